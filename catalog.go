@@ -1,0 +1,289 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Mode is how a feed's positions are made.
+const ModeSequence = "sequence"
+
+// The states of a feed.
+const (
+	stateCreating = "creating" // tables and triggers are being made
+	stateFilling  = "filling"  // the table's rows are being recorded as changes
+	stateActive   = "active"
+	stateDropped  = "dropped" // only name and generation are kept
+)
+
+// record is a feed's row in the feeds table.
+type record struct {
+	Name              string
+	Mode              string
+	Capture           dialect.Capture
+	State             string
+	Generation        int64
+	Source            dialect.TableName
+	Key               []dialect.Column
+	Columns           []string // nil: every column
+	Tombstones        time.Duration
+	TombstonesBelow   int64
+	AcceptUntriggered bool
+	FillAfter         []any // the last key that back-fill recorded; nil: none yet
+}
+
+type recordOptions struct {
+	AcceptUntriggered bool `json:"accept_untriggered,omitempty"`
+}
+
+// loadRecords reads one feed's record, or all of them when name is empty.
+func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
+	b := dialect.NewBuilder(db.d)
+	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
+  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after
+FROM ` + db.table("feeds")
+	if name != "" {
+		query += " WHERE name = " + b.Arg(name)
+	}
+	return dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (*record, error) {
+		var (
+			r                        record
+			key, options             string
+			schema, columns, filled  *string
+			capture                  string
+			tombstoneSeconds         int64
+			decodedOptions           recordOptions
+			decodedFill, decodedKeys = []json.RawMessage(nil), &r.Key
+		)
+		err := rows.Scan(&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name, &key,
+			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled)
+		if err != nil {
+			return nil, err
+		}
+		r.Capture = dialect.Capture(capture)
+		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
+		if schema != nil {
+			r.Source.Schema = *schema
+		}
+		err = errors.Join(json.Unmarshal([]byte(key), decodedKeys), json.Unmarshal([]byte(options), &decodedOptions))
+		if columns != nil {
+			err = errors.Join(err, json.Unmarshal([]byte(*columns), &r.Columns))
+		}
+		if filled != nil {
+			err = errors.Join(err, json.Unmarshal([]byte(*filled), &decodedFill))
+			for _, data := range decodedFill {
+				v, e := fromJSON(dialect.Dynamic, data)
+				r.FillAfter, err = append(r.FillAfter, v), errors.Join(err, e)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the record of feed %q is damaged: %w", r.Name, err)
+		}
+		r.AcceptUntriggered = decodedOptions.AcceptUntriggered
+		return &r, nil
+	})
+}
+
+// encodeKey writes raw key values so that loadRecords reads the same values.
+func encodeKey(key []any) string {
+	dst := []byte{'['}
+	for i, v := range key {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendValue(dst, dialect.Dynamic, v)
+	}
+	return string(append(dst, ']'))
+}
+
+// feed is the record as the dialects see it, without delivered columns.
+func (r *record) feed(n dialect.Names) *dialect.Feed {
+	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture}
+}
+
+// Feed is one feed of a DB. It is safe for concurrent use.
+type Feed struct {
+	db   *DB
+	name string
+	wake chan struct{} // a pass is wanted
+
+	record atomic.Pointer[record]
+	layout atomic.Pointer[layout]
+
+	mu       sync.Mutex
+	problems []string  // what the last verification found
+	durable  time.Time // when durability was last asserted
+}
+
+// layout is a feed with its columns, as of a signature of the table.
+type layout struct {
+	feed    *dialect.Feed
+	table   *dialect.Table
+	key     []Column
+	columns []Column
+}
+
+// Feed answers the feed of that name, or an error with code UnknownFeed.
+func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
+	if err := validFeedName(name); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	f := db.feeds[name]
+	db.mu.Unlock()
+	if f != nil {
+		return f, nil
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	f = &Feed{db: db, name: name, wake: make(chan struct{}, 1)}
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if known := db.feeds[name]; known != nil {
+		return known, nil
+	}
+	db.feeds[name] = f
+	return f, nil
+}
+
+// Feeds answers all feeds, ordered by name.
+func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	records, err := db.loadRecords(ctx, db.on(), "")
+	if err != nil {
+		return nil, db.fail("feeds", "list", err)
+	}
+	var all []*Feed
+	for _, r := range records {
+		if r.State == stateDropped {
+			continue
+		}
+		f, err := db.Feed(ctx, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		f.record.Store(r)
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (db *DB) forgetFeeds() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	clear(db.feeds)
+}
+
+// reload reads the feed's record again. When the feed is gone it is forgotten.
+func (f *Feed) reload(ctx context.Context) error {
+	records, err := f.db.loadRecords(ctx, f.db.on(), f.name)
+	if err == nil && (len(records) == 0 || records[0].State == stateDropped) {
+		f.db.mu.Lock()
+		delete(f.db.feeds, f.name)
+		f.db.mu.Unlock()
+		return &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "there is no such feed",
+			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+	}
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "read its record", err)
+	}
+	f.record.Store(records[0])
+	f.layout.Store(nil)
+	return nil
+}
+
+// Name is the feed's name.
+func (f *Feed) Name() string { return f.name }
+
+// State is creating, filling or active, as last read.
+func (f *Feed) State() string { return f.record.Load().State }
+
+// Capture is how the feed's changes are captured.
+func (f *Feed) Capture() dialect.Capture { return f.record.Load().Capture }
+
+// Source is the table that the feed follows.
+func (f *Feed) Source() dialect.TableName { return f.record.Load().Source }
+
+// Generation is the feed's generation, as last read.
+func (f *Feed) Generation() int64 { return f.record.Load().Generation }
+
+func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.names) }
+
+// describe reads the source table's columns and remembers them.
+func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
+	r := f.record.Load()
+	table, err := f.db.describeTable(ctx, q, r.Source)
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{feed: r.feed(f.db.names), table: table}
+	for _, c := range r.Key {
+		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})
+	}
+	l.feed.Columns = table.Columns
+	if r.Columns != nil {
+		l.feed.Columns = nil
+		for _, name := range r.Columns {
+			c := table.Column(name)
+			if c == nil {
+				return nil, &Error{Code: Refused, Object: feedObject(f.name),
+					Cause: fmt.Sprintf("it delivers column %q, which table %s no longer has", name, r.Source),
+					Next:  "add the column again, or drop the feed and add it with other --columns"}
+			}
+			l.feed.Columns = append(l.feed.Columns, *c)
+		}
+	}
+	for _, c := range l.feed.Columns {
+		l.columns = append(l.columns, Column{c.Name, c.Type, c.Kind})
+	}
+	f.layout.Store(l)
+	return l, nil
+}
+
+func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name dialect.TableName) (*dialect.Table, error) {
+	table, err := db.d.Describe(ctx, q, name)
+	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
+			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
+	}
+	return table, db.fail(fmt.Sprintf("table %q", name.String()), "describe", err)
+}
+
+// currentLayout is the remembered layout, or a fresh one.
+func (f *Feed) currentLayout(ctx context.Context) (*layout, error) {
+	if l := f.layout.Load(); l != nil {
+		return l, nil
+	}
+	return f.describe(ctx, f.db.on())
+}
+
+// Info describes the feed to its readers.
+func (f *Feed) Info(ctx context.Context) (*Info, error) {
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	l, err := f.describe(ctx, f.db.on())
+	if err != nil {
+		return nil, err
+	}
+	page, err := f.Fetch(ctx, Request{After: Now})
+	if err != nil {
+		return nil, err
+	}
+	r := f.record.Load()
+	return &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation, Head: page.Cursor,
+		Key: l.key, Columns: l.columns, Base64: Base64(l.columns), DataShards: 1}, nil
+}

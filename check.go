@@ -1,0 +1,203 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Finding is something wrong with a feed, or with one of its keys.
+type Finding struct {
+	Rule    string `json:"rule"`
+	Key     *Row   `json:"key,omitempty"`
+	Problem string `json:"problem"`
+}
+
+// The rules of Check.
+const (
+	ruleTriggers  = "triggers"
+	ruleUnique    = "positions-unique"
+	ruleSequence  = "positions-below-sequence"
+	ruleRow       = "row-has-position"
+	ruleVanished  = "position-has-row"
+	ruleRisen     = "deleted-has-no-row"
+	maxFindings   = 100
+	repairedRules = 3
+)
+
+// keyRule is a condition that no key may meet, over the source (t), the positions
+// (p) and the changes (c), written once for all databases.
+type keyRule struct {
+	rule, problem string
+	fromSource    bool // walk the source; else the positions
+	where         string
+}
+
+var keyRules = []keyRule{
+	{ruleSequence, "its position is above the sequence", false, "p.feed_sync_id > s.value"},
+	{ruleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL"},
+	{ruleVanished, "its row is gone, but the position is not deleted and no change is waiting", false, "p.deleted = 0 AND t.row_is_missing"},
+	{ruleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT t.row_is_missing"},
+}
+
+// Check reads the whole feed in one snapshot, under load or not, and answers what
+// is wrong: positions that are not unique or above the sequence, rows without a
+// position and without a change waiting, positions that contradict their rows,
+// triggers that are missing. At most 100 findings a rule. It writes nothing; see
+// Repair.
+func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	problems, err := f.Verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	findings := []Finding{}
+	for _, p := range problems {
+		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
+	}
+	first, err := f.checkOnce(ctx)
+	if err != nil || len(first) == 0 {
+		return findings, err
+	}
+	// MariaDB's snapshots are not atomic: a key counts only if a second one shows the
+	// same. (Keys that really are wrong stay wrong until Repair.)
+	second, err := f.checkOnce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, finding := range first {
+		if slices.ContainsFunc(second, finding.same) {
+			findings = append(findings, finding)
+		}
+	}
+	return findings, nil
+}
+
+func (x Finding) same(y Finding) bool {
+	return x.Rule == y.Rule && x.Problem == y.Problem && (x.Key == nil && y.Key == nil ||
+		x.Key != nil && y.Key != nil && string(x.Key.AppendJSON(nil)) == string(y.Key.AppendJSON(nil)))
+}
+
+func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
+	var findings []Finding
+	err := f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
+		findings = nil
+		twice, err := dialect.QueryAll(ctx, tx, "SELECT feed_sync_id FROM "+dialect.Qualified(f.db.d, f.dialectFeed().Positions())+
+			fmt.Sprintf(" GROUP BY feed_sync_id HAVING count(*) > 1 LIMIT %d", maxFindings), nil,
+			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
+		if err != nil {
+			return err
+		}
+		for _, position := range twice {
+			findings = append(findings, Finding{Rule: ruleUnique, Problem: fmt.Sprintf("position %d was given more than once", position)})
+		}
+		for _, rule := range keyRules {
+			found, err := f.checkRule(ctx, tx, rule)
+			if err != nil {
+				return err
+			}
+			findings = append(findings, found...)
+		}
+		return nil
+	})
+	return findings, f.db.fail(feedObject(f.name), "check", err)
+}
+
+func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]Finding, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	side, refs := "p", dialect.StoredRefs(d, feed, "p")
+	if rule.fromSource {
+		side, refs = "t", dialect.KeyRefs(d, feed, "t")
+	}
+	selected := make([]string, len(refs))
+	for i, ref := range refs {
+		selected[i] = d.Value(feed.Key[i], ref)
+	}
+	b := dialect.NewBuilder(d)
+	query := "SELECT " + strings.Join(selected, ", ") + f.ruleFrom(b, rule, side) + fmt.Sprintf(" LIMIT %d", maxFindings)
+	columns := make([]Column, len(feed.Key))
+	for i, c := range feed.Key {
+		columns[i] = Column{c.Name, c.Type, c.Kind}
+	}
+	return dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (Finding, error) {
+		raw := make([]any, len(refs))
+		dest := make([]any, len(refs))
+		for i := range raw {
+			dest[i] = &raw[i]
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return Finding{}, err
+		}
+		key, err := newRow(columns, raw)
+		return Finding{Rule: rule.rule, Key: &key, Problem: rule.problem}, err
+	})
+}
+
+// ruleFrom is FROM and WHERE of a rule. Waiting changes excuse a key, except for a
+// position that should not exist at all.
+func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
+	d, feed := f.db.d, f.dialectFeed()
+	source, positions := dialect.Qualified(d, feed.Source), dialect.Qualified(d, feed.Positions())
+	join := dialect.SourceJoin(d, feed, "t", "p")
+	var from string
+	if rule.fromSource {
+		from = " FROM " + source + " t LEFT JOIN " + positions + " p ON " + join
+	} else {
+		from = " FROM " + positions + " p LEFT JOIN " + source + " t ON " + join
+	}
+	where := strings.ReplaceAll(rule.where, "t.row_is_missing", dialect.Ref(d, "t", feed.Key[0].Name)+" IS NULL")
+	if rule.rule == ruleSequence {
+		return from + " JOIN " + f.db.table("sequences") + " s ON s.name = " + b.Arg(f.name) + " WHERE " + where
+	}
+	waiting := dialect.StoredJoin(d, feed, "c", "p")
+	if side == "t" {
+		waiting = dialect.SourceJoin(d, feed, "t", "c")
+	}
+	return from + " WHERE " + where + " AND NOT EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Changes()) + " c WHERE " + waiting + ")"
+}
+
+// Repair records changes for the keys that Check finds missing on either side, so
+// that the publisher brings them in order, and answers how many.
+func (f *Feed) Repair(ctx context.Context) (int64, error) {
+	if err := f.reload(ctx); err != nil {
+		return 0, err
+	}
+	d, feed := f.db.d, f.dialectFeed()
+	var total int64
+	for _, rule := range keyRules[len(keyRules)-repairedRules:] {
+		side, refs := "p", dialect.StoredRefs(d, feed, "p")
+		if rule.fromSource {
+			side, refs = "t", dialect.KeyRefs(d, feed, "t")
+		}
+		b := dialect.NewBuilder(d)
+		query := "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") +
+			") SELECT " + strings.Join(refs, ", ") + f.ruleFrom(b, rule, side)
+		var n int64
+		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+			n, err = tx.Exec(ctx, query, b.Args()...)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// countVanished counts keys whose rows are gone although nothing has said so.
+func (f *Feed) countVanished(ctx context.Context) (n int64, err error) {
+	b := dialect.NewBuilder(f.db.d)
+	i := slices.IndexFunc(keyRules, func(r keyRule) bool { return r.rule == ruleVanished })
+	err = dialect.QueryRow(ctx, f.db.on(), "SELECT count(*)"+f.ruleFrom(b, keyRules[i], "p"), b.Args(), &n)
+	if errors.Is(err, errNoRows) {
+		err = nil
+	}
+	return n, err
+}

@@ -1,0 +1,117 @@
+package rowfeed
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Cursor is what a consumer stores and sends back as After:
+// [generation:]position[@start mark], URL-safe as it stands. It is opaque to
+// consumers: only the feed that gave it may read it. Generation 1 is left out, the
+// start mark is dropped once the position has reached it. "" and "0" are the
+// beginning.
+//
+// Two more forms are requests rather than cursors: "now" is the head at the time of
+// the fetch, and "at:" with an RFC 3339 time stands just below the lowest position
+// published at or after that time. Both are answered by a cursor.
+type Cursor string
+
+const (
+	// Beginning is the cursor below every position.
+	Beginning Cursor = ""
+	// Now asks for the head at the time of the fetch.
+	Now Cursor = "now"
+)
+
+// At asks for the entries published at or after t.
+func At(t time.Time) Cursor { return Cursor("at:" + t.UTC().Format(time.RFC3339Nano)) }
+
+// place is a cursor taken apart. The start mark is the head at which a consumer
+// began at the beginning: it has never seen a row whose tombstone stands at or
+// below it. Zero means none.
+type place struct {
+	generation int64
+	position   int64
+	mark       int64
+}
+
+func (p place) atBeginning() bool { return p.position == 0 && p.mark == 0 }
+
+// seen is the position up to which the consumer knows of every delete.
+func (p place) seen() int64 { return max(p.position, p.mark) }
+
+// cursor writes the place down; a feed without any entry has only the beginning.
+func (p place) cursor() Cursor {
+	if p.atBeginning() {
+		return Beginning
+	}
+	s := strconv.FormatInt(p.position, 10)
+	if p.generation != 1 {
+		s = strconv.FormatInt(p.generation, 10) + ":" + s
+	}
+	if p.mark > p.position {
+		s += "@" + strconv.FormatInt(p.mark, 10)
+	}
+	return Cursor(s)
+}
+
+// parse reads a cursor that stands for a place, not the forms "now" and "at:".
+func (c Cursor) parse() (place, error) {
+	if c == Beginning {
+		return place{}, nil
+	}
+	bad := func(what string) (place, error) {
+		return place{}, &Error{Code: InvalidRequest, Param: "after",
+			Cause: fmt.Sprintf("after: %q is no cursor: %s", string(c), what),
+			Next:  `send back a cursor as it was given, or "" (the beginning), "now", or "at:" with an RFC 3339 time`}
+	}
+	rest := string(c)
+	p := place{generation: 1}
+	var err error
+	if generation, after, ok := strings.Cut(rest, ":"); ok {
+		if p.generation, err = parseDecimal(generation); err != nil || p.generation < 1 {
+			return bad("the generation before ':' is no positive number")
+		}
+		rest = after
+	}
+	if position, mark, ok := strings.Cut(rest, "@"); ok {
+		if p.mark, err = parseDecimal(mark); err != nil {
+			return bad("the start mark after '@' is no number")
+		}
+		rest = position
+	}
+	if p.position, err = parseDecimal(rest); err != nil {
+		return bad("the position is no number between 0 and 9223372036854775807")
+	}
+	if p.mark != 0 && p.mark < p.position {
+		return bad("the start mark is below the position")
+	}
+	return p, nil
+}
+
+// parseDecimal reads digits only: no sign, no space, no leading '+'.
+func parseDecimal(s string) (int64, error) {
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return 0, strconv.ErrSyntax
+		}
+	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+// parseAt reads the form "at:"; ok is false for every other form.
+func (c Cursor) parseAt() (t time.Time, ok bool, err error) {
+	text, ok := strings.CutPrefix(string(c), "at:")
+	if !ok {
+		return time.Time{}, false, nil
+	}
+	// A '+' in a query string arrives as a space; no RFC 3339 time has one there.
+	t, err = time.Parse(time.RFC3339Nano, strings.Replace(text, " ", "+", 1))
+	if err != nil {
+		return t, true, &Error{Code: InvalidRequest, Param: "after",
+			Cause: fmt.Sprintf("after: %q is no RFC 3339 time", text), Next: "write it like at:2026-01-31T12:00:00Z"}
+	}
+	return t, true, nil
+}

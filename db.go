@@ -1,0 +1,122 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
+const NoPrefix = "-"
+
+// Config holds the settings of a DB. The zero value is good.
+type Config struct {
+	// Prefix starts the names of rowfeed's tables. Default "rowfeed_"; NoPrefix for none.
+	Prefix string
+	// Schema is where rowfeed's tables are, on databases that have schemas. Default: the
+	// connection's current schema (PostgreSQL) or database (MySQL, MariaDB).
+	Schema string
+	// UnsafeDurability accepts a server that may forget commits after a power cut: a
+	// position that a consumer has stored could then be given twice.
+	UnsafeDurability bool
+	// BatchSize is the number of changes that a publisher takes at first; it adapts
+	// between 100 and 5000. Default 1000.
+	BatchSize int
+	// IdlePoll is the longest pause between a publisher's looks at a quiet feed.
+	// Default 50 ms.
+	IdlePoll time.Duration
+	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
+	// A single larger row still makes a page of its own. Default 16 MiB.
+	MaxPageBytes int
+	// Observer is told what happens. Default: nobody.
+	Observer *Observer
+}
+
+func (c Config) withDefaults() Config {
+	switch c.Prefix {
+	case "":
+		c.Prefix = "rowfeed_"
+	case NoPrefix:
+		c.Prefix = ""
+	}
+	if c.BatchSize == 0 {
+		c.BatchSize = 1000
+	}
+	if c.IdlePoll == 0 {
+		c.IdlePoll = 50 * time.Millisecond
+	}
+	if c.MaxPageBytes == 0 {
+		c.MaxPageBytes = 16 << 20
+	}
+	return c
+}
+
+var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,12}$`)
+
+func (c Config) validate() error {
+	switch {
+	case !prefixPattern.MatchString(c.Prefix):
+		return invalid("prefix", "%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)", c.Prefix)
+	case c.BatchSize < 1:
+		return invalid("batch size", "%d must be positive", c.BatchSize)
+	case c.IdlePoll < 0:
+		return invalid("idle poll", "%s must not be negative", c.IdlePoll)
+	case c.MaxPageBytes < 1:
+		return invalid("page bytes", "%d must be positive", c.MaxPageBytes)
+	}
+	return nil
+}
+
+// DB is rowfeed on one database. It is safe for concurrent use.
+type DB struct {
+	sql   *sql.DB
+	d     dialect.Dialect
+	cfg   Config
+	names dialect.Names
+
+	mu    sync.Mutex
+	feeds map[string]*Feed
+}
+
+// Open prepares rowfeed on a pool that the caller opened and will close. cfg may be
+// nil. Nothing is created: see Migrate. The pool needs at least two connections.
+func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	full := cfg.withDefaults()
+	if err := full.validate(); err != nil {
+		return nil, err
+	}
+	rf := &DB{
+		sql: db, d: d, cfg: full,
+		names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
+		feeds: make(map[string]*Feed),
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return nil, rf.fail("database", "cannot be reached", err)
+	}
+	return rf, nil
+}
+
+// on runs statements on the pool, each in a transaction of its own.
+func (db *DB) on() dialect.Querier { return dialect.On(db.sql) }
+
+// table quotes one of rowfeed's own tables.
+func (db *DB) table(base string) string { return dialect.Qualified(db.d, db.names.Table(base)) }
+
+var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
+
+func validFeedName(name string) error {
+	if !feedNamePattern.MatchString(name) {
+		return invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+	}
+	return nil
+}
+
+func feedObject(name string) string { return fmt.Sprintf("feed %q", name) }

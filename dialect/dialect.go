@@ -1,0 +1,232 @@
+// Package dialect is the contract that a database fulfils for rowfeed, and the
+// small structs that the root package and the dialects share.
+//
+// Dependencies point one way: the root package calls the interfaces declared
+// here, each database implements them in its own package (dialect/sqlite,
+// dialect/postgres, dialect/mysql), and none of those imports the root. SQL
+// that differs between databases only in spelling is written once, in the root
+// or in this package, on the helpers of [Spelling] and [Builder]; everything
+// that is a decision of one database (locks, snapshots, triggers, types) lives
+// in that database's package and nowhere else.
+//
+// Values cross the contract in a lossless form: see [Kind].
+package dialect
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Dialect is everything rowfeed asks of a database.
+type Dialect interface {
+	Spelling
+	Schema
+	Publish
+	Read
+	Rest
+}
+
+// Spelling is how a database writes the small things of SQL.
+type Spelling interface {
+	// Name is the dialect's name in messages and in the feeds table: "sqlite",
+	// "postgres", "mysql".
+	Name() string
+	// Quote quotes one identifier.
+	Quote(ident string) string
+	// Placeholder is the n-th parameter of a statement, n from 1.
+	Placeholder(n int) string
+	// Literal quotes a string as a literal; only printed scripts have any.
+	Literal(text string) string
+	// Now is an expression for the database's own clock, as an integer: microseconds
+	// since the Unix epoch. It follows neither the session's time zone nor the start
+	// of the transaction.
+	Now() string
+	// Value is an expression that reads ref, a reference to column c, without loss
+	// and whatever the driver's settings: a Go value of c.Kind's raw form comes out.
+	Value(c Column, ref string) string
+	// Param wraps a placeholder so that what Value read of column c goes back in as
+	// the same value.
+	Param(c Column, placeholder string) string
+}
+
+// Schema describes tables and makes and removes what feeds need.
+type Schema interface {
+	// Migrations are rowfeed's own tables, version by version, oldest first.
+	Migrations(n Names) []Migration
+	// WithSchemaLock runs fn on one connection while holding the lock under which
+	// rowfeed's schema is changed; a second caller waits. Where DDL is transactional,
+	// fn runs in one transaction, which commits when fn answers nil. Waiting for other
+	// sessions' locks is bounded; the error is then of class [ClassLockTimeout] and
+	// nothing (or, without transactional DDL, nothing that cannot be repeated) has
+	// happened.
+	WithSchemaLock(ctx context.Context, db *sql.DB, n Names, fn func(Querier) error) error
+	// SchemaVersion answers 0 when rowfeed's tables do not exist.
+	SchemaVersion(ctx context.Context, q Querier, n Names) (int, error)
+	// Describe reads what the catalog says of a table. It answers an error of class
+	// [ClassUndefined] when there is no such table.
+	Describe(ctx context.Context, q Querier, t TableName) (*Table, error)
+	// FeedUp are the statements that make a feed's tables and triggers, each
+	// repeatable: running the list again after it broke off anywhere completes it.
+	FeedUp(f *Feed, t *Table) ([]Step, error)
+	// FeedDown are the statements that remove what FeedUp made, each repeatable, also
+	// when the source table is gone.
+	FeedDown(f *Feed) []Step
+	// Verify compares a feed's triggers and tables with what FeedUp would make, and
+	// answers one sentence for each difference, none when all is in place.
+	Verify(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// Repair are the statements that mend what Verify found, without a moment in which
+	// a change goes uncaptured.
+	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
+}
+
+// Publish are the operations of one publishing transaction, in their order.
+type Publish interface {
+	// TxOptions and Settings open a transaction for a purpose: the isolation level, and
+	// statements that run first in it (durability, bounds on idling, plan settings).
+	// The settings end with the transaction.
+	TxOptions(p Purpose) *sql.TxOptions
+	Settings(p Purpose, n Names) []string
+	// Durability answers an error when a commit on this connection could be forgotten
+	// after a power cut, and says which setting to change.
+	Durability(ctx context.Context, q Querier) error
+	// LockSequence locks the feed's row of the sequences table until the transaction
+	// ends. The row lock is what makes positions visible in increasing order.
+	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
+	// TakeChanges reads up to limit changes in seq order, in one snapshot, without locks.
+	TakeChanges(ctx context.Context, tx Querier, f *Feed, limit int) ([]Change, error)
+	// AssignPositions upserts the keys of the assignments into the feed's positions.
+	// It looks up which rows exist; a key that has neither a row nor a position is left
+	// out, a hidden one keeps its position unless the assignment says otherwise.
+	// publishedAt is in microseconds since the Unix epoch.
+	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
+	// DeleteChanges deletes exactly the changes of the given seqs (ascending), locks no
+	// other record, and answers how many there were.
+	DeleteChanges(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
+}
+
+// Read answers pages.
+type Read interface {
+	// ReadPage reads a page together with the head it belongs to, so that every
+	// position up to that head is either on the page, filtered by the query, or at or
+	// below q.After.
+	ReadPage(ctx context.Context, db *sql.DB, f *Feed, q PageQuery) (*PageRows, error)
+}
+
+// Rest is what fits nowhere else.
+type Rest interface {
+	// Blockers lists the open transactions that may hold back changes of the feed,
+	// oldest first: those that wrote to it, as far as the database tells.
+	Blockers(ctx context.Context, q Querier, f *Feed) ([]Blocker, error)
+	// Backlog counts the changes waiting, up to limit, and gives the age of the oldest
+	// in microseconds.
+	Backlog(ctx context.Context, q Querier, f *Feed, limit int) (count, ageMicros int64, err error)
+	// Classify says what kind of error the driver answered, by its code alone.
+	Classify(err error) Class
+}
+
+// Purpose says what a transaction is for; see [Publish.TxOptions].
+type Purpose int
+
+const (
+	// ForPublish is a publisher's transaction: READ COMMITTED and durable.
+	ForPublish Purpose = iota
+	// ForRecord writes change records or rowfeed's own rows: READ COMMITTED and durable.
+	ForRecord
+	// ForRead reads pages: READ COMMITTED, read-only.
+	ForRead
+	// ForCheck reads everything in one snapshot: REPEATABLE READ, read-only.
+	ForCheck
+)
+
+// Sequence is a feed's row of the sequences table, as locked. Times are in
+// microseconds since the Unix epoch.
+type Sequence struct {
+	Value     int64 // the highest position given
+	Version   int64 // counts every advance; the optimistic lock
+	UpdatedAt int64 // when Value was last advanced
+	Now       int64 // the database's clock
+}
+
+// ChangeKind tells what a change record asks for.
+type ChangeKind int
+
+const (
+	// Changed says that the key was written. Hidden keys stay hidden.
+	Changed ChangeKind = 0
+	// Republished asks for a new position and shows the key again if it was hidden.
+	Republished ChangeKind = 1
+	// Unpublished hides the key: consumers get a delete.
+	Unpublished ChangeKind = 2
+)
+
+// Change is one record of changes_<feed>.
+type Change struct {
+	Seq  int64
+	Kind ChangeKind
+	// Key holds the key columns' values. Different keys never have equal values; equal
+	// keys may differ in spelling where the key's collation says so.
+	Key []any
+}
+
+// Assignment gives a position to the key of one change.
+type Assignment struct {
+	Seq      int64 // the change that names the key; it has not been deleted yet
+	Position int64
+	Shard    int
+	Kind     ChangeKind
+}
+
+// PageQuery asks for the positions above After, in order.
+type PageQuery struct {
+	After int64
+	// Mark leaves out tombstones at or below it: the consumer started at the beginning
+	// when the head stood there, and has never seen the rows they speak of.
+	Mark     int64
+	Limit    int
+	MaxBytes int // the page ends early, after at least one row, when its values exceed this
+}
+
+// PageRows is a page as the database answered it.
+type PageRows struct {
+	Generation      int64
+	TombstonesBelow int64
+	Head            int64
+	Signature       string // the source table's columns at the time of the page
+	Rows            []PageRow
+	Truncated       bool // MaxBytes ended the page
+}
+
+// PageRow is one position with its row as it is now.
+type PageRow struct {
+	Position int64
+	Shard    int
+	Deleted  bool
+	Hidden   bool
+	Present  bool // the source table has the row
+	Key      []any
+	Values   []any // of Feed.Columns; meaningless when not Present
+}
+
+// Blocker is an open transaction that may hold back changes.
+type Blocker struct {
+	Session   string // how the database names the connection
+	User      string
+	Host      string
+	AgeMicros int64
+	Statement string // the current or last statement
+	Scope     string // what is known: "wrote to the feed", "wrote to some table"
+}
+
+// Migration is one version of rowfeed's own tables.
+type Migration struct {
+	Version int
+	Title   string
+	Up      []string
+	Down    []string
+}
+
+// Step is a statement and the reason why it is there, as printed by --print.
+type Step struct {
+	Note string
+	SQL  string
+}

@@ -1,0 +1,60 @@
+package dialect
+
+import (
+	"errors"
+	"reflect"
+)
+
+// Class is what an error of the database means to rowfeed.
+type Class int
+
+const (
+	// ClassOther is every error without a meaning of its own.
+	ClassOther Class = iota
+	// ClassRetry is a deadlock, a serialization failure or a busy database: the
+	// transaction had no effect and may be run again.
+	ClassRetry
+	// ClassLockTimeout is a bounded wait for another session's lock that ran out.
+	ClassLockTimeout
+	// ClassConnection is a lost or refused connection, or a server that shuts down or
+	// starts up. Whether a commit in flight took effect is unknown.
+	ClassConnection
+	// ClassUndefined is a table, column or function that does not exist.
+	ClassUndefined
+	// ClassPermission is a missing right.
+	ClassPermission
+	// ClassDuplicate is a violated unique constraint.
+	ClassDuplicate
+	// ClassInvalid is a value that its column's type does not accept.
+	ClassInvalid
+	// ClassFull is a disk or a quota that is full.
+	ClassFull
+)
+
+// CodeField walks an error's chain and answers the first exported integer field
+// of the given name, as database drivers have one for the server's code. It spares
+// the dialects from importing a driver, so that any driver of the database will do.
+func CodeField(err error, field string) (int64, bool) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.ValueOf(err)
+		if v.Kind() == reflect.Pointer && !v.IsNil() {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		f := v.FieldByName(field)
+		switch {
+		case !f.IsValid():
+		case f.CanInt():
+			return f.Int(), true
+		case f.CanUint():
+			return int64(f.Uint()), true
+		}
+	}
+	return 0, false
+}
+
+// ErrNoTable is what Describe answers for a table that does not exist; its class is
+// ClassUndefined on every database.
+var ErrNoTable = errors.New("no such table")

@@ -1,0 +1,187 @@
+package dialect
+
+import (
+	"strings"
+)
+
+// Names says where rowfeed's own tables are: a schema (empty: the database's
+// default) and a prefix.
+type Names struct {
+	Schema string
+	Prefix string
+}
+
+// Table is the name of one of rowfeed's own tables, such as "sequences" or
+// "changes_kv".
+func (n Names) Table(base string) TableName {
+	return TableName{Schema: n.Schema, Name: n.Prefix + base}
+}
+
+// TableName is a table, with its schema where one is given.
+type TableName struct {
+	Schema string `json:"schema,omitempty"`
+	Name   string `json:"name"`
+}
+
+func (t TableName) String() string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// Capture is how changes reach changes_<feed>.
+type Capture string
+
+const (
+	// CaptureTrigger records changes by row-level triggers.
+	CaptureTrigger Capture = "trigger"
+	// CaptureApp leaves it to the writers to record changes.
+	CaptureApp Capture = "app"
+)
+
+// Kind is how a column's values travel: the raw form that [Spelling.Value] reads
+// (left), and the JSON that rowfeed writes (right). Every value that its column's
+// kind cannot hold (SQLite types values, not columns; text may not be UTF-8)
+// travels by its own type, as an object with one member that names it:
+// {"$binary":"base64"}, {"$text":"…"}, {"$float":"Infinity"}; a JSON null, to tell
+// it from SQL's NULL, as {"$json":null}.
+type Kind string
+
+const (
+	Integer     Kind = "integer"     // int64, uint64 or decimal digits     number
+	Float32     Kind = "float32"     // float64 or its text                 number; "NaN", "Infinity", "-Infinity"
+	Float64     Kind = "float64"     // float64 or its text                 number; "NaN", "Infinity", "-Infinity"
+	Boolean     Kind = "boolean"     // bool                                true, false
+	Decimal     Kind = "decimal"     // text                                string, all digits kept
+	Text        Kind = "text"        // text                                string
+	Binary      Kind = "binary"      // []byte                              string, base64 (standard, padded)
+	JSON        Kind = "json"        // text                                the JSON value itself
+	Date        Kind = "date"        // text                                string, 2006-01-02
+	Time        Kind = "time"        // text                                string, 15:04:05.999999
+	Timestamp   Kind = "timestamp"   // text                                string, RFC 3339 without offset
+	TimestampTZ Kind = "timestamptz" // text or Unix seconds with fraction   string, RFC 3339 in UTC
+	Dynamic     Kind = "dynamic"     // any of int64, float64, string, []byte    by the value's own type
+)
+
+// Column is one column of a source table.
+type Column struct {
+	Name string `json:"name"`
+	// Type is the column's type as the database spells it.
+	Type string `json:"type"`
+	// Decl is what declares a column that holds and compares the same values: type,
+	// character set, collation.
+	Decl string `json:"decl,omitempty"`
+	Kind Kind   `json:"kind"`
+	// Stored is the column's name in rowfeed's tables, for key columns. It differs from
+	// Name only where Name is one of rowfeed's own column names.
+	Stored string `json:"stored,omitempty"`
+	// Collate follows a reference to the column wherever keys are compared or ordered,
+	// on databases where an index may have another collation than its column.
+	Collate string `json:"collate,omitempty"`
+	// Exact says that equal values have equal text, for key columns.
+	Exact    bool `json:"exact,omitempty"`
+	Nullable bool `json:"-"`
+}
+
+// reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
+var reserved = map[string]bool{
+	"seq": true, "kind": true, "changed_at": true, "feed_sync_id": true, "shard": true,
+	"bucket": true, "deleted": true, "hidden": true, "published_at": true,
+	// hidden columns of a SQLite table
+	"rowid": true, "oid": true, "_rowid_": true,
+	// system columns of a PostgreSQL table
+	"tableoid": true, "xmin": true, "cmin": true, "xmax": true, "cmax": true, "ctid": true,
+}
+
+// StoredName is the name that a key column gets in rowfeed's tables.
+func StoredName(column string) string {
+	if reserved[strings.ToLower(column)] {
+		return "key_" + column
+	}
+	return column
+}
+
+// Index is a unique index of a source table.
+type Index struct {
+	Name    string
+	Primary bool
+	Columns []IndexColumn
+	Partial bool // has a WHERE clause
+	// NullsNotDistinct is true where NULLs are equal to each other.
+	NullsNotDistinct bool
+}
+
+// IndexColumn is a column of an index; Name is empty for an expression.
+type IndexColumn struct {
+	Name string
+	// Collation is that of the index, quoted, on databases where it may differ from the
+	// column's; empty elsewhere.
+	Collation string
+}
+
+// Names of the index's columns; false when one of them is an expression.
+func (ix Index) Names() ([]string, bool) {
+	names := make([]string, len(ix.Columns))
+	for i, c := range ix.Columns {
+		if c.Name == "" {
+			return nil, false
+		}
+		names[i] = c.Name
+	}
+	return names, true
+}
+
+// Table is what the catalog says of a source table.
+type Table struct {
+	Name    TableName // with the schema it was found in
+	Columns []Column
+	Unique  []Index // primary key first
+	// Partitions are the tables below a partitioned one, at every level.
+	Partitions []TableName
+	// Refusals say why the table cannot be a feed, each with the next step.
+	Refusals []string
+	// Untriggered say what changes the table without firing a trigger.
+	Untriggered []string
+	// Signature changes when the table's columns do; see PageRows.Signature.
+	Signature string
+}
+
+// Column finds a column by its name; nil when there is none.
+func (t *Table) Column(name string) *Column {
+	for i := range t.Columns {
+		if t.Columns[i].Name == name {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// PrimaryKey is the primary key, nil when there is none.
+func (t *Table) PrimaryKey() *Index {
+	for i := range t.Unique {
+		if t.Unique[i].Primary {
+			return &t.Unique[i]
+		}
+	}
+	return nil
+}
+
+// Feed is a feed as the dialects see it.
+type Feed struct {
+	Name    string
+	Names   Names
+	Source  TableName
+	Key     []Column
+	Columns []Column // delivered, as of Signature
+	Capture Capture
+}
+
+// Changes is the feed's table of changes.
+func (f *Feed) Changes() TableName { return f.Names.Table("changes_" + f.Name) }
+
+// Positions is the feed's table of positions.
+func (f *Feed) Positions() TableName { return f.Names.Table("positions_" + f.Name) }
+
+// Object is the name of a trigger, function or index of the feed.
+func (f *Feed) Object(suffix string) string { return f.Names.Prefix + f.Name + "_" + suffix }

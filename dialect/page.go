@@ -1,0 +1,110 @@
+package dialect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// PageParts are the places where databases differ in a page's statement.
+type PageParts struct {
+	// Head writes an expression for the highest position to show. It must not be newer
+	// than the snapshot that the page is read in.
+	Head func(b *Builder) string
+	// Signature is an expression for the source table's columns, evaluated in the
+	// page's own snapshot, or a constant.
+	Signature string
+}
+
+// PageSQL is the statement that reads a page: always at least one row, so that
+// generation, tombstones_below and head come with an empty page too, from the same
+// snapshot. The narrow positions are cut to the limit first, in the order of their
+// index, and only those keys are looked up in the source: the cost of a page does
+// not depend on the size of the table.
+func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
+	b := NewBuilder(s)
+	var t strings.Builder
+	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + p.Signature + ",\n")
+	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden,\n")
+	// Key columns are never NULL, so a NULL here means that the join found no row.
+	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
+	for _, c := range f.Key {
+		// A key that equals another only by collation is shown as the row spells it now.
+		t.WriteString(",\n  " + s.Value(c, "COALESCE("+Ref(s, "t", c.Name)+", "+Ref(s, "p", c.Stored)+")"))
+	}
+	for _, c := range f.Columns {
+		t.WriteString(",\n  " + s.Value(c, Ref(s, "t", c.Name)))
+	}
+	t.WriteString("\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f")
+	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
+	t.WriteString("\nLEFT JOIN (SELECT " + strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden")
+	t.WriteString("\n  FROM " + Qualified(s, f.Positions()))
+	t.WriteString("\n  WHERE feed_sync_id > " + b.Arg(q.After) + " AND feed_sync_id <= " + p.Head(b))
+	t.WriteString("\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))")
+	t.WriteString("\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1")
+	t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t ON " + SourceJoin(s, f, "t", "p"))
+	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
+	t.WriteString("\nORDER BY p.feed_sync_id")
+	return t.String(), b.Args()
+}
+
+// ScanPage runs a statement of PageSQL and reads it, up to maxBytes of values.
+func ScanPage(ctx context.Context, q Querier, f *Feed, maxBytes int, query string, args []any) (*PageRows, error) {
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	page := &PageRows{}
+	var bytes int
+	found := false
+	for rows.Next() {
+		found = true
+		if bytes > maxBytes {
+			page.Truncated = true
+			break
+		}
+		var (
+			position, shard, deleted, hidden *int64
+			present                          int64
+		)
+		values := make([]any, len(f.Key)+len(f.Columns))
+		dest := []any{&page.Generation, &page.TombstonesBelow, &page.Head, &page.Signature,
+			&position, &shard, &deleted, &hidden, &present}
+		for i := range values {
+			dest = append(dest, &values[i])
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return nil, err
+		}
+		if position == nil {
+			continue // an empty page
+		}
+		for _, v := range values {
+			bytes += size(v)
+		}
+		page.Rows = append(page.Rows, PageRow{
+			Position: *position, Shard: int(*shard),
+			Deleted: *deleted == 1, Hidden: *hidden == 1, Present: present == 1,
+			Key: values[:len(f.Key)], Values: values[len(f.Key):],
+		})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("feed %q has no record: %w", f.Name, ErrNoTable)
+	}
+	return page, rows.Close()
+}
+
+// size is roughly what a value weighs in memory.
+func size(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v)
+	case []byte:
+		return len(v)
+	}
+	return 8
+}

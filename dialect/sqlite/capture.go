@@ -1,0 +1,199 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// FeedUp makes the feed's tables and triggers. The steps run in one transaction,
+// so that a table is never without its triggers.
+func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	steps := d.tables(f)
+	if f.Capture != dialect.CaptureTrigger {
+		return steps, nil
+	}
+	triggers, err := d.triggers(f, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, tr := range triggers {
+		steps = append(steps,
+			dialect.Step{Note: "an older form of the trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(tr.name)},
+			dialect.Step{Note: tr.note, SQL: tr.sql})
+	}
+	return steps, nil
+}
+
+func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
+	var decls []string
+	for _, c := range f.Key {
+		decls = append(decls, strings.TrimSpace(d.Quote(c.Stored)+" "+c.Decl)+" NOT NULL"+c.Collate)
+	}
+	key := strings.Join(decls, ",\n  ")
+	return []dialect.Step{
+		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
+  seq INTEGER PRIMARY KEY,
+  ` + key + `,
+  kind INTEGER NOT NULL DEFAULT 0,
+  changed_at INTEGER NOT NULL DEFAULT (` + d.Now() + `)
+)`},
+		{Note: "positions: where each key stands in the feed; only publishers write it",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Positions()) + ` (
+  ` + key + `,
+  feed_sync_id INTEGER NOT NULL,
+  shard INTEGER NOT NULL,
+  bucket INTEGER NOT NULL,
+  deleted INTEGER NOT NULL,
+  hidden INTEGER NOT NULL,
+  published_at INTEGER NOT NULL,
+  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
+) WITHOUT ROWID`},
+		{Note: "pages are read in this order; no position is given twice",
+			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
+		{Note: "old tombstones are found here",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
+	}
+}
+
+func sameColumns(f *dialect.Feed, ix dialect.Index) bool {
+	names, ok := ix.Names()
+	if !ok || len(names) != len(f.Key) {
+		return false
+	}
+	for _, c := range f.Key {
+		if !slices.Contains(names, c.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+type trigger struct{ name, note, sql string }
+
+// triggers record keys and do nothing else: they fire on every UPDATE, whatever its
+// columns, and name key columns only. A plain INSERT into the changes cannot
+// conflict, so no conflict clause of the outer statement reaches it.
+func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
+	changes := d.Quote(f.Changes().Name)
+	source := d.Quote(f.Source.Name)
+	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
+	var moved []string
+	for i, c := range f.Key {
+		moved = append(moved, oldKey[i]+c.Collate+" IS NOT "+newKey[i])
+	}
+	record := "INSERT INTO " + changes + " (" + stored + ") "
+	all := []trigger{
+		{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + source + `
+BEGIN
+  ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
+END`},
+		{f.Object("update"), "a row updated; when its key changed, both keys", "CREATE TRIGGER " + d.Quote(f.Object("update")) + " AFTER UPDATE ON " + source + `
+BEGIN
+  ` + record + "SELECT " + strings.Join(oldKey, ", ") + " WHERE " + strings.Join(moved, " OR ") + `;
+  ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
+END`},
+		{f.Object("delete"), "a row deleted", "CREATE TRIGGER " + d.Quote(f.Object("delete")) + " AFTER DELETE ON " + source + `
+BEGIN
+  ` + record + "VALUES (" + strings.Join(oldKey, ", ") + `);
+END`},
+	}
+	insertions, updates, err := d.replaced(f, t, record)
+	if err != nil || insertions == "" {
+		return all, err
+	}
+	return append(all,
+		trigger{f.Object("insert_replace"), "rows that INSERT OR REPLACE removes without firing a DELETE trigger",
+			"CREATE TRIGGER " + d.Quote(f.Object("insert_replace")) + " BEFORE INSERT ON " + source + "\nBEGIN" + insertions + "\nEND"},
+		trigger{f.Object("update_replace"), "rows that UPDATE OR REPLACE removes without firing a DELETE trigger",
+			"CREATE TRIGGER " + d.Quote(f.Object("update_replace")) + " BEFORE UPDATE ON " + source + "\nBEGIN" + updates + "\nEND"}), nil
+}
+
+// replaced records the keys of rows that share a unique index's values with the row
+// about to be written: OR REPLACE removes them silently unless the writer's
+// connection has recursive_triggers on. A row recorded that then stays is only
+// published once more. A partial index is taken as if it were whole, for the same
+// reason. The key's own index is left out: the AFTER triggers record that key.
+func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (insertions, updates string, err error) {
+	sourceKey := dialect.KeyRefs(d, f, "r")
+	var itself []string
+	for i, old := range dialect.KeyRefs(d, f, "OLD") {
+		itself = append(itself, sourceKey[i]+f.Key[i].Collate+" IS "+old)
+	}
+	for _, ix := range t.Unique {
+		if !ix.Partial && sameColumns(f, ix) {
+			continue
+		}
+		if _, ok := ix.Names(); !ok {
+			return "", "", fmt.Errorf("unique index %q is on an expression: rows that OR REPLACE removes through it cannot be recorded (use --capture app, or make it an index on columns)", ix.Name)
+		}
+		var same []string
+		for _, c := range ix.Columns {
+			same = append(same, "r."+d.Quote(c.Name)+" = NEW."+d.Quote(c.Name)+" COLLATE "+c.Collation)
+		}
+		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE " + strings.Join(same, " AND ")
+		insertions += find + ";"
+		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
+	}
+	return insertions, updates, nil
+}
+
+// FeedDown removes triggers and tables; SQLite drops a table's triggers with it.
+func (d Dialect) FeedDown(f *dialect.Feed) []dialect.Step {
+	var steps []dialect.Step
+	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {
+		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(f.Object(suffix))})
+	}
+	return append(steps,
+		dialect.Step{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
+		dialect.Step{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())})
+}
+
+// Verify compares what sqlite_schema holds with what FeedUp would write: SQLite
+// keeps the text of every trigger. A unique index added since shows as a trigger
+// that is not as it should be.
+func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+	have := map[string]string{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')", nil,
+		func(rows dialect.Rows) (struct{}, error) {
+			var name, table, text string
+			err := rows.Scan(&name, &table, &text)
+			have[name] = text
+			return struct{}{}, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+		if _, ok := have[table.Name]; !ok {
+			problems = append(problems, fmt.Sprintf("table %s is missing", table.Name))
+		}
+	}
+	if f.Capture != dialect.CaptureTrigger {
+		return problems, nil
+	}
+	triggers, err := d.triggers(f, t)
+	if err != nil {
+		return append(problems, err.Error()), nil
+	}
+	for _, tr := range triggers {
+		switch text, ok := have[tr.name]; {
+		case !ok:
+			problems = append(problems, fmt.Sprintf("trigger %s is missing", tr.name))
+		case text != tr.sql:
+			problems = append(problems, fmt.Sprintf("trigger %s is not as it should be", tr.name))
+		}
+	}
+	return problems, nil
+}
+
+// Repair is FeedUp again: it runs in one transaction, so nothing goes uncaptured.
+func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	return d.FeedUp(f, t)
+}

@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TxOptions are the defaults: SQLite's transactions are serializable. Reading ones
+// are marked, so that drivers that begin with the write lock leave it alone.
+func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
+	return &sql.TxOptions{ReadOnly: p == dialect.ForRead || p == dialect.ForCheck}
+}
+
+// Settings take the write lock with the first statement, whatever the driver's
+// BEGIN was: a transaction that reads first and writes later fails at once with
+// SQLITE_BUSY when another writer came between, busy_timeout or not.
+func (d Dialect) Settings(p dialect.Purpose, n dialect.Names) []string {
+	if p != dialect.ForPublish && p != dialect.ForRecord {
+		return nil
+	}
+	return []string{"UPDATE " + dialect.Qualified(d, n.Table("sequences")) + " SET version = version WHERE 0"}
+}
+
+// Durability wants synchronous=FULL: with NORMAL a WAL database loses the newest
+// commits in a power cut.
+func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
+	var level int
+	if err := dialect.QueryRow(ctx, q, "PRAGMA synchronous", nil, &level); err != nil {
+		return err
+	}
+	if level < 2 {
+		return fmt.Errorf("PRAGMA synchronous is %d, and must be FULL (2) or EXTRA (3) on every connection", level)
+	}
+	return nil
+}
+
+// LockSequence reads the row; the transaction has the database's only write lock.
+func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
+	var s dialect.Sequence
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ?", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+	return s, err
+}
+
+// TakeChanges reads the oldest changes.
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
+	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)
+}
+
+// AssignPositions upserts in one statement. CROSS JOIN keeps SQLite from any other
+// order than: an assignment, its change by rowid, the row and the old position each
+// by key. The conflict target is the key alone: a clash of positions is an error.
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+	var list strings.Builder
+	for i, a := range as {
+		list.WriteString([]string{"[", ","}[min(i, 1)])
+		fmt.Fprintf(&list, "[%d,%d,%d,%d]", a.Seq, a.Position, a.Shard, a.Kind)
+	}
+	list.WriteString("]")
+	stored := dialect.StoredRefs(d, f, "")
+	row, old := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
+	sets := make([]string, 0, len(stored)+6)
+	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
+		sets = append(sets, column+" = excluded."+column)
+	}
+	query := "INSERT INTO " + dialect.Qualified(d, f.Positions()) + " (" + strings.Join(stored, ", ") +
+		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
+  COALESCE(old.shard, j.shard), 0, ` + row + ` IS NULL,
+  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ` + strconv.FormatInt(publishedAt, 10) + ` END
+FROM (SELECT value ->> 0 AS seq, value ->> 1 AS position, value ->> 2 AS shard, value ->> 3 AS kind FROM json_each(?)) j
+CROSS JOIN ` + dialect.Qualified(d, f.Changes()) + ` c ON c.seq = j.seq
+LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + `
+LEFT JOIN ` + dialect.Qualified(d, f.Positions()) + " old ON " + dialect.StoredJoin(d, f, "old", "c") + `
+WHERE ` + row + " IS NOT NULL OR " + old + ` IS NOT NULL
+ORDER BY j.position
+ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+	_, err := tx.Exec(ctx, query, list.String())
+	return err
+}
+
+// DeleteChanges may delete by range: the changes were taken in seq order from the
+// lowest, and while this transaction holds the only write lock none is invisible.
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Changes())+" WHERE seq BETWEEN ? AND ?", seqs[0], seqs[len(seqs)-1])
+}

@@ -1,0 +1,87 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Blockers answers none: SQLite has one writer at a time, cannot name it, and an
+// open transaction holds back nothing but itself.
+func (Dialect) Blockers(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Blocker, error) {
+	return nil, nil
+}
+
+// Backlog counts changes and gives the age of the oldest.
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
+	changes := dialect.Qualified(d, f.Changes())
+	err = dialect.QueryRow(ctx, q, "SELECT (SELECT count(*) FROM (SELECT 1 FROM "+changes+" LIMIT ?)), "+
+		"COALESCE((SELECT "+d.Now()+" - changed_at FROM "+changes+" ORDER BY seq LIMIT 1), 0)", []any{limit}, &count, &age)
+	return count, age, err
+}
+
+// SQLite's primary result codes, https://www.sqlite.org/rescode.html.
+const (
+	codeError      = 1
+	codePerm       = 3
+	codeBusy       = 5
+	codeLocked     = 6
+	codeReadonly   = 8
+	codeIOErr      = 10
+	codeFull       = 13
+	codeCantOpen   = 14
+	codeSchema     = 17
+	codeConstraint = 19
+	codeMismatch   = 20
+	codeAuth       = 23
+	// extended codes
+	constraintPrimaryKey = codeConstraint | 6<<8
+	constraintUnique     = codeConstraint | 8<<8
+)
+
+// Classify reads the result code. SQLite has one code for every error in a
+// statement's text, a missing table among them; rowfeed's own statements have no
+// other error of that kind.
+func (Dialect) Classify(err error) dialect.Class {
+	if errors.Is(err, dialect.ErrNoTable) {
+		return dialect.ClassUndefined
+	}
+	if errors.Is(err, driver.ErrBadConn) {
+		return dialect.ClassConnection
+	}
+	code, ok := resultCode(err)
+	if !ok {
+		return dialect.ClassOther
+	}
+	switch code {
+	case constraintPrimaryKey, constraintUnique:
+		return dialect.ClassDuplicate
+	}
+	switch code & 0xff {
+	case codeBusy, codeLocked:
+		return dialect.ClassRetry
+	case codeError, codeSchema:
+		return dialect.ClassUndefined
+	case codePerm, codeAuth, codeReadonly:
+		return dialect.ClassPermission
+	case codeFull:
+		return dialect.ClassFull
+	case codeCantOpen, codeIOErr:
+		return dialect.ClassConnection
+	case codeMismatch, codeConstraint:
+		return dialect.ClassInvalid
+	}
+	return dialect.ClassOther
+}
+
+// resultCode asks the driver's error: a method Code (modernc.org/sqlite), or a field
+// ExtendedCode (mattn/go-sqlite3).
+func resultCode(err error) (int64, bool) {
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		return int64(coded.Code()), true
+	}
+	return dialect.CodeField(err, "ExtendedCode")
+}

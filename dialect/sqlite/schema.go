@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Migrations makes rowfeed's own tables. None has AUTOINCREMENT: that would leave
+// SQLite's table sqlite_sequence behind for ever.
+func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
+	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
+	return []dialect.Migration{{
+		Version: 1,
+		Title:   "sequences, feeds",
+		Up: []string{
+			"CREATE TABLE " + name("schema_version") + ` (
+  version INTEGER PRIMARY KEY,
+  applied_at INTEGER NOT NULL
+)`,
+			"CREATE TABLE " + name("sequences") + ` (
+  name TEXT NOT NULL PRIMARY KEY,
+  value INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+)`,
+			"CREATE TABLE " + name("feeds") + ` (
+  name TEXT NOT NULL PRIMARY KEY,
+  mode TEXT NOT NULL,
+  capture TEXT NOT NULL,
+  state TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  source_schema TEXT,
+  source_table TEXT NOT NULL,
+  key_columns TEXT NOT NULL,
+  delivered_columns TEXT,
+  options TEXT NOT NULL,
+  data_shards INTEGER NOT NULL,
+  shard_column TEXT,
+  tombstones_seconds INTEGER NOT NULL,
+  tombstones_below INTEGER NOT NULL,
+  database_identity TEXT,
+  fill_after TEXT,
+  created_at INTEGER NOT NULL
+)`,
+			"INSERT INTO " + name("schema_version") + " VALUES (1, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE " + name("feeds"),
+			"DROP TABLE " + name("sequences"),
+			"DROP TABLE " + name("schema_version"),
+		},
+	}}
+}
+
+// SchemaVersion answers 0 when there is no schema_version table.
+func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+	t := n.Table("schema_version")
+	if !isMain(t.Schema) {
+		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
+	}
+	var tables int
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", []any{t.Name}, &tables)
+	if err != nil || tables == 0 {
+		return 0, err
+	}
+	var version sql.NullInt64
+	err = dialect.QueryRow(ctx, q, "SELECT max(version) FROM "+dialect.Qualified(d, t), nil, &version)
+	return int(version.Int64), err
+}
+
+func isMain(schema string) bool { return schema == "" || strings.EqualFold(schema, "main") }
+
+// WithSchemaLock is one transaction that holds the write lock from its start.
+func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, fn func(dialect.Querier) error) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err = fn(dialect.On(conn))
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		// The caller's context may be over; the connection must not keep the lock.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, rollback := conn.ExecContext(bounded, "ROLLBACK"); rollback != nil {
+			err = errors.Join(err, rollback)
+		}
+	}
+	return err
+}
+
+// Describe reads the table's columns and unique indexes from the pragmas.
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.TableName) (*dialect.Table, error) {
+	table := &dialect.Table{}
+	if !isMain(t.Schema) {
+		table.Name = t
+		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database into another"}
+		return table, nil
+	}
+	var kind, ddl string
+	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
+		[]any{t.Name}, &kind, &table.Name.Name, &ddl)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	table.Signature = ddl
+	// strict and wr tell nothing on tables older than they are.
+	var listed string
+	var withoutRowid int
+	err = dialect.QueryRow(ctx, q, "SELECT type, wr FROM pragma_table_list(?) WHERE schema = 'main'", []any{table.Name.Name}, &listed, &withoutRowid)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case kind == "view":
+		table.Refusals = append(table.Refusals, "it is a view, which has no rows of its own; make the feed of its table")
+	case listed != "table":
+		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
+	}
+	var pk []string
+	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
+			var notNull, inKey int
+			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey); err != nil {
+				return c, err
+			}
+			c.Kind, c.Decl, c.Exact = dialect.Dynamic, c.Type, true
+			if strings.Contains(strings.ToUpper(c.Type), "BLOB") {
+				c.Kind = dialect.Binary
+			}
+			c.Nullable = notNull == 0
+			if inKey > 0 {
+				pk = append(pk, c.Name)
+				c.Nullable = c.Nullable && withoutRowid == 0
+			}
+			return c, nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return table, d.describeUnique(ctx, q, table, pk)
+}
+
+func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {
+	type listed struct {
+		name, origin string
+		partial      bool
+	}
+	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
+		[]any{table.Name.Name}, func(rows dialect.Rows) (l listed, err error) {
+			return l, rows.Scan(&l.name, &l.origin, &l.partial)
+		})
+	if err != nil {
+		return err
+	}
+	if len(pk) == 1 && (len(indexes) == 0 || indexes[0].origin != "pk") {
+		// An INTEGER PRIMARY KEY is the rowid itself: no index of its own, never NULL.
+		table.Unique = append(table.Unique, dialect.Index{Primary: true, Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`}}})
+		table.Column(pk[0]).Nullable = false
+	}
+	for _, l := range indexes {
+		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial}
+		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
+			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
+				err = rows.Scan(&c.Name, &c.Collation)
+				c.Collation = d.Quote(c.Collation)
+				return c, err
+			})
+		if err != nil {
+			return err
+		}
+		table.Unique = append(table.Unique, ix)
+	}
+	return nil
+}

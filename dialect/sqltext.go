@@ -1,0 +1,95 @@
+package dialect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Qualified quotes a table name, with its schema where it has one.
+func Qualified(s Spelling, t TableName) string {
+	if t.Schema == "" {
+		return s.Quote(t.Name)
+	}
+	return s.Quote(t.Schema) + "." + s.Quote(t.Name)
+}
+
+// Ref is a quoted column, behind an alias where one is given.
+func Ref(s Spelling, alias, column string) string {
+	if alias == "" {
+		return s.Quote(column)
+	}
+	return alias + "." + s.Quote(column)
+}
+
+// KeyRefs lists the key columns by their names in the source table.
+func KeyRefs(s Spelling, f *Feed, alias string) []string {
+	refs := make([]string, len(f.Key))
+	for i, c := range f.Key {
+		refs[i] = Ref(s, alias, c.Name)
+	}
+	return refs
+}
+
+// StoredRefs lists the key columns by their names in rowfeed's tables.
+func StoredRefs(s Spelling, f *Feed, alias string) []string {
+	refs := make([]string, len(f.Key))
+	for i, c := range f.Key {
+		refs[i] = Ref(s, alias, c.Stored)
+	}
+	return refs
+}
+
+// Pairwise joins left and right pairwise: "l1 = r1 AND l2 = r2".
+func Pairwise(left, right []string, op, glue string) string {
+	parts := make([]string, len(left))
+	for i := range left {
+		parts[i] = left[i] + op + right[i]
+	}
+	return strings.Join(parts, glue)
+}
+
+// SourceJoin is the condition that a source row (alias src) belongs to a key of
+// one of rowfeed's tables (alias own). Types and collations are the same on both
+// sides, so the source's unique index answers it. rowfeed's column stands on the
+// left: on SQLite it decides the collation, and it has that of the unique index.
+func SourceJoin(s Spelling, f *Feed, src, own string) string {
+	return Pairwise(StoredRefs(s, f, own), KeyRefs(s, f, src), " = ", " AND ")
+}
+
+// StoredJoin is the condition that rows of two of rowfeed's tables have one key.
+func StoredJoin(s Spelling, f *Feed, a, b string) string {
+	return Pairwise(StoredRefs(s, f, a), StoredRefs(s, f, b), " = ", " AND ")
+}
+
+// Builder collects a statement's parameters in the order of its text.
+type Builder struct {
+	spelling Spelling
+	args     []any
+	literal  bool
+}
+
+// NewBuilder starts a statement.
+func NewBuilder(s Spelling) *Builder { return &Builder{spelling: s} }
+
+// NewScript starts a statement for a printed script: parameters become literals.
+func NewScript(s Spelling) *Builder { return &Builder{spelling: s, literal: true} }
+
+// Arg adds a parameter (a string, an integer or nil in a script) and answers its
+// placeholder.
+func (b *Builder) Arg(v any) string {
+	if b.literal {
+		switch v := v.(type) {
+		case nil:
+			return "NULL"
+		case string:
+			return b.spelling.Literal(v)
+		default:
+			return fmt.Sprint(v)
+		}
+	}
+	b.args = append(b.args, v)
+	return b.spelling.Placeholder(len(b.args))
+}
+
+// Args are the parameters so far.
+func (b *Builder) Args() []any { return b.args }

@@ -1,0 +1,166 @@
+package rowfeed
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Op is what an entry says of its key.
+type Op string
+
+const (
+	// Upsert says that the row exists, with the content shown.
+	Upsert Op = "upsert"
+	// Delete says that the row is gone, or hidden by unpublish.
+	Delete Op = "delete"
+)
+
+// Entry is one key at its position.
+type Entry struct {
+	Position string // sequence mode: a decimal int64
+	Shard    int
+	Op       Op
+	Key      Row
+	Row      Row // as it was when the page was read; no columns for a delete
+}
+
+// Column is a column of a Row.
+type Column struct {
+	Name string       `json:"name"`
+	Type string       `json:"type"` // as the database spells it
+	Kind dialect.Kind `json:"kind"` // how its values travel
+}
+
+// Row is a list of named values. A value is one of int64, uint64 (above the range
+// of int64), float64, bool, string, []byte, json.RawMessage, or nil for NULL;
+// decimals, dates and times are strings, see [dialect.Kind].
+type Row struct {
+	columns []Column
+	values  []any
+}
+
+// Len is the number of columns.
+func (r Row) Len() int { return len(r.columns) }
+
+// Column describes the i-th column.
+func (r Row) Column(i int) Column { return r.columns[i] }
+
+// Value is the i-th column's value.
+func (r Row) Value(i int) any { return r.values[i] }
+
+// Get is the value of a column by its name; ok is false when there is none.
+func (r Row) Get(name string) (value any, ok bool) {
+	i := slices.IndexFunc(r.columns, func(c Column) bool { return c.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return r.values[i], true
+}
+
+// AppendJSON appends the row as a JSON object, its columns in the table's order.
+func (r Row) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, c := range r.columns {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, c.Name), ':')
+		dst = appendValue(dst, c.Kind, r.values[i])
+	}
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (r Row) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
+// Decode stores the row into a struct (or map) by encoding/json's rules: field
+// names or `json` tags are column names, binary columns go into []byte, instants
+// into time.Time.
+func (r Row) Decode(into any) error {
+	if err := json.Unmarshal(r.AppendJSON(nil), into); err != nil {
+		return fmt.Errorf("decode row into %T: %w", into, err)
+	}
+	return nil
+}
+
+// Decode stores the entry's row, see [Row.Decode]. It fails for a delete, which has
+// only a key.
+func (e Entry) Decode(into any) error {
+	if e.Op == Delete {
+		return fmt.Errorf("decode entry at position %s: a delete has no row, decode its Key", e.Position)
+	}
+	return e.Row.Decode(into)
+}
+
+// AppendJSON appends the entry as one JSON object without line breaks.
+func (e Entry) AppendJSON(dst []byte) []byte {
+	dst = appendString(append(dst, `{"position":`...), e.Position)
+	dst = fmt.Appendf(dst, `,"shard":%d,"op":"%s","key":`, e.Shard, e.Op)
+	dst = e.Key.AppendJSON(dst)
+	if e.Op == Upsert {
+		dst = e.Row.AppendJSON(append(dst, `,"row":`...))
+	}
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (e Entry) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
+
+// ParseEntry reads what Entry.AppendJSON wrote of a feed. It answers false when the
+// entry has a column that info does not know: the table has changed, ask for the
+// feed's Info again.
+func ParseEntry(data []byte, info *Info) (e Entry, ok bool, err error) {
+	var wire struct {
+		Position string                     `json:"position"`
+		Shard    int                        `json:"shard"`
+		Op       Op                         `json:"op"`
+		Key      map[string]json.RawMessage `json:"key"`
+		Row      map[string]json.RawMessage `json:"row"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return Entry{}, false, fmt.Errorf("entry: %w", err)
+	}
+	e = Entry{Position: wire.Position, Shard: wire.Shard, Op: wire.Op}
+	if e.Key, ok, err = parseRow(wire.Key, info.Key); err != nil || !ok {
+		return Entry{}, ok, err
+	}
+	if wire.Op == Upsert {
+		if e.Row, ok, err = parseRow(wire.Row, info.Columns); err != nil || !ok {
+			return Entry{}, ok, err
+		}
+	}
+	return e, true, nil
+}
+
+func parseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, error) {
+	if len(members) != len(columns) {
+		return Row{}, false, nil
+	}
+	r := Row{columns: columns, values: make([]any, len(columns))}
+	for i, c := range columns {
+		data, ok := members[c.Name]
+		if !ok {
+			return Row{}, false, nil
+		}
+		v, err := fromJSON(c.Kind, data)
+		if err != nil {
+			return Row{}, false, fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		r.values[i] = v
+	}
+	return r, true, nil
+}
+
+// Base64 lists the columns of a binary type: their JSON strings are base64.
+func Base64(columns []Column) []string {
+	names := []string{}
+	for _, c := range columns {
+		if c.Kind == dialect.Binary {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

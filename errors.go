@@ -1,0 +1,109 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Code is the stable name of a kind of error. It is itself an error, so that
+// errors.Is(err, rowfeed.CursorAhead) asks for it; the same text is the last part
+// of the problem type over HTTP.
+type Code string
+
+func (c Code) Error() string { return string(c) }
+
+const (
+	// InvalidRequest is a parameter that cannot be; Error.Param names it.
+	InvalidRequest Code = "invalid-request"
+	// UnknownFeed is a feed that does not exist (or no longer does).
+	UnknownFeed Code = "unknown-feed"
+	// NotInitialized means that rowfeed's own tables are missing.
+	NotInitialized Code = "not-initialized"
+	// SchemaVersion means that rowfeed's own tables are of another version.
+	SchemaVersion Code = "schema-version"
+	// CursorAhead is a cursor above the feed's head: it belongs to another feed or to a
+	// database that was set back.
+	CursorAhead Code = "cursor-ahead"
+	// GenerationChanged is a cursor of another generation of the feed.
+	GenerationChanged Code = "generation-changed"
+	// TombstonesExpired is a cursor older than the oldest kept tombstone: deletes
+	// between it and now have been forgotten.
+	TombstonesExpired Code = "tombstones-expired"
+	// Refused is a table or database that rowfeed cannot serve safely.
+	Refused Code = "refused"
+	// Conflict is a feed that exists with other settings.
+	Conflict Code = "conflict"
+	// Unavailable is a database that cannot be reached now.
+	Unavailable Code = "unavailable"
+	// UnsafeDurability is a server setting under which a commit can be forgotten.
+	UnsafeDurability Code = "unsafe-durability"
+	// Locked means that other sessions' locks were in the way for too long.
+	Locked Code = "locked"
+	// Failed is any other failure of the database.
+	Failed Code = "failed"
+)
+
+// Error says what failed, on which object, why, and what to do next.
+type Error struct {
+	Code   Code
+	Object string // such as `feed "kv"`
+	Cause  string
+	Next   string // the next step, an imperative sentence; may be empty
+	Param  string // the parameter at fault, for InvalidRequest
+	Err    error  // the driver's error, where there is one
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Object != "" {
+		b.WriteString(e.Object + ": ")
+	}
+	b.WriteString(e.Cause)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if e.Next != "" {
+		b.WriteString(". Next: " + e.Next)
+	}
+	return b.String()
+}
+
+// Unwrap gives the driver's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches the error's Code.
+func (e *Error) Is(target error) bool {
+	code, ok := target.(Code)
+	return ok && code == e.Code
+}
+
+func invalid(param, format string, args ...any) *Error {
+	return &Error{Code: InvalidRequest, Param: param, Cause: param + ": " + fmt.Sprintf(format, args...)}
+}
+
+// fail turns a database error into an Error by its class. An Error passes as it is.
+func (db *DB) fail(object, doing string, err error) error {
+	var known *Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %s: %w", object, doing, err)
+	}
+	e := &Error{Code: Failed, Object: object, Cause: doing, Err: err}
+	switch db.d.Classify(err) {
+	case dialect.ClassConnection:
+		e.Code, e.Next = Unavailable, "check that the database runs and can be reached, then try again"
+	case dialect.ClassRetry, dialect.ClassLockTimeout:
+		e.Code, e.Next = Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
+	case dialect.ClassPermission:
+		e.Code, e.Next = Refused, "grant the missing right to rowfeed's database user"
+	case dialect.ClassFull:
+		e.Code, e.Next = Unavailable, "free space for the database, then try again; nothing was lost"
+	}
+	return e
+}

@@ -1,0 +1,235 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// fillBatch is the number of keys that one transaction records.
+const fillBatch = 2000
+
+// AddFeed makes a feed of a table, also of a live one with rows: triggers first,
+// then the keys of the rows as changes, in batches that go on where they broke off
+// when AddFeed is called again. With the same spec a second call changes nothing;
+// with another one it fails with code Conflict and names the differences. progress
+// may be nil; it is told the number of rows recorded so far by this call.
+func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
+	spec = spec.withDefaults()
+	if err := spec.validate(); err != nil {
+		return nil, err
+	}
+	source, err := parseTable(spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range spec.Key {
+		// A type is for printing without a server; here the table tells.
+		spec.Key[i], _, _ = strings.Cut(text, ":")
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	err = db.withSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) error {
+		return db.createFeed(ctx, q, spec, source)
+	})
+	if err != nil {
+		return nil, db.fail(feedObject(spec.Name), "add", err)
+	}
+	f, err := db.Feed(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.fill(ctx, progress); err != nil {
+		return nil, err
+	}
+	f.Wake()
+	return f, nil
+}
+
+// createFeed makes everything but the changes of the rows that are there. Every
+// step can be repeated, for databases where DDL commits by itself.
+func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source dialect.TableName) error {
+	table, err := db.describeTable(ctx, q, source)
+	if err != nil {
+		return err
+	}
+	r, err := newRecord(spec, table)
+	if err != nil {
+		return err
+	}
+	known, err := db.loadRecords(ctx, q, spec.Name)
+	if err != nil {
+		return err
+	}
+	exists := len(known) > 0
+	if exists && known[0].State != stateDropped {
+		if diffs := known[0].differences(r); len(diffs) > 0 {
+			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
+				Next: "take another name, or drop the feed first"}
+		}
+		if known[0].State != stateCreating {
+			return nil
+		}
+	} else {
+		if exists {
+			// Cursors of the dropped feed must not be taken for cursors of this one.
+			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
+		}
+		b := dialect.NewBuilder(db.d)
+		if _, err := q.Exec(ctx, r.save(b, db.table("feeds"), exists, db.d.Now()), b.Args()...); err != nil {
+			return err
+		}
+	}
+	var sequences int64
+	b := dialect.NewBuilder(db.d)
+	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.table("sequences")+" WHERE name = "+b.Arg(spec.Name), b.Args(), &sequences)
+	if err != nil {
+		return err
+	}
+	if sequences == 0 {
+		b := dialect.NewBuilder(db.d)
+		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, db.d.Now()), b.Args()...); err != nil {
+			return err
+		}
+	}
+	steps, err := db.d.FeedUp(r.feed(db.names), table)
+	if err != nil {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
+	}
+	if err := run(ctx, q, steps); err != nil {
+		return err
+	}
+	return db.setState(ctx, q, spec.Name, stateFilling, nil)
+}
+
+func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
+	for _, s := range steps {
+		if _, err := q.Exec(ctx, s.SQL); err != nil {
+			return fmt.Errorf("%s: %w", s.Note, err)
+		}
+	}
+	return nil
+}
+
+func (db *DB) setState(ctx context.Context, q dialect.Querier, name, state string, fillAfter []any) error {
+	var after any
+	if fillAfter != nil {
+		after = encodeKey(fillAfter)
+	}
+	b := dialect.NewBuilder(db.d)
+	_, err := q.Exec(ctx, "UPDATE "+db.table("feeds")+" SET state = "+b.Arg(state)+", fill_after = "+b.Arg(after)+
+		" WHERE name = "+b.Arg(name), b.Args()...)
+	return err
+}
+
+// fill records the keys of the rows that were there before the triggers.
+func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
+	r := f.record.Load()
+	if r.State != stateFilling {
+		return nil
+	}
+	total, after := int64(0), r.FillAfter
+	for {
+		var n int64
+		var last []any
+		err := f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
+			n, last, err = f.recordRange(ctx, tx, "", after, fillBatch, dialect.Changed)
+			if err != nil {
+				return err
+			}
+			if last == nil {
+				return f.db.setState(ctx, tx, f.name, stateActive, nil)
+			}
+			return f.db.setState(ctx, tx, f.name, stateFilling, last)
+		})
+		if err != nil {
+			return f.db.fail(feedObject(f.name), "record the rows that are there (run `feed add` again to go on)", err)
+		}
+		f.Wake()
+		total += n
+		if progress != nil {
+			progress(total)
+		}
+		if last == nil {
+			return f.reload(ctx)
+		}
+		after = last
+	}
+}
+
+// DropFeed removes a feed's triggers and tables; the source table stays as it was
+// before AddFeed. The feed's name and generation are kept, so that a feed of the
+// same name refuses old cursors. Dropping it again does nothing.
+func (db *DB) DropFeed(ctx context.Context, name string) error {
+	if err := validFeedName(name); err != nil {
+		return err
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return err
+	}
+	err := db.withSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
+		known, err := db.loadRecords(ctx, q, name)
+		if err != nil {
+			return err
+		}
+		if len(known) == 0 {
+			return &Error{Code: UnknownFeed, Object: feedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds"}
+		}
+		if known[0].State == stateDropped {
+			return nil
+		}
+		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names))); err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(db.d)
+		if _, err := q.Exec(ctx, "DELETE FROM "+db.table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
+			return err
+		}
+		return db.setState(ctx, q, name, stateDropped, nil)
+	})
+	db.mu.Lock()
+	delete(db.feeds, name)
+	db.mu.Unlock()
+	return db.fail(feedObject(name), "drop", err)
+}
+
+// Upgrade mends the feed's triggers and tables where they are not as this rowfeed
+// would make them, without a moment in which a change goes uncaptured, and answers
+// what was wrong. Changes made while triggers were missing are not known: Check
+// finds what it can of them, Repair records it.
+func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
+	err = f.db.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
+		r := f.record.Load()
+		table, err := f.db.describeTable(ctx, q, r.Source)
+		if err != nil {
+			return err
+		}
+		feed := r.feed(f.db.names)
+		if mended, err = f.db.d.Verify(ctx, q, feed, table); err != nil || len(mended) == 0 {
+			return err
+		}
+		steps, err := f.db.d.Repair(ctx, q, feed, table)
+		if err != nil {
+			return err
+		}
+		return run(ctx, q, steps)
+	})
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
+	}
+	left, err := f.Verify(ctx)
+	if err == nil && len(left) > 0 {
+		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "still not in order: " + strings.Join(left, "; ")}
+	}
+	f.setProblems(left)
+	slices.Sort(mended)
+	return mended, err
+}

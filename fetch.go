@@ -1,0 +1,228 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// emptyPages bounds how many pages without any entry to show one Fetch reads.
+const emptyPages = 20
+
+// Fetch implements Source. The page and the head it belongs to are read together:
+// everything up to Page.Cursor has been shown, or is not for this consumer. Rows
+// have the content they have now.
+func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
+	started := time.Now()
+	limit, err := req.limit()
+	if err != nil {
+		return Page{}, err
+	}
+	at, err := f.resolve(ctx, req.After)
+	if err != nil {
+		return Page{}, err
+	}
+	var page Page
+	vanished := 0
+	for range emptyPages {
+		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
+		if at.atBeginning() {
+			q.Mark = math.MaxInt64 // the head of this page, whatever it is
+		}
+		rows, l, err := f.readPage(ctx, q)
+		if err != nil {
+			return Page{}, err
+		}
+		if req.After == Now {
+			at = place{rows.Generation, rows.Head, 0}
+		}
+		if at, err = f.judge(at, rows); err != nil {
+			return Page{}, err
+		}
+		var left int
+		if page, left, err = l.assemble(rows); err != nil {
+			return Page{}, f.db.fail(feedObject(f.name), "read a row", err)
+		}
+		vanished += left
+		at.position, page.More = next(at.position, rows, limit)
+		page.Cursor = at.cursor()
+		if len(page.Entries) > 0 || !page.More {
+			break
+		}
+	}
+	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(page.Entries), Vanished: vanished, Took: time.Since(started)})
+	return page, nil
+}
+
+func (r Request) limit() (int, error) {
+	switch {
+	case r.Limit == 0:
+		return DefaultLimit, nil
+	case r.Limit < 0 || r.Limit > MaxLimit:
+		return 0, invalid("limit", "%d must be between 1 and %d", r.Limit, MaxLimit)
+	case r.Wait < 0:
+		return 0, invalid("wait", "%s must not be negative", r.Wait)
+	}
+	return r.Limit, nil
+}
+
+// resolve turns a request's cursor into a place. "now" reads a page above every
+// position, which brings the head alone.
+func (f *Feed) resolve(ctx context.Context, after Cursor) (place, error) {
+	if after == Now {
+		return place{generation: f.Generation(), position: math.MaxInt64}, nil
+	}
+	if t, ok, err := after.parseAt(); ok {
+		if err != nil {
+			return place{}, err
+		}
+		return f.placeAt(ctx, t)
+	}
+	return after.parse()
+}
+
+// readPage reads a page with the columns that the table has at the time of the
+// page: when they are not those the statement was made for, it is made again.
+func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.PageRows, *layout, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		l, err := f.currentLayout(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, q)
+		switch {
+		case err == nil && rows.Generation == f.Generation() && rows.Signature == l.table.Signature:
+			return rows, l, nil
+		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
+			if err := pause(ctx, backoff(try)); err != nil {
+				return nil, nil, err
+			}
+			continue
+		case err != nil && f.db.d.Classify(err) != dialect.ClassUndefined || try == tries:
+			if err == nil {
+				err = errors.New("the table's columns change too fast")
+			}
+			return nil, nil, f.db.fail(feedObject(f.name), "read a page", err)
+		}
+		// A table, a column or the feed itself is another one now.
+		if err := f.reload(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// judge refuses a place that is not of this feed's history, and completes one at
+// the beginning. A refusal says what to do; it is never answered with silence.
+func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
+	if at.atBeginning() {
+		return place{generation: rows.Generation, mark: rows.Head}, nil
+	}
+	refuse := func(code Code, format string, args ...any) (place, error) {
+		return place{}, &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
+			Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
+	}
+	switch {
+	case at.generation != rows.Generation:
+		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d",
+			at.cursor(), at.generation, rows.Generation)
+	case at.seen() > rows.Head:
+		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %d: it belongs to another feed or database, or the database was set back",
+			at.cursor(), rows.Head)
+	case at.seen() < rows.TombstonesBelow:
+		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %d): deletes since then are forgotten",
+			at.cursor(), rows.TombstonesBelow)
+	}
+	return at, nil
+}
+
+// next is the position that a page reaches, and whether there was more. A page
+// that was not cut reaches its head, also where filters left entries out.
+func next(after int64, rows *dialect.PageRows, limit int) (position int64, more bool) {
+	if len(rows.Rows) < limit && !rows.Truncated {
+		return max(after, rows.Head), false
+	}
+	last := rows.Rows[len(rows.Rows)-1].Position
+	return last, last < rows.Head
+}
+
+// assemble makes entries of a page's rows and counts those left out: keys whose
+// row is gone although nothing has published that; their tombstone follows.
+func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
+	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Columns: l.columns}
+	for _, r := range rows.Rows {
+		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard}
+		switch {
+		case r.Hidden:
+			e.Op = Delete
+		case r.Present:
+			e.Op = Upsert
+		case r.Deleted:
+			e.Op = Delete
+		default:
+			vanished++
+			continue
+		}
+		if e.Key, err = newRow(l.key, r.Key); err != nil {
+			return Page{}, 0, err
+		}
+		if e.Op == Upsert {
+			if e.Row, err = newRow(l.columns, r.Values); err != nil {
+				return Page{}, 0, err
+			}
+		}
+		page.Entries = append(page.Entries, e)
+	}
+	return page, vanished, nil
+}
+
+func newRow(columns []Column, raw []any) (Row, error) {
+	r := Row{columns: columns, values: make([]any, len(raw))}
+	for i, v := range raw {
+		var err error
+		if r.values[i], err = fromDatabase(columns[i].Kind, v); err != nil {
+			return Row{}, fmt.Errorf("column %q: %w", columns[i].Name, err)
+		}
+	}
+	return r, nil
+}
+
+// placeAt is just below the lowest position published at or after t. The
+// publisher's times never go back from one position to a higher one, so a binary
+// search finds it in as many probes of the position's index as the head has bits.
+func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
+	page, l, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
+	if err != nil {
+		return place{}, err
+	}
+	d := f.db.d
+	probe := func(above int64) (position, publishedAt int64, err error) {
+		b := dialect.NewBuilder(d)
+		query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(d, l.feed.Positions()) +
+			" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
+		err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
+		return position, publishedAt, err
+	}
+	// Everything at or below low is too old; answer is the best candidate so far.
+	low, high, answer := int64(0), page.Head, page.Head
+	for low < high {
+		middle := low + (high-low)/2
+		position, publishedAt, err := probe(middle)
+		switch {
+		case errors.Is(err, errNoRows):
+			high = middle
+		case err != nil:
+			return place{}, f.db.fail(feedObject(f.name), "look for a time", err)
+		case publishedAt >= t.UnixMicro():
+			high, answer = middle, min(answer, position-1)
+		default:
+			low = max(position, middle+1)
+		}
+	}
+	return place{generation: page.Generation, position: answer}, nil
+}

@@ -1,0 +1,67 @@
+package rowfeed
+
+import "time"
+
+// Observer is told what happens. Every field may be nil. The functions are called
+// from rowfeed's own goroutines and must not block; metrics and logs live above.
+type Observer struct {
+	Published func(PublishEvent)
+	Fetched   func(FetchEvent)
+	Retried   func(RetryEvent)
+	// Trouble is a failure that RunPublisher survives: it goes on trying.
+	Trouble func(TroubleEvent)
+}
+
+// PublishEvent is one committed batch.
+type PublishEvent struct {
+	Feed    string
+	Changes int   // change records taken
+	Keys    int   // positions given
+	Head    int64 // the highest position
+	Took    time.Duration
+}
+
+// FetchEvent is one page.
+type FetchEvent struct {
+	Feed     string
+	Entries  int
+	Vanished int // keys left out: their rows are gone and not yet published as deleted
+	Took     time.Duration
+}
+
+// RetryEvent is a transaction that is run again after a deadlock or the like.
+type RetryEvent struct {
+	Doing   string
+	Attempt int
+	Err     error
+}
+
+// TroubleEvent is a failure of a feed's publisher.
+type TroubleEvent struct {
+	Feed string
+	Err  error
+}
+
+func (o *Observer) published(e PublishEvent) {
+	if o != nil && o.Published != nil {
+		o.Published(e)
+	}
+}
+
+func (o *Observer) fetched(e FetchEvent) {
+	if o != nil && o.Fetched != nil {
+		o.Fetched(e)
+	}
+}
+
+func (o *Observer) retried(e RetryEvent) {
+	if o != nil && o.Retried != nil {
+		o.Retried(e)
+	}
+}
+
+func (o *Observer) trouble(e TroubleEvent) {
+	if o != nil && o.Trouble != nil {
+		o.Trouble(e)
+	}
+}

@@ -1,0 +1,236 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Publish gives positions to every change that is waiting, in passes of one
+// transaction each, until a pass takes nothing, and answers the number of keys that
+// got a position. Several publishers at once, in any number of processes, are safe:
+// the feed's row of the sequences table makes them take turns.
+func (f *Feed) Publish(ctx context.Context) (n int, err error) {
+	batch := newBatchSize(f.db.cfg.BatchSize)
+	for {
+		e, err := f.pass(ctx, batch.size)
+		if err != nil {
+			return n, err
+		}
+		if e.Changes == 0 {
+			return n, nil
+		}
+		n += e.Keys
+		batch.learn(e)
+	}
+}
+
+// errStale means that the sequence was advanced by someone who did not lock it.
+var errStale = errors.New("the sequence's version changed under its lock")
+
+// pass publishes one batch. The cheap question, whether there is a change, comes
+// first and takes no lock; with none, nothing is written.
+func (f *Feed) pass(ctx context.Context, limit int) (PublishEvent, error) {
+	e := PublishEvent{Feed: f.name}
+	started := time.Now()
+	waiting, err := f.hasChanges(ctx)
+	if err != nil || !waiting {
+		return e, f.settle(ctx, err)
+	}
+	for attempt := 1; ; attempt++ {
+		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
+			e, err = f.publishBatch(ctx, tx, limit)
+			return err
+		})
+		if !errors.Is(err, errStale) || attempt == maxAttempts {
+			break
+		}
+		if err := pause(ctx, backoff(attempt)); err != nil {
+			return e, err
+		}
+	}
+	if errors.Is(err, errNothing) {
+		return PublishEvent{Feed: f.name}, nil
+	}
+	if err != nil {
+		return PublishEvent{Feed: f.name}, f.settle(ctx, err)
+	}
+	e.Took = time.Since(started)
+	f.db.cfg.Observer.published(e)
+	return e, nil
+}
+
+// settle turns a database error into an Error. A missing table means that the feed
+// was dropped or changed meanwhile: its record tells.
+func (f *Feed) settle(ctx context.Context, err error) error {
+	if err != nil && f.db.d.Classify(err) == dialect.ClassUndefined {
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
+	}
+	return f.db.fail(feedObject(f.name), "publish", err)
+}
+
+func (f *Feed) hasChanges(ctx context.Context) (bool, error) {
+	var seq int64
+	err := dialect.QueryRow(ctx, f.db.on(), "SELECT seq FROM "+
+		dialect.Qualified(f.db.d, f.dialectFeed().Changes())+" ORDER BY seq LIMIT 1", nil, &seq)
+	if errors.Is(err, errNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// publishBatch is the publishing transaction; package DESIGN.md gives the reasons
+// for the order of its steps.
+func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) (PublishEvent, error) {
+	e := PublishEvent{Feed: f.name}
+	d, feed := f.db.d, f.dialectFeed()
+	if err := f.assertDurable(ctx, tx); err != nil {
+		return e, err
+	}
+	seq, err := d.LockSequence(ctx, tx, feed)
+	if errors.Is(err, errNoRows) {
+		return e, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
+			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
+	}
+	if err != nil {
+		return e, err
+	}
+	changes, err := d.TakeChanges(ctx, tx, feed, limit)
+	if err != nil {
+		return e, err
+	}
+	if len(changes) == 0 {
+		return e, errNothing
+	}
+	if seq.Value > math.MaxInt64-int64(len(changes)) {
+		return e, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
+	}
+	assignments := assign(changes, seq.Value)
+	if err := d.AssignPositions(ctx, tx, feed, assignments, max(seq.Now, seq.UpdatedAt)); err != nil {
+		return e, err
+	}
+	seqs := make([]int64, len(changes))
+	for i, c := range changes {
+		seqs[i] = c.Seq
+	}
+	if n, err := d.DeleteChanges(ctx, tx, feed, seqs); err != nil {
+		return e, err
+	} else if n != int64(len(seqs)) {
+		return e, fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
+	}
+	e.Changes, e.Keys, e.Head = len(changes), len(assignments), seq.Value+int64(len(assignments))
+	return e, f.advance(ctx, tx, seq, e.Head)
+}
+
+// advance moves the sequence to head. The version is the optimistic lock of the
+// original design: it tells of an in-house publisher that does not lock the row.
+func (f *Feed) advance(ctx context.Context, tx dialect.Querier, seq dialect.Sequence, head int64) error {
+	b := dialect.NewBuilder(f.db.d)
+	n, err := tx.Exec(ctx, "UPDATE "+f.db.table("sequences")+
+		" SET value = "+b.Arg(head)+", version = version + 1, updated_at = "+b.Arg(max(seq.Now, seq.UpdatedAt))+
+		" WHERE name = "+b.Arg(f.name)+" AND version = "+b.Arg(seq.Version), b.Args()...)
+	if err == nil && n != 1 {
+		err = errStale
+	}
+	return err
+}
+
+// assertDurable asks once a minute whether a commit survives a power cut.
+func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
+	f.mu.Lock()
+	fresh := time.Since(f.durable) < time.Minute
+	f.mu.Unlock()
+	if fresh || f.db.cfg.UnsafeDurability {
+		return nil
+	}
+	if err := f.db.d.Durability(ctx, tx); err != nil {
+		return &Error{Code: UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
+			Next: "change the setting, or accept the risk with --unsafe-durability"}
+	}
+	f.mu.Lock()
+	f.durable = time.Now()
+	f.mu.Unlock()
+	return nil
+}
+
+// assign collapses changes by key and numbers the keys from above base, in the
+// order of each key's last change. The last explicit wish (republish, unpublish) of
+// a key's changes holds.
+func assign(changes []dialect.Change, base int64) []dialect.Assignment {
+	type fate struct {
+		last int // index of the key's last change
+		kind dialect.ChangeKind
+	}
+	keys := make(map[string]fate, len(changes))
+	names := make([]string, len(changes))
+	for i, c := range changes {
+		names[i] = keyIdentity(c.Key)
+		k := keys[names[i]]
+		k.last = i
+		if c.Kind != dialect.Changed {
+			k.kind = c.Kind
+		}
+		keys[names[i]] = k
+	}
+	as := make([]dialect.Assignment, 0, len(keys))
+	for i, c := range changes {
+		if k := keys[names[i]]; k.last == i {
+			as = append(as, dialect.Assignment{Seq: c.Seq, Kind: k.kind})
+		}
+	}
+	for i := range as {
+		as[i].Position = base + int64(i) + 1
+	}
+	return as
+}
+
+// keyIdentity is a string that two keys share only if all their values are equal.
+func keyIdentity(key []any) string {
+	var id []byte
+	for _, v := range key {
+		part := appendValue(nil, dialect.Dynamic, v)
+		id = binary.AppendUvarint(id, uint64(len(part)))
+		id = append(id, part...)
+	}
+	return string(id)
+}
+
+// batchSize adapts the number of changes taken at once: larger batches cost less
+// per key, and hold the sequence row for longer.
+type batchSize struct{ size, low, high int }
+
+func newBatchSize(start int) *batchSize {
+	return &batchSize{size: start, low: min(100, start), high: max(5000, start)}
+}
+
+func (b *batchSize) learn(e PublishEvent) {
+	switch {
+	case e.Took > 500*time.Millisecond:
+		b.size = max(b.size/2, b.low)
+	case e.Changes == b.size && e.Took < 100*time.Millisecond:
+		b.size = min(b.size*2, b.high)
+	}
+}
+
+// Verify compares the feed's triggers and tables with what they should be, and
+// answers one sentence for each difference, sorted.
+func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+	l, err := f.describe(ctx, f.db.on())
+	if err != nil {
+		return nil, err
+	}
+	problems, err := f.db.d.Verify(ctx, f.db.on(), l.feed, l.table)
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
+	}
+	slices.Sort(problems)
+	return problems, nil
+}

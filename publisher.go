@@ -1,0 +1,113 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// firstPoll is the pause after a pass that took something.
+	firstPoll = time.Millisecond
+	// verifyEvery is how often a publisher looks whether its triggers are in place and
+	// purges tombstones.
+	verifyEvery = time.Minute
+)
+
+// RunPublisher publishes until ctx ends, and then answers nil. It survives whatever
+// may pass (a database that is away, locks, a full disk), telling the Observer of
+// it; it answers an error only when going on makes no sense: the feed is gone, or
+// the server may forget commits.
+func (f *Feed) RunPublisher(ctx context.Context) error {
+	batch := newBatchSize(f.db.cfg.BatchSize)
+	idle, failures := firstPoll, 0
+	var verified time.Time
+	for ctx.Err() == nil {
+		var err error
+		if time.Since(verified) >= verifyEvery {
+			if err = f.keepHouse(ctx); err == nil {
+				verified = time.Now()
+			}
+		}
+		var e PublishEvent
+		if err == nil {
+			e, err = f.pass(ctx, batch.size)
+		}
+		switch {
+		case err == nil && e.Changes > 0:
+			batch.learn(e)
+			idle, failures = firstPoll, 0
+			if e.Changes >= batch.size/2 {
+				continue // there is likely more
+			}
+		case err == nil:
+			idle, failures = min(idle+idle/2+firstPoll/2, f.db.cfg.IdlePoll), 0
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, UnknownFeed) || errors.Is(err, UnsafeDurability):
+			return err
+		default:
+			failures++
+			idle = min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
+			f.setProblems([]string{fmt.Sprintf("publishing fails: %v", err)})
+			verified = time.Time{}
+			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		}
+		f.doze(ctx, idle)
+	}
+	return nil
+}
+
+// Wake makes this process's publisher of the feed look at once, instead of after
+// its pause. Call it after the commit of a transaction that changed the table.
+func (f *Feed) Wake() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // a pass is already wanted
+	}
+}
+
+func (f *Feed) doze(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-f.wake:
+	}
+}
+
+// keepHouse verifies the triggers and purges expired tombstones.
+func (f *Feed) keepHouse(ctx context.Context) error {
+	if err := f.reload(ctx); err != nil {
+		return err
+	}
+	problems, err := f.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	f.setProblems(problems)
+	if len(problems) > 0 {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
+			Cause: "changes may go uncaptured: " + strings.Join(problems, "; "),
+			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
+	}
+	_, err = f.PurgeTombstones(ctx)
+	return err
+}
+
+func (f *Feed) setProblems(problems []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = problems
+}
+
+// Problems is what this process's publisher knows to be wrong with the feed; none
+// when all is well. It is what readiness is about.
+func (f *Feed) Problems() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problems
+}

@@ -1,0 +1,268 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Key is the values of a feed's key columns, in the key's order: int64, string,
+// []byte or whatever else the driver takes for the column.
+type Key []any
+
+// Record records, inside the caller's transaction, that the keys were written: what
+// triggers do, for feeds with capture "app". Call it in the transaction that writes
+// the rows, for every key written, inserted or deleted; for a changed key with both.
+func (f *Feed) Record(ctx context.Context, tx Tx, keys ...Key) error {
+	return f.recordKeys(ctx, tx, dialect.Changed, keys)
+}
+
+// Republish asks, inside the caller's transaction, for new positions for the keys:
+// consumers receive them again, as they are then. Hidden keys are shown again. It
+// appends change records and locks nothing.
+func (f *Feed) Republish(ctx context.Context, tx Tx, keys ...Key) error {
+	return f.recordKeys(ctx, tx, dialect.Republished, keys)
+}
+
+// Unpublish hides the keys, inside the caller's transaction: once published,
+// consumers get a delete, and changes of the rows stay hidden until Republish.
+func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
+	return f.recordKeys(ctx, tx, dialect.Unpublished, keys)
+}
+
+func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, keys []Key) error {
+	feed := f.dialectFeed()
+	for _, key := range keys {
+		if len(key) != len(feed.Key) {
+			return invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(feed.Key), ", "), len(feed.Key))
+		}
+		b := dialect.NewBuilder(f.db.d)
+		marks := make([]string, len(key))
+		for i, v := range key {
+			if v == nil {
+				return invalid("key", "column %q of a key cannot be NULL", feed.Key[i].Name)
+			}
+			marks[i] = b.Arg(v)
+		}
+		query := "INSERT INTO " + dialect.Qualified(f.db.d, feed.Changes()) + " (" +
+			strings.Join(dialect.StoredRefs(f.db.d, feed, ""), ", ") + ", kind) VALUES (" + strings.Join(marks, ", ") + ", " + b.Arg(int64(kind)) + ")"
+		if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
+			if f.db.d.Classify(err) == dialect.ClassInvalid {
+				return &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(feed.Key)), Err: err}
+			}
+			return f.db.fail(feedObject(f.name), "record a change", err)
+		}
+	}
+	return nil
+}
+
+func keyDecl(key []dialect.Column) string {
+	parts := make([]string, len(key))
+	for i, c := range key {
+		parts[i] = c.Name + " " + c.Type
+	}
+	return strings.Join(parts, ", ")
+}
+
+// InOwnTx runs fn in a transaction of its own, with retries, and wakes the
+// publisher of this process afterwards.
+func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
+	err := f.db.inTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(tx) })
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "record changes", err)
+	}
+	f.Wake()
+	return nil
+}
+
+// RepublishWhere republishes every row for which the SQL condition holds (every row
+// when it is empty), in batches of a transaction each. each may be nil; it is called
+// after every batch with the number of rows so far, and ends the work with its error.
+// The condition is the operator's own SQL and runs as it is written.
+func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
+	if batch < 1 {
+		return 0, invalid("batch", "%d must be positive", batch)
+	}
+	var total int64
+	var after []any
+	for {
+		var n int64
+		var last []any
+		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Republished)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+		if each != nil {
+			if err := each(total); err != nil {
+				return total, err
+			}
+		}
+		if last == nil {
+			return total, nil
+		}
+		after = last
+	}
+}
+
+// CountWhere counts the rows for which the condition holds, for progress bars.
+func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error) {
+	query := "SELECT count(*) FROM " + dialect.Qualified(f.db.d, f.Source()) + " t"
+	if where != "" {
+		query += " WHERE (" + where + ")"
+	}
+	err = dialect.QueryRow(ctx, f.db.on(), query, nil, &n)
+	return n, f.db.fail(feedObject(f.name), "count rows", err)
+}
+
+// recordRange records the next keys above after, up to limit, in key order, and
+// answers their number and the last of them; nil when there are no more. It reads
+// the source without locking it.
+func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	refs := dialect.KeyRefs(d, feed, "t")
+	ordered := make([]string, len(refs))
+	for i, ref := range refs {
+		ordered[i] = ref + feed.Key[i].Collate
+	}
+	from := " FROM " + dialect.Qualified(d, feed.Source) + " t"
+	conditions := func(b *dialect.Builder) []string {
+		conds := []string{"1 = 1"}
+		if where != "" {
+			conds = append(conds, "("+where+")")
+		}
+		if after != nil {
+			conds = append(conds, compareKey(d, b, feed, ordered, after, ">", ">"))
+		}
+		return conds
+	}
+	order := " ORDER BY " + strings.Join(ordered, ", ")
+	// The last key of this batch, if there are that many.
+	b := dialect.NewBuilder(d)
+	values := make([]string, len(refs))
+	for i, ref := range refs {
+		values[i] = d.Value(feed.Key[i], ref)
+	}
+	last := make([]any, len(refs))
+	dest := make([]any, len(refs))
+	for i := range last {
+		dest[i] = &last[i]
+	}
+	err := dialect.QueryRow(ctx, tx, "SELECT "+strings.Join(values, ", ")+from+" WHERE "+strings.Join(conditions(b), " AND ")+
+		order+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args(), dest...)
+	switch {
+	case errors.Is(err, errNoRows):
+		last = nil
+	case err != nil:
+		return 0, nil, err
+	}
+	b = dialect.NewBuilder(d)
+	query := "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") +
+		", kind) SELECT " + strings.Join(refs, ", ") + ", " + strconv.Itoa(int(kind)) + from
+	conds := conditions(b)
+	if last != nil {
+		conds = append(conds, compareKey(d, b, feed, ordered, last, "<", "<="))
+	}
+	n, err := tx.Exec(ctx, query+" WHERE "+strings.Join(conds, " AND ")+order, b.Args()...)
+	return n, last, err
+}
+
+// compareKey compares a composite key with a tuple, spelled out so that every
+// database uses the key's index: MySQL does not for row values.
+func compareKey(d dialect.Spelling, b *dialect.Builder, f *dialect.Feed, refs []string, values []any, op, lastOp string) string {
+	arg := func(i int) string { return d.Param(f.Key[i], b.Arg(values[i])) }
+	var text string
+	if len(refs) > 1 {
+		text = refs[0] + " " + op + "= " + arg(0) + " AND "
+	}
+	for i := range refs {
+		if i == len(refs)-1 {
+			text += refs[i] + " " + lastOp + " " + arg(i)
+			break
+		}
+		text += "(" + refs[i] + " " + op + " " + arg(i) + " OR (" + refs[i] + " = " + arg(i) + " AND "
+	}
+	return text + strings.Repeat("))", len(refs)-1)
+}
+
+// ParseKey reads a key as people write it: the bare value where the key has one
+// column, else (or also) the JSON object or array that entries show, such as
+// {"ns":"a","k":"b"}. Binary values are base64.
+func (f *Feed) ParseKey(text string) (Key, error) {
+	columns := f.dialectFeed().Key
+	bad := func(format string, args ...any) (Key, error) {
+		return nil, &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name),
+			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),
+			Next:  "write it as entries show it, like " + exampleKey(columns)}
+	}
+	var parts []json.RawMessage
+	var object map[string]json.RawMessage
+	switch {
+	case json.Unmarshal([]byte(text), &object) == nil && object != nil:
+		for _, c := range columns {
+			part, ok := object[c.Name]
+			if !ok {
+				return bad("member %q is missing", c.Name)
+			}
+			parts = append(parts, part)
+		}
+		if len(object) != len(columns) {
+			return bad("it has %d members", len(object))
+		}
+	case json.Unmarshal([]byte(text), &parts) == nil && parts != nil:
+		if len(parts) != len(columns) {
+			return bad("it has %d values", len(parts))
+		}
+	case len(columns) == 1:
+		v, err := parseKeyValue(columns[0], text)
+		if err != nil {
+			return bad("%v", err)
+		}
+		return Key{v}, nil
+	default:
+		return bad("it has %d columns", len(columns))
+	}
+	key := make(Key, len(columns))
+	for i, c := range columns {
+		v, err := fromJSON(c.Kind, parts[i])
+		if err != nil || v == nil {
+			return bad("%s is no value for column %q", parts[i], c.Name)
+		}
+		key[i] = v
+	}
+	return key, nil
+}
+
+func parseKeyValue(c dialect.Column, text string) (any, error) {
+	switch c.Kind {
+	case dialect.Integer:
+		return toInteger(text)
+	case dialect.Binary:
+		return base64.StdEncoding.DecodeString(text)
+	case dialect.Dynamic:
+		// The column's affinity turns text into a number where it has one; without a
+		// declared type a value that reads as an integer is taken for one.
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil && c.Type == "" {
+			return v, nil
+		}
+	}
+	return text, nil
+}
+
+func exampleKey(columns []dialect.Column) string {
+	r := Row{}
+	for _, c := range columns {
+		r.columns = append(r.columns, Column{Name: c.Name, Kind: dialect.Text})
+		r.values = append(r.values, "…")
+	}
+	return string(r.AppendJSON(nil))
+}

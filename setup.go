@@ -1,0 +1,142 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// MigrationStatus is one version of rowfeed's own tables.
+type MigrationStatus struct {
+	Version int    `json:"version"`
+	Title   string `json:"title"`
+	Applied bool   `json:"applied"`
+}
+
+// Migrate creates rowfeed's tables or brings them to the newest version, and
+// answers the versions applied. Several callers at once are safe: they take turns.
+func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
+	err = db.withSchemaLock(ctx, "migrate", func(q dialect.Querier) error {
+		applied = nil
+		current, err := db.schemaVersion(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, m := range db.d.Migrations(db.names) {
+			if m.Version <= current {
+				continue
+			}
+			for _, s := range m.Up {
+				if _, err := q.Exec(ctx, s); err != nil {
+					return fmt.Errorf("version %d (%s): %w", m.Version, m.Title, err)
+				}
+			}
+			applied = append(applied, m.Version)
+		}
+		return nil
+	})
+	return applied, db.fail("rowfeed's tables", "migrate", err)
+}
+
+// MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
+func (db *DB) MigrateDown(ctx context.Context) error {
+	err := db.withSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
+		current, err := db.schemaVersion(ctx, q)
+		if err != nil || current == 0 {
+			return err
+		}
+		records, err := db.loadRecords(ctx, q, "")
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, r := range records {
+			if r.State != stateDropped {
+				names = append(names, r.Name)
+			}
+		}
+		if len(names) > 0 {
+			return &Error{Code: Conflict, Object: "rowfeed's tables", Cause: "there are feeds: " + strings.Join(names, ", "),
+				Next: "drop them first with `rowfeed feed drop NAME`"}
+		}
+		all := db.d.Migrations(db.names)
+		for i := len(all) - 1; i >= 0; i-- {
+			if all[i].Version > current {
+				continue
+			}
+			for _, s := range all[i].Down {
+				if _, err := q.Exec(ctx, s); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	db.forgetFeeds()
+	return db.fail("rowfeed's tables", "migrate down", err)
+}
+
+// Migrations lists every version and whether the database has it.
+func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
+	current, err := db.schemaVersion(ctx, db.on())
+	if err != nil {
+		return nil, db.fail("rowfeed's tables", "read the schema version", err)
+	}
+	var all []MigrationStatus
+	for _, m := range db.d.Migrations(db.names) {
+		all = append(all, MigrationStatus{m.Version, m.Title, m.Version <= current})
+	}
+	return all, nil
+}
+
+// schemaVersion refuses tables of a newer rowfeed.
+func (db *DB) schemaVersion(ctx context.Context, q dialect.Querier) (int, error) {
+	current, err := db.d.SchemaVersion(ctx, q, db.names)
+	if err != nil {
+		return 0, err
+	}
+	all := db.d.Migrations(db.names)
+	if newest := all[len(all)-1].Version; current > newest {
+		return 0, &Error{Code: SchemaVersion, Object: "rowfeed's tables",
+			Cause: fmt.Sprintf("they have version %d, this rowfeed knows up to %d", current, newest),
+			Next:  "use a newer rowfeed"}
+	}
+	return current, nil
+}
+
+// requireSchema answers NotInitialized or SchemaVersion unless the tables are there.
+func (db *DB) requireSchema(ctx context.Context, q dialect.Querier) error {
+	current, err := db.schemaVersion(ctx, q)
+	if err != nil {
+		return db.fail("rowfeed's tables", "read the schema version", err)
+	}
+	all := db.d.Migrations(db.names)
+	switch newest := all[len(all)-1].Version; {
+	case current == 0:
+		return &Error{Code: NotInitialized, Object: "database", Cause: fmt.Sprintf("it has no table %s", db.names.Table("feeds")),
+			Next: "run `rowfeed init` (with the same --prefix and --schema)"}
+	case current < newest:
+		return &Error{Code: SchemaVersion, Object: "rowfeed's tables",
+			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest), Next: "run `rowfeed init`, which upgrades them"}
+	}
+	return nil
+}
+
+// withSchemaLock retries while other sessions' locks are in the way: each try waits
+// a second at most, so that nobody queues behind rowfeed for longer.
+func (db *DB) withSchemaLock(ctx context.Context, doing string, fn func(dialect.Querier) error) error {
+	const tries = 60
+	for attempt := 1; ; attempt++ {
+		err := db.d.WithSchemaLock(ctx, db.sql, db.names, fn)
+		class := db.d.Classify(err)
+		if err == nil || attempt == tries || class != dialect.ClassLockTimeout && class != dialect.ClassRetry {
+			return err
+		}
+		db.cfg.Observer.retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		if err := pause(ctx, backoff(attempt)); err != nil {
+			return err
+		}
+	}
+}

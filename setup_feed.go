@@ -1,0 +1,318 @@
+package rowfeed
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// DefaultTombstones is how long deletes are kept when a FeedSpec does not say.
+const DefaultTombstones = 30 * 24 * time.Hour
+
+// FeedSpec says what a feed is made of.
+type FeedSpec struct {
+	Name string
+	// Table is the source: "t", "schema.t", or with quotes where names hold dots:
+	// `"odd.schema"."odd.table"`.
+	Table string
+	// Mode is ModeSequence, also when empty.
+	Mode string
+	// Capture is CaptureTrigger when empty.
+	Capture dialect.Capture
+	// Key names the columns of a unique index; default: the primary key. For printing
+	// without a server each is written with its type, "id:bigint".
+	Key []string
+	// Columns are those delivered; default: every column that the table has at the time
+	// of a fetch.
+	Columns []string
+	// Tombstones is how long deletes are kept after their publication; default 30 days.
+	Tombstones time.Duration
+	// AcceptUntriggered accepts that some writes fire no trigger (cascading foreign keys
+	// on MySQL and MariaDB) and are found by check and repair only.
+	AcceptUntriggered bool
+}
+
+func (s FeedSpec) withDefaults() FeedSpec {
+	if s.Mode == "" {
+		s.Mode = ModeSequence
+	}
+	if s.Capture == "" {
+		s.Capture = dialect.CaptureTrigger
+	}
+	if s.Tombstones == 0 {
+		s.Tombstones = DefaultTombstones
+	}
+	return s
+}
+
+func (s FeedSpec) validate() error {
+	if err := validFeedName(s.Name); err != nil {
+		return err
+	}
+	switch {
+	case s.Table == "":
+		return invalid("table", "name the table that the feed follows")
+	case s.Mode != ModeSequence:
+		return invalid("mode", "%q is not one of: sequence", s.Mode)
+	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp:
+		return invalid("capture", "%q is not one of: trigger, app", s.Capture)
+	case s.Tombstones < time.Second:
+		return invalid("tombstones", "%s is less than a second", s.Tombstones)
+	}
+	return nil
+}
+
+// parseTable splits "schema.table", with double quotes around names that hold dots.
+func parseTable(text string) (dialect.TableName, error) {
+	var parts []string
+	for rest := text; ; {
+		var part string
+		if strings.HasPrefix(rest, `"`) {
+			end := 1
+			for end < len(rest) && (rest[end] != '"' || strings.HasPrefix(rest[end:], `""`)) {
+				if rest[end] == '"' {
+					end++
+				}
+				end++
+			}
+			if end >= len(rest) {
+				return dialect.TableName{}, invalid("table", "%s lacks a closing quote", text)
+			}
+			part, rest = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
+			if rest != "" && rest[0] != '.' {
+				return dialect.TableName{}, invalid("table", `%s: expected "." after a quoted name`, text)
+			}
+		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
+			part, rest = rest[:i], rest[i:]
+		} else {
+			part, rest = rest, ""
+		}
+		if part == "" {
+			return dialect.TableName{}, invalid("table", "%q has an empty name", text)
+		}
+		parts = append(parts, part)
+		if rest == "" {
+			break
+		}
+		rest = rest[1:]
+	}
+	switch len(parts) {
+	case 1:
+		return dialect.TableName{Name: parts[0]}, nil
+	case 2:
+		return dialect.TableName{Schema: parts[0], Name: parts[1]}, nil
+	}
+	return dialect.TableName{}, invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
+}
+
+// newRecord checks a spec against the table and makes a feed's record of it.
+func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
+	object := fmt.Sprintf("table %q", table.Name.String())
+	refuse := func(next, format string, args ...any) (*record, error) {
+		return nil, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
+	}
+	if len(table.Refusals) > 0 {
+		return refuse("", "%s", strings.Join(table.Refusals, "; "))
+	}
+	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
+		return refuse("remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes",
+			"some writes fire no trigger: %s", strings.Join(table.Untriggered, "; "))
+	}
+	names := spec.Key
+	index := table.PrimaryKey()
+	if len(names) > 0 {
+		index = uniqueOn(table, names)
+	}
+	switch {
+	case index == nil && len(names) == 0:
+		return refuse("add a primary key, or name a unique index's columns with --key", "it has no primary key")
+	case len(names) == 0:
+		names, _ = index.Names()
+	case index == nil:
+		return refuse("create a unique index on just these columns",
+			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
+	}
+	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
+		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered}
+	stored := map[string]bool{}
+	for _, name := range names {
+		c := table.Column(name)
+		if c == nil {
+			return refuse("`--key` takes the names of columns", "it has no column %q", name)
+		}
+		if c.Nullable {
+			return refuse("declare the column NOT NULL", "key column %q may be NULL, and a NULL is equal to nothing", name)
+		}
+		key := *c
+		key.Stored = dialect.StoredName(name)
+		for _, ic := range index.Columns {
+			if ic.Name == name && ic.Collation != "" {
+				key.Collate = " COLLATE " + ic.Collation
+			}
+		}
+		if folded := strings.ToLower(key.Stored); stored[folded] {
+			return refuse("use another unique index with --key", "key columns would share the name %q in rowfeed's tables", key.Stored)
+		} else {
+			stored[folded] = true
+		}
+		r.Key = append(r.Key, key)
+	}
+	for i, name := range spec.Columns {
+		if table.Column(name) == nil {
+			return refuse("`--columns` takes the names of columns", "it has no column %q", name)
+		}
+		if slices.Contains(spec.Columns[:i], name) {
+			return nil, invalid("columns", "%q is named twice", name)
+		}
+	}
+	return r, nil
+}
+
+// uniqueOn finds the unique index on just these columns; nil when there is none.
+func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
+	want := slices.Sorted(slices.Values(names))
+	for i, ix := range table.Unique {
+		if have, ok := ix.Names(); ok && !ix.Partial && slices.Equal(slices.Sorted(slices.Values(have)), want) {
+			return &table.Unique[i]
+		}
+	}
+	return nil
+}
+
+// differences compares what two records were asked to be.
+func (r *record) differences(other *record) []string {
+	var diffs []string
+	compare := func(what string, have, want any) {
+		if fmt.Sprint(have) != fmt.Sprint(want) {
+			diffs = append(diffs, fmt.Sprintf("%s is %v, not %v", what, have, want))
+		}
+	}
+	compare("table", r.Source, other.Source)
+	compare("mode", r.Mode, other.Mode)
+	compare("capture", r.Capture, other.Capture)
+	compare("key", keyNames(r.Key), keyNames(other.Key))
+	compare("columns", r.Columns, other.Columns)
+	compare("tombstones", r.Tombstones, other.Tombstones)
+	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
+	return diffs
+}
+
+func keyNames(key []dialect.Column) []string {
+	names := make([]string, len(key))
+	for i, c := range key {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// save is the statement that writes a record: an UPDATE where the name has a row
+// already (a dropped feed keeps its generation there), an INSERT otherwise.
+func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt string) string {
+	key, _ := json.Marshal(r.Key) // strings and bools only
+	options, _ := json.Marshal(recordOptions{AcceptUntriggered: r.AcceptUntriggered})
+	var columns any
+	if r.Columns != nil {
+		text, _ := json.Marshal(r.Columns)
+		columns = string(text)
+	}
+	var schema any
+	if r.Source.Schema != "" {
+		schema = r.Source.Schema
+	}
+	fields := []struct {
+		name  string
+		value any
+	}{
+		{"mode", r.Mode}, {"capture", string(r.Capture)}, {"state", r.State}, {"generation", r.Generation},
+		{"source_schema", schema}, {"source_table", r.Source.Name}, {"key_columns", string(key)},
+		{"delivered_columns", columns}, {"options", string(options)}, {"data_shards", int64(1)},
+		{"tombstones_seconds", int64(r.Tombstones / time.Second)}, {"tombstones_below", int64(0)},
+	}
+	if exists {
+		var sets []string
+		for _, f := range fields {
+			sets = append(sets, f.name+" = "+b.Arg(f.value))
+		}
+		return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + ", fill_after = NULL, created_at = " + createdAt +
+			" WHERE name = " + b.Arg(r.Name)
+	}
+	names, values := []string{"name"}, []string{b.Arg(r.Name)}
+	for _, f := range fields {
+		names, values = append(names, f.name), append(values, b.Arg(f.value))
+	}
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ", created_at)\nVALUES (" +
+		strings.Join(values, ", ") + ", " + createdAt + ")"
+}
+
+// PrintFeed is the script that AddFeed would run, for a database that is not at
+// hand: the key's types come from the spec ("id:bigint"), and what only the table
+// itself tells (its other unique indexes, cascades, partitions) is left out.
+func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	full := cfg.withDefaults()
+	spec = spec.withDefaults()
+	if err := firstError(full.validate(), spec.validate()); err != nil {
+		return nil, err
+	}
+	source, err := parseTable(spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec.Key) == 0 {
+		return nil, invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
+	}
+	table := &dialect.Table{Name: source}
+	var index dialect.Index
+	for i, text := range spec.Key {
+		name, decl, ok := strings.Cut(text, ":")
+		if !ok {
+			return nil, invalid("key", "%q has no type; without a server write it like id:bigint", text)
+		}
+		spec.Key[i] = name
+		table.Columns = append(table.Columns, dialect.Column{Name: name, Type: decl, Decl: decl, Kind: dialect.Text})
+		index.Columns = append(index.Columns, dialect.IndexColumn{Name: name})
+	}
+	table.Unique = []dialect.Index{index}
+	columns := spec.Columns
+	spec.Columns = nil // not to be looked up
+	r, err := newRecord(spec, table)
+	if err != nil {
+		return nil, err
+	}
+	r.Columns = columns
+	r.State = stateActive
+	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
+	up, err := d.FeedUp(r.feed(names), table)
+	if err != nil {
+		return nil, err
+	}
+	qualified := func(base string) string { return dialect.Qualified(d, names.Table(base)) }
+	steps := append([]dialect.Step{
+		{Note: "the feed's record; `rowfeed feed add` writes the key's kinds more exactly", SQL: r.save(dialect.NewScript(d), qualified("feeds"), false, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), qualified("sequences"), r.Name, d.Now())},
+	}, up...)
+	return append(steps, dialect.Step{
+		Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+		SQL: "INSERT INTO " + dialect.Qualified(d, r.feed(names).Changes()) + " (" + strings.Join(dialect.StoredRefs(d, r.feed(names), ""), ", ") +
+			")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source),
+	}), nil
+}
+
+func insertSequence(b *dialect.Builder, table, name, now string) string {
+	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", 0, 0, " + now + ")"
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

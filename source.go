@@ -1,0 +1,55 @@
+package rowfeed
+
+import (
+	"context"
+	"time"
+)
+
+// Source is the one seam that everything downstream reads: a *Feed is a Source, an
+// HTTP client is one, a handler serves one, consumers and relays read one.
+type Source interface {
+	// Fetch answers the entries above req.After, in increasing order of position.
+	Fetch(ctx context.Context, req Request) (Page, error)
+	// Info describes the feed.
+	Info(ctx context.Context) (*Info, error)
+}
+
+const (
+	// DefaultLimit is the number of entries on a page when the request names none.
+	DefaultLimit = 100
+	// MaxLimit is the greatest number that may be asked for.
+	MaxLimit = 10_000
+)
+
+// Request asks for a page.
+type Request struct {
+	After Cursor
+	Limit int           // 1 to MaxLimit; 0 means DefaultLimit
+	Wait  time.Duration // how long an empty page may wait for an entry; 0 answers at once
+}
+
+// Page is the answer.
+type Page struct {
+	Entries []Entry
+	// Cursor is to be stored and sent as the next After. On an empty page it is the
+	// cursor given or a greater one.
+	Cursor Cursor
+	// More is false when the page reached the head of its moment, and only then. A page
+	// may have fewer entries than asked for, even none, and still have More.
+	More bool
+	// Columns are the delivered columns at the time of the page.
+	Columns []Column
+}
+
+// Info describes a feed to its readers.
+type Info struct {
+	Name       string   `json:"name"`
+	Mode       string   `json:"mode"`
+	State      string   `json:"state"` // creating, filling, active
+	Generation int64    `json:"generation"`
+	Head       Cursor   `json:"head"`    // the cursor of a consumer that has read everything
+	Key        []Column `json:"key"`     // in the key's order
+	Columns    []Column `json:"columns"` // delivered
+	Base64     []string `json:"base64"`  // the binary ones among Columns
+	DataShards int      `json:"data_shards"`
+}

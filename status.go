@@ -1,0 +1,96 @@
+package rowfeed
+
+import (
+	"context"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Status is how a feed stands.
+type Status struct {
+	Name            string     `json:"name"`
+	Mode            string     `json:"mode"`
+	State           string     `json:"state"`
+	Capture         string     `json:"capture"`
+	Table           string     `json:"table"`
+	Generation      int64      `json:"generation"`
+	Head            int64      `json:"head"`
+	PublishedAt     *time.Time `json:"published_at"`    // when the head was last advanced
+	Waiting         int64      `json:"changes_waiting"` // up to MaxWaiting
+	OldestSeconds   float64    `json:"oldest_seconds"`  // age of the oldest change waiting
+	TombstonesBelow int64      `json:"tombstones_below"`
+	// Vanished counts keys whose rows are gone without a delete; nil when counting took
+	// too long (Check tells).
+	Vanished *int64    `json:"vanished"`
+	Blockers []Blocker `json:"blockers"`
+	Problems []string  `json:"problems"`
+}
+
+// Blocker is an open transaction that may hold back changes.
+type Blocker struct {
+	Session    string  `json:"session"`
+	User       string  `json:"user"`
+	Host       string  `json:"host"`
+	AgeSeconds float64 `json:"age_seconds"`
+	Statement  string  `json:"statement"`
+	Scope      string  `json:"scope"` // what is known of it
+}
+
+const (
+	// MaxWaiting bounds the count of changes waiting.
+	MaxWaiting = 1_000_000
+	// vanishedBudget bounds the count of vanished rows, which reads the whole feed.
+	vanishedBudget = 2 * time.Second
+)
+
+// Status tells how the feed stands, and who holds it up.
+func (f *Feed) Status(ctx context.Context) (*Status, error) {
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	r, feed := f.record.Load(), f.dialectFeed()
+	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
+		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Blockers: []Blocker{}, Problems: []string{}}
+	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
+
+	b := dialect.NewBuilder(f.db.d)
+	var updated int64
+	err := dialect.QueryRow(ctx, f.db.on(), "SELECT value, updated_at FROM "+f.db.table("sequences")+
+		" WHERE name = "+b.Arg(f.name), b.Args(), &s.Head, &updated)
+	if err != nil {
+		return fail("read its sequence", err)
+	}
+	if s.Head > 0 {
+		at := time.UnixMicro(updated).UTC()
+		s.PublishedAt = &at
+	}
+	var age int64
+	if s.Waiting, age, err = f.db.d.Backlog(ctx, f.db.on(), feed, MaxWaiting); err != nil {
+		return fail("count the changes waiting", err)
+	}
+	s.OldestSeconds = seconds(age)
+	blockers, err := f.db.d.Blockers(ctx, f.db.on(), feed)
+	if err != nil {
+		return fail("look for open transactions", err)
+	}
+	for _, x := range blockers {
+		s.Blockers = append(s.Blockers, Blocker{x.Session, x.User, x.Host, seconds(x.AgeMicros), x.Statement, x.Scope})
+	}
+	problems, err := f.Verify(ctx)
+	if err != nil {
+		problems = []string{err.Error()} // the table may be gone; the rest is still worth knowing
+	} else {
+		bounded, cancel := context.WithTimeout(ctx, vanishedBudget)
+		defer cancel()
+		if n, err := f.countVanished(bounded); err == nil {
+			s.Vanished = &n
+		}
+	}
+	s.Problems = append(s.Problems, problems...)
+	return s, nil
+}
+
+func seconds(micros int64) float64 {
+	return (time.Duration(micros) * time.Microsecond).Seconds()
+}

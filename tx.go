@@ -1,0 +1,90 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Tx is the caller's open transaction, for calls that take part in it. InTx makes
+// one of a *sql.Tx. A *sql.DB has no such methods, so that a call cannot leave the
+// caller's transaction unnoticed.
+type Tx interface {
+	// Exec answers the number of rows affected.
+	Exec(ctx context.Context, query string, args ...any) (int64, error)
+	Query(ctx context.Context, query string, args ...any) (dialect.Rows, error)
+}
+
+// InTx adapts a *sql.Tx.
+func InTx(tx *sql.Tx) Tx { return dialect.On(tx) }
+
+const (
+	maxAttempts  = 12
+	firstBackoff = 2 * time.Millisecond
+	maxBackoff   = 500 * time.Millisecond
+)
+
+// errNothing rolls a transaction back because there was nothing to do.
+var errNothing = errors.New("nothing to do")
+
+var errNoRows = sql.ErrNoRows
+
+// inTx runs fn in a transaction of rowfeed's own, and again (with jitter) when the
+// database reports a deadlock, a serialization failure or that it is busy, be it
+// at a statement or at COMMIT. fn must therefore be repeatable. An error at COMMIT
+// with an unknown outcome is returned: only the caller knows what to re-read.
+func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func(dialect.Querier) error) error {
+	for attempt := 1; ; attempt++ {
+		err := db.once(ctx, p, fn)
+		if err == nil || errors.Is(err, errNothing) {
+			return err
+		}
+		if attempt == maxAttempts || db.d.Classify(err) != dialect.ClassRetry {
+			return err
+		}
+		db.cfg.Observer.retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		if err := pause(ctx, backoff(attempt)); err != nil {
+			return err
+		}
+	}
+}
+
+func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(dialect.Querier) error) error {
+	tx, err := db.sql.BeginTx(ctx, db.d.TxOptions(p))
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit it does nothing
+	q := dialect.On(tx)
+	for _, s := range db.d.Settings(p, db.names) {
+		if _, err := q.Exec(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := fn(q); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// backoff doubles from firstBackoff to maxBackoff, with full jitter.
+func backoff(attempt int) time.Duration {
+	d := min(firstBackoff<<min(attempt-1, 20), maxBackoff)
+	return d/2 + rand.N(d)
+}
+
+// pause waits, or answers the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,282 @@
+package rowfeed
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// fromDatabase turns what a dialect's Value expression read into the Go value that
+// a Row holds: int64, uint64, float64, bool, string, []byte, json.RawMessage or nil.
+// Decimals and times are strings in the form that goes over the wire, so that no
+// digit and no offset is lost on the way.
+func fromDatabase(kind dialect.Kind, raw any) (any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	switch kind {
+	case dialect.Dynamic:
+		return raw, nil
+	case dialect.Binary:
+		return raw, nil // []byte; a string where SQLite keeps text in a BLOB column
+	case dialect.Boolean:
+		switch v := raw.(type) {
+		case bool:
+			return v, nil
+		case int64:
+			return v != 0, nil
+		}
+	case dialect.Integer:
+		return toInteger(raw)
+	case dialect.Float32, dialect.Float64:
+		return toFloat(raw)
+	}
+	text, ok := toText(raw)
+	if !ok {
+		return nil, fmt.Errorf("the database answered %T for a value of kind %s", raw, kind)
+	}
+	switch kind {
+	case dialect.JSON:
+		var b bytes.Buffer
+		if err := json.Compact(&b, []byte(text)); err != nil {
+			return nil, fmt.Errorf("a value of kind json is not JSON: %w", err)
+		}
+		return json.RawMessage(b.Bytes()), nil
+	case dialect.Timestamp:
+		return isoTimestamp(text), nil
+	case dialect.TimestampTZ:
+		return instant(text), nil
+	}
+	return text, nil
+}
+
+func toText(raw any) (string, bool) {
+	switch v := raw.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	case time.Time: // a driver that insists; Value expressions avoid it
+		return v.UTC().Format(time.RFC3339Nano), true
+	}
+	return "", false
+}
+
+func toInteger(raw any) (any, error) {
+	switch v := raw.(type) {
+	case int64, uint64:
+		return v, nil
+	}
+	text, _ := toText(raw)
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return i, nil
+	}
+	u, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the database answered %v (%T) for an integer", raw, raw)
+	}
+	return u, nil
+}
+
+func toFloat(raw any) (any, error) {
+	switch v := raw.(type) {
+	case float64:
+		return v, nil
+	case float32:
+		return float64(v), nil
+	}
+	text, _ := toText(raw)
+	f, err := strconv.ParseFloat(text, 64) // takes NaN, Infinity and -Infinity too
+	if err != nil {
+		return nil, fmt.Errorf("the database answered %v (%T) for a floating-point number", raw, raw)
+	}
+	return f, nil
+}
+
+// isoTimestamp puts the T of RFC 3339 between date and time. Values that are no
+// such pair (infinity, years BC) stay as the database writes them.
+func isoTimestamp(text string) string {
+	date, clock, ok := strings.Cut(text, " ")
+	if !ok || !isDigit(date, len(date)-1) || !isDigit(clock, len(clock)-1) {
+		return text
+	}
+	return date + "T" + clock
+}
+
+// instant reads an instant in UTC: "2006-01-02 15:04:05.999999+00", or seconds since
+// the Unix epoch with a fraction.
+func instant(text string) string {
+	if body, ok := strings.CutSuffix(text, "+00"); ok {
+		return isoTimestamp(body) + "Z"
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return text
+	}
+	// Keep the digits of the fraction as the column's precision has them.
+	s := time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04:05")
+	if fraction != "" {
+		s += "." + fraction
+	}
+	return s + "Z"
+}
+
+func isDigit(s string, i int) bool { return i >= 0 && s[i] >= '0' && s[i] <= '9' }
+
+// appendValue writes a Row's value as JSON.
+func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case uint64:
+		return strconv.AppendUint(dst, v, 10)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case float64:
+		return appendFloat(dst, kind, v)
+	case json.RawMessage:
+		if string(v) == "null" || bytes.HasPrefix(v, []byte(`{"$json":`)) { // not SQL's NULL
+			return append(append(append(dst, `{"$json":`...), v...), '}')
+		}
+		return append(dst, v...)
+	case []byte:
+		if kind == dialect.Binary {
+			return appendBase64(dst, v)
+		}
+		return append(appendBase64(append(dst, `{"$binary":`...), v), '}')
+	case string:
+		if !utf8.ValidString(v) {
+			return append(appendBase64(append(dst, `{"$binary":`...), []byte(v)), '}')
+		}
+		if kind == dialect.Binary {
+			return append(appendString(append(dst, `{"$text":`...), v), '}')
+		}
+		return appendString(dst, v)
+	}
+	panic(fmt.Sprintf("rowfeed: a Row cannot hold a %T", v)) // fromDatabase makes no other
+}
+
+func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		name := "NaN"
+		if math.IsInf(f, 1) {
+			name = "Infinity"
+		} else if math.IsInf(f, -1) {
+			name = "-Infinity"
+		}
+		if kind == dialect.Dynamic {
+			return append(appendString(append(dst, `{"$float":`...), name), '}')
+		}
+		return appendString(dst, name)
+	}
+	bits := 64
+	if kind == dialect.Float32 {
+		bits = 32
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, bits)
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...) // tells 1.0 from 1 where values, not columns, have types
+	}
+	return dst
+}
+
+func appendBase64(dst, v []byte) []byte {
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, v)
+	return append(dst, '"')
+}
+
+// appendString writes valid UTF-8 as a JSON string, escaping only what JSON asks for.
+func appendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+// fromJSON is the inverse of appendValue.
+func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || string(data) == "null" && kind != dialect.JSON {
+		return nil, nil
+	}
+	switch {
+	case kind == dialect.JSON:
+		if inner, ok := bytes.CutPrefix(data, []byte(`{"$json":`)); ok {
+			data = inner[:len(inner)-1]
+		} else if string(data) == "null" {
+			return nil, nil
+		}
+		return append(json.RawMessage(nil), data...), nil
+	case data[0] == '{':
+		var typed struct {
+			Binary *[]byte `json:"$binary"`
+			Text   *string `json:"$text"`
+			Float  *string `json:"$float"`
+		}
+		if err := json.Unmarshal(data, &typed); err != nil {
+			return nil, err
+		}
+		switch {
+		case typed.Binary != nil && (kind == dialect.Dynamic || kind == dialect.Binary):
+			return *typed.Binary, nil
+		case typed.Binary != nil:
+			return string(*typed.Binary), nil // text that is not UTF-8
+		case typed.Text != nil:
+			return *typed.Text, nil
+		case typed.Float != nil:
+			return strconv.ParseFloat(*typed.Float, 64)
+		}
+		return nil, fmt.Errorf("unknown typed value %s", data)
+	case data[0] == '"':
+		var s string
+		if err := json.Unmarshal(data, &s); err != nil {
+			return nil, err
+		}
+		switch kind {
+		case dialect.Binary:
+			return base64.StdEncoding.DecodeString(s)
+		case dialect.Float32, dialect.Float64:
+			return strconv.ParseFloat(s, 64)
+		}
+		return s, nil
+	case data[0] == 't' || data[0] == 'f':
+		return data[0] == 't', nil
+	}
+	if kind == dialect.Float32 || kind == dialect.Float64 || bytes.ContainsAny(data, ".eE") {
+		return strconv.ParseFloat(string(data), 64)
+	}
+	return toInteger(string(data))
+}
