@@ -101,6 +101,13 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := db.PingContext(ctx); err != nil {
 		return nil, rf.fail("database", "cannot be reached", err)
 	}
+	if rf.names.Schema == "" {
+		schema, err := d.CurrentSchema(ctx, rf.on())
+		if err != nil {
+			return nil, rf.fail("database", "find the current schema", err)
+		}
+		rf.names.Schema = schema
+	}
 	return rf, nil
 }
 

@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -288,6 +289,11 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	r.Columns = columns
 	r.State = stateActive
 	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
+	if names.Schema == "" {
+		if names.Schema, err = d.CurrentSchema(context.Background(), nil); err != nil {
+			return nil, err
+		}
+	}
 	up, err := d.FeedUp(r.feed(names), table)
 	if err != nil {
 		return nil, err

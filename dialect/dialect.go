@@ -51,6 +51,10 @@ type Spelling interface {
 
 // Schema describes tables and makes and removes what feeds need.
 type Schema interface {
+	// CurrentSchema is the schema in which unqualified names are looked up and made, on
+	// databases where triggers need it spelled out; empty elsewhere. With q nil it is
+	// that of a fresh database.
+	CurrentSchema(ctx context.Context, q Querier) (string, error)
 	// Migrations are rowfeed's own tables, version by version, oldest first.
 	Migrations(n Names) []Migration
 	// WithSchemaLock runs fn on one connection while holding the lock under which

@@ -1,7 +1,10 @@
 package dialect
 
 import (
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"reflect"
 )
 
@@ -58,3 +61,11 @@ func CodeField(err error, field string) (int64, bool) {
 // ErrNoTable is what Describe answers for a table that does not exist; its class is
 // ClassUndefined on every database.
 var ErrNoTable = errors.New("no such table")
+
+// IsConnection tells whether err means a connection that was lost or could not be
+// made, for errors that carry no code of the server.
+func IsConnection(err error) bool {
+	var network net.Error
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.As(err, &network)
+}

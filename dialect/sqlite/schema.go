@@ -11,6 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
+// CurrentSchema is empty: a trigger cannot write into another database, nor name one.
+func (Dialect) CurrentSchema(context.Context, dialect.Querier) (string, error) { return "", nil }
+
 // Migrations makes rowfeed's own tables. None has AUTOINCREMENT: that would leave
 // SQLite's table sqlite_sequence behind for ever.
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {

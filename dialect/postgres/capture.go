@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// FeedUp makes tables, functions and triggers. It runs in one transaction; the
+// triggers come last, since they lock the source table against writers.
+func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	steps := d.tables(f)
+	if f.Capture != dialect.CaptureTrigger {
+		return steps, nil
+	}
+	return append(steps, d.triggers(f, t)...), nil
+}
+
+func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
+	var decls []string
+	for _, c := range f.Key {
+		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
+	}
+	key := strings.Join(decls, ",\n  ")
+	return []dialect.Step{
+		// The identity's sequence caches one value, so seq follows the order of the writes.
+		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  ` + key + `,
+  kind smallint NOT NULL DEFAULT 0,
+  changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
+		{Note: "positions: where each key stands in the feed; only publishers write it",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Positions()) + ` (
+  ` + key + `,
+  feed_sync_id bigint NOT NULL,
+  shard integer NOT NULL,
+  bucket integer NOT NULL,
+  deleted smallint NOT NULL,
+  hidden smallint NOT NULL,
+  published_at bigint NOT NULL,
+  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`},
+		{Note: "pages are read in this order; no position is given twice",
+			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
+		{Note: "old tombstones are found here",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
+	}
+}
+
+func (d Dialect) function(f *dialect.Feed, suffix string) string {
+	return dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)})
+}
+
+// captureBody appends keys and does nothing else. It names key columns only and
+// fires on every UPDATE, so columns added later and values that compare as equal
+// (collations, numeric scale, json) are captured like any other.
+func (d Dialect) captureBody(f *dialect.Feed) string {
+	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
+	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
+	moved := make([]string, len(f.Key))
+	for i, c := range f.Key {
+		if c.Exact {
+			moved[i] = oldKey[i] + " IS DISTINCT FROM " + newKey[i]
+		} else {
+			// The function's search_path may not have the type's own "=".
+			moved[i] = oldKey[i] + "::text IS DISTINCT FROM " + newKey[i] + "::text"
+		}
+	}
+	return `
+BEGIN
+  IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (` + strings.Join(moved, " OR ") + `) THEN
+    ` + record + "(" + strings.Join(oldKey, ", ") + `);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    ` + record + "(" + strings.Join(newKey, ", ") + `);
+  END IF;
+  RETURN NULL;
+END
+`
+}
+
+// truncateBody runs before a TRUNCATE, of the table or of one partition.
+func (d Dialect) truncateBody(f *dialect.Feed) string {
+	// format() reads % in the text itself.
+	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
+		strings.Join(dialect.KeyRefs(d, f, ""), ", "), "%", "%%") + " FROM %I.%I"
+	return `
+BEGIN
+  EXECUTE format(` + d.Literal(text) + `, TG_TABLE_SCHEMA, TG_TABLE_NAME);
+  RETURN NULL;
+END
+`
+}
+
+// security: writers need no right on rowfeed's tables, and cannot make the function
+// use objects of theirs. Policies hide no row from it.
+const security = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET row_security = off"
+
+func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
+	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) + "() RETURNS trigger LANGUAGE plpgsql " +
+		security + " AS " + d.Literal(body)}
+}
+
+func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	steps := []dialect.Step{
+		d.functionStep(f, "capture", "records the keys that a statement wrote", d.captureBody(f)),
+		d.functionStep(f, "truncate", "records every key before a TRUNCATE", d.truncateBody(f)),
+		{Note: "nobody else hangs the functions on a table of theirs",
+			SQL: "REVOKE ALL ON FUNCTION " + d.function(f, "capture") + "(), " + d.function(f, "truncate") + "() FROM PUBLIC"},
+		{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
+			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER INSERT OR UPDATE OR DELETE ON " +
+				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"},
+	}
+	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
+		steps = append(steps,
+			dialect.Step{Note: "TRUNCATE fires no row trigger",
+				SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
+					dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"},
+			dialect.Step{Note: "fire for rows that come by logical replication too",
+				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " ENABLE ALWAYS TRIGGER " + d.Quote(f.Object("capture")) +
+					", ENABLE ALWAYS TRIGGER " + d.Quote(f.Object("truncate"))})
+	}
+	return steps
+}
+
+// FeedDown drops the triggers with their functions, wherever they hang.
+func (d Dialect) FeedDown(f *dialect.Feed) []dialect.Step {
+	return []dialect.Step{
+		{Note: "triggers", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
+		{Note: "triggers for TRUNCATE", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "truncate") + "() CASCADE"},
+		{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
+		{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())},
+	}
+}
+
+// Verify looks at tables, functions and triggers, those of every partition included.
+func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+	var problems []string
+	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+		var exists bool
+		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)}, &exists); err != nil {
+			return nil, err
+		}
+		if !exists {
+			problems = append(problems, fmt.Sprintf("table %s is missing", table))
+		}
+	}
+	if f.Capture != dialect.CaptureTrigger || len(problems) > 0 {
+		return problems, nil
+	}
+	for suffix, body := range map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)} {
+		var state string
+		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc = $2::text AND p.prosecdef THEN 'ok' ELSE 'changed' END
+  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", body}, &state)
+		switch {
+		case err != nil:
+			return nil, err
+		case state == "missing":
+			problems = append(problems, fmt.Sprintf("function %s is missing", f.Object(suffix)))
+		case state == "changed":
+			problems = append(problems, fmt.Sprintf("function %s is not as it should be", f.Object(suffix)))
+		}
+	}
+	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
+		for _, suffix := range []string{"capture", "truncate"} {
+			// O fires for ordinary sessions, A for replication too; a partition attached
+			// later may have O from the table it is cloned of.
+			var state string
+			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) THEN g.tgenabled::text ELSE 'foreign' END
+  FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
+				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()"}, &state)
+			switch {
+			case err != nil:
+				return nil, err
+			case state == "missing":
+				problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), table))
+			case state != "O" && state != "A":
+				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled or runs another function", f.Object(suffix), table))
+			}
+		}
+	}
+	return problems, nil
+}
+
+// Repair is FeedUp again: it replaces in one transaction.
+func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	return d.FeedUp(f, t)
+}

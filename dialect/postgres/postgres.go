@@ -1,0 +1,87 @@
+// Package postgres is the PostgreSQL dialect (14 and later), for any database/sql
+// driver of PostgreSQL whose errors have a method SQLState (pgx, lib/pq).
+//
+// Values are read as text in formats that rowfeed sets for the transaction, so that
+// neither the session's time zone nor its DateStyle changes what consumers get. The
+// reasons behind locks and plans are in DESIGN.md.
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Dialect implements dialect.Dialect.
+type Dialect struct{}
+
+var _ dialect.Dialect = Dialect{}
+
+// New makes the dialect; it has no settings.
+func New() Dialect { return Dialect{} }
+
+// Name is "postgres".
+func (Dialect) Name() string { return "postgres" }
+
+// Quote uses double quotes.
+func (Dialect) Quote(ident string) string {
+	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
+}
+
+// Literal writes a standard-conforming string.
+func (Dialect) Literal(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}
+
+// Placeholder is $n.
+func (Dialect) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
+
+// Now is clock_timestamp(): now() is the start of the transaction.
+func (Dialect) Now() string {
+	return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+}
+
+// Value reads most types by their text, which has every digit. char(n) is read as it
+// is: a cast to text drops its blanks.
+func (Dialect) Value(c dialect.Column, ref string) string {
+	switch c.Kind {
+	case dialect.Integer, dialect.Boolean, dialect.Binary:
+		return ref
+	case dialect.JSON:
+		if strings.HasSuffix(c.Type, "[]") {
+			return "to_json(" + ref + ")::text"
+		}
+	case dialect.Text:
+		if strings.HasPrefix(c.Type, "character(") || c.Type == "text" {
+			return ref
+		}
+	}
+	return ref + "::text"
+}
+
+// Param goes through the type that the driver encodes the Go value as.
+func (Dialect) Param(c dialect.Column, placeholder string) string {
+	switch c.Kind {
+	case dialect.Integer:
+		return "CAST(" + placeholder + " AS bigint)"
+	case dialect.Boolean:
+		return "CAST(" + placeholder + " AS boolean)"
+	case dialect.Binary:
+		return "CAST(" + placeholder + " AS bytea)"
+	}
+	return "CAST(CAST(" + placeholder + " AS text) AS " + c.Type + ")"
+}
+
+// bigints writes an array that every driver can pass: as text, cast by the server.
+func bigints[T any](list []T, value func(T) int64) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, x := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatInt(value(x), 10))
+	}
+	return b.String() + "}"
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TxOptions name the isolation level, since the server's default may be another.
+func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
+	switch p {
+	case dialect.ForCheck:
+		return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	case dialect.ForRead:
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: true}
+	}
+	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+}
+
+const (
+	// durable raises synchronous_commit where the server's default is weaker, and never
+	// lowers it (remote_apply stays).
+	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
+	// formats make text the same whatever the session's settings. A policy that would
+	// hide rows is an error, not a gap: with row_security off the server refuses.
+	formats = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 1; SET LOCAL row_security = off`
+	// byKey keeps the planner from reading a whole table for a page or a batch: right
+	// after ANALYZE, or before the first one, it prefers a hash join with a full scan.
+	byKey = `SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`
+	// bounds: a publisher that is paused or cut off lets go of the sequence row.
+	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'`
+)
+
+// Settings go out as one message: a statement without parameters may hold several.
+func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
+	switch p {
+	case dialect.ForPublish:
+		return []string{strings.Join([]string{durable, formats, byKey, bounds}, "; ")}
+	case dialect.ForRecord:
+		return []string{strings.Join([]string{durable, formats, bounds}, "; ")}
+	case dialect.ForRead:
+		return []string{strings.Join([]string{formats, byKey}, "; ")}
+	}
+	return []string{formats}
+}
+
+// Durability: synchronous_commit is raised by Settings; what only the server's
+// configuration decides is asked here.
+func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
+	var fsync, pages string
+	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes')", nil, &fsync, &pages); err != nil {
+		return err
+	}
+	if fsync != "on" || pages != "on" {
+		return fmt.Errorf("fsync is %s and full_page_writes is %s; both must be on", fsync, pages)
+	}
+	return nil
+}
+
+// LockSequence waits for other publishers.
+func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
+	var s dialect.Sequence
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+	return s, err
+}
+
+// TakeChanges is a statement of its own after the lock: in READ COMMITTED it has a
+// snapshot of its own, which sees everything the publisher before committed.
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
+	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)
+}
+
+// AssignPositions upserts in one statement; the keys stay in the server. Where two
+// different texts can be one key (citext, ICU collations, numeric), one statement
+// may not meet the same row twice: the last one counts.
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+	stored, changed := dialect.StoredRefs(d, f, ""), strings.Join(dialect.StoredRefs(d, f, "c"), ", ")
+	row, old := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
+	distinct, order := "", "\nORDER BY j.position"
+	for _, c := range f.Key {
+		if !c.Exact {
+			distinct, order = "DISTINCT ON ("+changed+") ", "\nORDER BY "+changed+", j.position DESC"
+		}
+	}
+	sets := make([]string, 0, len(stored)+4)
+	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
+		sets = append(sets, column+" = excluded."+column)
+	}
+	query := "INSERT INTO " + dialect.Qualified(d, f.Positions()) + " (" + strings.Join(stored, ", ") +
+		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT ` + distinct + changed + `,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
+  COALESCE(old.shard, j.shard::int), 0, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
+  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END
+FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]))
+  AS j(seq, position, shard, kind)
+JOIN ` + dialect.Qualified(d, f.Changes()) + ` c ON c.seq = j.seq
+LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + `
+LEFT JOIN ` + dialect.Qualified(d, f.Positions()) + " old ON " + dialect.StoredJoin(d, f, "old", "c") + `
+WHERE ` + row + " IS NOT NULL OR " + old + " IS NOT NULL" + order + `
+ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+	_, err := tx.Exec(ctx, query,
+		bigints(as, func(a dialect.Assignment) int64 { return a.Seq }),
+		bigints(as, func(a dialect.Assignment) int64 { return a.Position }),
+		bigints(as, func(a dialect.Assignment) int64 { return int64(a.Shard) }),
+		bigints(as, func(a dialect.Assignment) int64 { return int64(a.Kind) }),
+		publishedAt)
+	return err
+}
+
+// DeleteChanges deletes by primary key: what is not visible is not touched.
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Changes())+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))",
+		bigints(seqs, func(seq int64) int64 { return seq }))
+}

@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// ReadPage is one statement, and so one snapshot, in a transaction that only
+// carries its settings.
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
+		Head: func(b *dialect.Builder) string {
+			return "(SELECT value FROM " + dialect.Qualified(d, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
+		},
+		Signature: signature(d.Literal(dialect.Qualified(d, f.Source)) + "::regclass"),
+	})
+	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	on := dialect.On(tx)
+	for _, s := range d.Settings(dialect.ForRead, f.Names) {
+		if _, err := on.Exec(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	page, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)
+	if err != nil {
+		return nil, err
+	}
+	return page, tx.Commit()
+}

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Blockers are the transactions that hold a writer's lock on the table of changes:
+// they wrote to the source and have not ended. Publishers, which write positions
+// too, are left out; prepared transactions, which have no session, are not.
+func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	return dialect.QueryAll(ctx, q, `WITH held AS (
+  SELECT l.pid, l.virtualtransaction FROM pg_locks l
+  WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.relation = $1::text::regclass
+    AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' AND p.virtualtransaction = l.virtualtransaction
+      AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock')
+)
+SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
+  (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, a.state || ': ' || left(a.query, 500), a.xact_start
+FROM held JOIN pg_stat_activity a ON a.pid = held.pid
+WHERE a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
+UNION ALL
+SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint,
+  'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
+FROM held JOIN pg_prepared_xacts x ON held.virtualtransaction = '-1/' || x.transaction::text
+WHERE held.pid IS NULL
+ORDER BY 6`, []any{dialect.Qualified(d, f.Changes()), dialect.Qualified(d, f.Positions())},
+		func(rows dialect.Rows) (dialect.Blocker, error) {
+			b := dialect.Blocker{Scope: "wrote to the feed's table"}
+			var started any
+			var statement *string // other users' statements are hidden without pg_read_all_stats
+			err := rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &statement, &started)
+			if statement != nil {
+				b.Statement = *statement
+			}
+			return b, err
+		})
+}
+
+// Backlog counts changes and gives the age of the oldest.
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
+	changes := dialect.Qualified(d, f.Changes())
+	err = dialect.QueryRow(ctx, q, "SELECT (SELECT count(*) FROM (SELECT 1 FROM "+changes+" LIMIT $1) x), "+
+		"COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "+changes+" ORDER BY seq LIMIT 1), 0)",
+		[]any{limit}, &count, &age)
+	return count, age, err
+}
+
+// Classify reads the SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html.
+func (Dialect) Classify(err error) dialect.Class {
+	if errors.Is(err, dialect.ErrNoTable) {
+		return dialect.ClassUndefined
+	}
+	var coded interface{ SQLState() string }
+	if !errors.As(err, &coded) {
+		if dialect.IsConnection(err) {
+			return dialect.ClassConnection
+		}
+		return dialect.ClassOther
+	}
+	code := coded.SQLState()
+	switch code {
+	case "40001", "40P01": // serialization_failure, deadlock_detected
+		return dialect.ClassRetry
+	case "55P03": // lock_not_available
+		return dialect.ClassLockTimeout
+	case "42P01", "42703", "42883", "3F000": // undefined table, column, function; invalid schema
+		return dialect.ClassUndefined
+	case "42501": // insufficient_privilege
+		return dialect.ClassPermission
+	case "23505": // unique_violation
+		return dialect.ClassDuplicate
+	case "25P03", "25P04", "57P01", "57P02", "57P03", "53300": // idle-in-transaction timeout, transaction timeout, shutdown, crash, cannot connect now, too many connections
+		return dialect.ClassConnection
+	case "53100", "53400": // disk_full, configuration_limit_exceeded
+		return dialect.ClassFull
+	}
+	switch {
+	case strings.HasPrefix(code, "08"): // connection exceptions
+		return dialect.ClassConnection
+	case strings.HasPrefix(code, "28"): // invalid authorization
+		return dialect.ClassPermission
+	case strings.HasPrefix(code, "22"): // data exceptions
+		return dialect.ClassInvalid
+	}
+	return dialect.ClassOther
+}

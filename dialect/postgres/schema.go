@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// CurrentSchema is the first schema of the search_path that exists. Trigger
+// functions run with a search_path of their own, so names in them are qualified.
+func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (schema string, err error) {
+	if q == nil {
+		return "public", nil
+	}
+	err = dialect.QueryRow(ctx, q, "SELECT COALESCE(current_schema()::text, '')", nil, &schema)
+	return schema, err
+}
+
+// Migrations makes rowfeed's own tables.
+func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
+	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
+	return []dialect.Migration{{
+		Version: 1,
+		Title:   "sequences, feeds",
+		Up: []string{
+			"CREATE TABLE " + name("schema_version") + ` (
+  version integer PRIMARY KEY,
+  applied_at bigint NOT NULL
+)`,
+			// One small row per feed, rewritten by every batch: room for updates in the page.
+			"CREATE TABLE " + name("sequences") + ` (
+  name text PRIMARY KEY,
+  value bigint NOT NULL,
+  version bigint NOT NULL,
+  updated_at bigint NOT NULL
+) WITH (fillfactor = 10)`,
+			"CREATE TABLE " + name("feeds") + ` (
+  name text PRIMARY KEY,
+  mode text NOT NULL,
+  capture text NOT NULL,
+  state text NOT NULL,
+  generation bigint NOT NULL,
+  source_schema text,
+  source_table text NOT NULL,
+  key_columns text NOT NULL,
+  delivered_columns text,
+  options text NOT NULL,
+  data_shards integer NOT NULL,
+  shard_column text,
+  tombstones_seconds bigint NOT NULL,
+  tombstones_below bigint NOT NULL,
+  database_identity text,
+  fill_after text,
+  created_at bigint NOT NULL
+)`,
+			"INSERT INTO " + name("schema_version") + " VALUES (1, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE " + name("feeds"),
+			"DROP TABLE " + name("sequences"),
+			"DROP TABLE " + name("schema_version"),
+		},
+	}}
+}
+
+// SchemaVersion answers 0 when there is no schema_version table.
+func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+	table := dialect.Qualified(d, n.Table("schema_version"))
+	var exists bool
+	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil || !exists {
+		return 0, err
+	}
+	var version sql.NullInt64
+	err := dialect.QueryRow(ctx, q, "SELECT max(version) FROM "+table, nil, &version)
+	return int(version.Int64), err
+}
+
+// WithSchemaLock is one transaction under an advisory lock. lock_timeout bounds the
+// wait for it and for the tables that fn changes: an ALTER or CREATE TRIGGER that
+// waits makes everybody who comes later wait behind it.
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	q := dialect.On(tx)
+	if _, err := q.Exec(ctx, "SET LOCAL lock_timeout = '1s'; "+durable); err != nil {
+		return err
+	}
+	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+n.Prefix); err != nil {
+		return err
+	}
+	if err := fn(q); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// signature lists the table's columns as they are in the statement's own snapshot.
+func signature(relation string) string {
+	return `COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum)
+  FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped), '')`
+}
+
+// Describe reads the catalog.
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.TableName) (*dialect.Table, error) {
+	table := &dialect.Table{}
+	var (
+		oid                              int64
+		kind, persistence                string
+		policies, hasChildren, isTrigger bool
+	)
+	err := dialect.QueryRow(ctx, q, `SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+  row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), `+signature("c.oid")+`
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`,
+		[]any{dialect.Qualified(d, t)}, &oid, &table.Name.Schema, &table.Name.Name, &kind, &persistence, &policies, &hasChildren, &table.Signature)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	refuse := func(when bool, why string) {
+		if when {
+			table.Refusals = append(table.Refusals, why)
+		}
+	}
+	refuse(kind == "v" || kind == "m", "it is a view, which has no rows of its own; make the feed of its table")
+	refuse(kind == "f", "it is a foreign table: writes on the other server fire no trigger here; make the feed there")
+	isTrigger = kind == "r" || kind == "p"
+	refuse(!isTrigger && kind != "v" && kind != "m" && kind != "f", "it is no table (relkind "+kind+")")
+	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; make it logged with ALTER TABLE … SET LOGGED")
+	refuse(persistence == "t", "it is a temporary table, which ends with its session")
+	refuse(policies, "row security policies hide rows from this user, and a hidden row would look like a deleted one; use a role with BYPASSRLS or the table's owner")
+	refuse(hasChildren && kind == "r", "other tables inherit from it, and their rows fire no trigger of it; make feeds of the children, or use partitioning")
+	if kind == "p" {
+		if err := d.describePartitions(ctx, q, oid, table); err != nil {
+			return nil, err
+		}
+	}
+	if table.Columns, err = d.describeColumns(ctx, q, oid); err != nil {
+		return nil, err
+	}
+	return table, d.describeUnique(ctx, q, oid, table)
+}
+
+func (Dialect) describePartitions(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
+	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text
+FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{}, error) {
+		var name dialect.TableName
+		var kind, persistence string
+		err := rows.Scan(&name.Schema, &name.Name, &kind, &persistence)
+		table.Partitions = append(table.Partitions, name)
+		if kind == "f" {
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is a foreign table: writes on the other server fire no trigger here")
+		}
+		if persistence == "u" {
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is unlogged: a crash empties it without firing a trigger")
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// describeColumns follows domains to their base type.
+func (d Dialect) describeColumns(ctx context.Context, q dialect.Querier, oid int64) ([]dialect.Column, error) {
+	return dialect.QueryAll(ctx, q, `WITH RECURSIVE chain AS (
+  SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd'
+)
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text,
+  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
+  COALESCE(co.collisdeterministic, true)
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+JOIN chain c ON c.attnum = a.attnum
+JOIN pg_type b ON b.oid = c.oid AND b.typtype <> 'd'
+LEFT JOIN pg_collation co ON co.oid = a.attcollation
+LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
+WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) {
+		var (
+			c                             dialect.Column
+			base, category, collation     string
+			notNull, builtin, determinate bool
+		)
+		if err := rows.Scan(&c.Name, &c.Type, &notNull, &base, &builtin, &category, &collation, &determinate); err != nil {
+			return c, err
+		}
+		c.Nullable = !notNull
+		c.Decl = c.Type
+		if collation != "" {
+			c.Decl += " COLLATE " + collation
+		}
+		if !builtin {
+			base = "" // a type of that name in another schema
+		}
+		c.Kind = kindOf(base, category)
+		c.Exact = exact[base] && determinate
+		return c, nil
+	})
+}
+
+func kindOf(base, category string) dialect.Kind {
+	if category == "A" {
+		return dialect.JSON
+	}
+	switch base {
+	case "int2", "int4", "int8", "oid":
+		return dialect.Integer
+	case "float4":
+		return dialect.Float32
+	case "float8":
+		return dialect.Float64
+	case "bool":
+		return dialect.Boolean
+	case "numeric":
+		return dialect.Decimal
+	case "bytea":
+		return dialect.Binary
+	case "json", "jsonb":
+		return dialect.JSON
+	case "date":
+		return dialect.Date
+	case "time", "timetz":
+		return dialect.Time
+	case "timestamp":
+		return dialect.Timestamp
+	case "timestamptz":
+		return dialect.TimestampTZ
+	}
+	return dialect.Text
+}
+
+// exact are the base types whose equal values have equal text, so that keys can be
+// told apart by their text (numeric is not among them: 1.0 = 1.00).
+var exact = map[string]bool{
+	"int2": true, "int4": true, "int8": true, "text": true, "varchar": true, "uuid": true, "bool": true,
+	"bytea": true, "date": true, "timestamp": true, "timestamptz": true,
+}
+
+// describeUnique lists valid unique indexes. A column whose collation in the index
+// is not its own counts as an expression: joins would not use the index.
+func (Dialect) describeUnique(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
+	type part struct {
+		index, column    string
+		primary, partial bool
+	}
+	parts, err := dialect.QueryAll(ctx, q, `SELECT c.relname::text, i.indisprimary, i.indpred IS NOT NULL,
+  CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) THEN '' ELSE a.attname::text END
+FROM pg_index i
+JOIN pg_class c ON c.oid = i.indexrelid
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)
+JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts
+ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows) (p part, err error) {
+		return p, rows.Scan(&p.index, &p.primary, &p.partial, &p.column)
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		n := len(table.Unique)
+		if n == 0 || table.Unique[n-1].Name != p.index {
+			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial})
+			n++
+		}
+		ix := &table.Unique[n-1]
+		ix.Columns = append(ix.Columns, dialect.IndexColumn{Name: strings.Clone(p.column)})
+	}
+	return nil
+}
