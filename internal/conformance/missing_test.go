@@ -1,0 +1,206 @@
+package conformance
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+func isCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
+
+// TestNotMissingRows drives the schedule that loses rows for everyone who polls
+// ids (M1, M3): a transaction draws the lower id and commits later. The naive
+// reader loses the row, on every database that lets two writers in; the feed's
+// reader, polling at every step, gets all of them (M1), each above its cursor.
+func TestNotMissingRows(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		var cursor rowfeed.Cursor
+		var seen []string
+		naive, naiveCursor := []int64{}, int64(0)
+		poll := func() {
+			x.Helper()
+			lines, next := x.drain(f, cursor)
+			seen, cursor = append(seen, lines...), next
+			rows, err := x.db.Admin().Query(fmt.Sprintf("SELECT id FROM kv WHERE id > %d ORDER BY id", naiveCursor))
+			if err != nil {
+				x.Fatal(err)
+			}
+			defer rows.Close()
+			for rows.Next() {
+				if err := rows.Scan(&naiveCursor); err != nil {
+					x.Fatal(err)
+				}
+				naive = append(naive, naiveCursor)
+			}
+		}
+		if x.family() == "sqlite" {
+			// One writer at a time: the schedule cannot happen; the rows come in order.
+			for i := 1; i <= 3; i++ {
+				x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
+				poll()
+			}
+		} else {
+			x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
+			poll()
+			tx1 := x.begin(sql.LevelDefault)
+			x.in(tx1, "INSERT INTO kv VALUES (2, 'k', 0)")
+			poll()
+			tx2 := x.begin(sql.LevelDefault)
+			x.in(tx2, "INSERT INTO kv VALUES (3, 'k', 0)")
+			poll()
+			x.commit(tx2)
+			poll()
+			x.commit(tx1)
+			poll()
+			if slices.Contains(naive, 2) {
+				x.Error("the naive reader got row 2: the schedule shows nothing")
+			}
+		}
+		want := []string{kv(1, "k", 0), kv(3, "k", 0), kv(2, "k", 0)}
+		if x.family() == "sqlite" {
+			want = []string{kv(1, "k", 0), kv(2, "k", 0), kv(3, "k", 0)}
+		}
+		if !slices.Equal(seen, want) {
+			x.Errorf("got %q, want %q", seen, want)
+		}
+		x.wantSound(f)
+	})
+}
+
+// TestStuckWriterDelaysOnlyItself: an open transaction holds back its own rows and
+// nobody else's, neither at the publisher nor at other writers.
+func TestStuckWriterDelaysOnlyItself(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
+		cursor := x.wantDrain(f, "", kv(1, "a", 0), kv(2, "b", 0), kv(3, "c", 0))
+		if x.family() == "sqlite" {
+			// The one writer keeps every other writer out, the publisher included: it waits
+			// and then gives up with a clear error, having changed nothing.
+			return
+		}
+		stuck := x.begin(sql.LevelDefault)
+		x.in(stuck, "UPDATE kv SET v = 1 WHERE id = 2", "INSERT INTO kv VALUES (4, 'd', 1)")
+		for v := 1; v <= 3; v++ {
+			x.exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", v), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 3", v))
+			cursor = x.wantDrain(f, cursor, kv(1, "a", v), kv(3, "c", v))
+		}
+		x.commit(stuck)
+		x.wantDrain(f, cursor, kv(2, "b", 1), kv(4, "d", 1))
+		x.wantSound(f)
+	})
+}
+
+// TestRolledBackWriter: neither rows nor positions of a rolled-back transaction
+// come out, and its seqs are no gap to wait for.
+func TestRolledBackWriter(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
+		cursor := x.wantDrain(f, "", kv(1, "a", 0))
+		tx := x.begin(sql.LevelDefault)
+		x.in(tx, "UPDATE kv SET v = 9 WHERE id = 1", "INSERT INTO kv VALUES (2, 'b', 0)")
+		if err := tx.Rollback(); err != nil {
+			x.Fatal(err)
+		}
+		x.exec("INSERT INTO kv VALUES (3, 'c', 0)")
+		x.wantDrain(f, cursor, kv(3, "c", 0))
+	})
+}
+
+// TestRepublishedHighest (M6, M7): after the highest row is republished its
+// position is a new one, and a consumer that stood at the old one receives it.
+func TestRepublishedHighest(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 3)")
+		cursor := x.wantDrain(f, "", kv(1, "a", 3))
+		if cursor != "1" {
+			x.Fatalf("cursor %q, want 1", cursor)
+		}
+		x.exec("UPDATE kv SET v = 4 WHERE id = 1")
+		if cursor = x.wantDrain(f, cursor, kv(1, "a", 4)); cursor != "2" {
+			x.Fatalf("cursor %q, want 2", cursor)
+		}
+		// A new process knows no more than the database does.
+		again := openEnv(x.T, x.db, nil)
+		f, err := again.rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.exec("DELETE FROM kv WHERE id = 1")
+		if cursor = x.wantDrain(f, cursor, gone(1)); cursor != "3" {
+			x.Fatalf("cursor %q, want 3", cursor)
+		}
+	})
+}
+
+// TestPublishNothing (M11): with nothing waiting, nothing changes, the sequence
+// included; rows that have a position keep it.
+func TestPublishNothing(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
+		x.publish(f)
+		state := func() [3]int64 {
+			return [3]int64{
+				x.scalar("SELECT version FROM rowfeed_sequences WHERE name = 'kv'"),
+				x.scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"),
+				x.scalar("SELECT sum(feed_sync_id * id) FROM rowfeed_positions_kv"),
+			}
+		}
+		before := state()
+		if n := x.publish(f); n != 0 {
+			x.Errorf("published %d keys of none", n)
+		}
+		if after := state(); after != before {
+			x.Errorf("publishing nothing changed (version, value, positions) from %v to %v", before, after)
+		}
+		x.exec("UPDATE kv SET v = 1 WHERE id = 2")
+		x.publish(f)
+		if p := x.scalar("SELECT feed_sync_id FROM rowfeed_positions_kv WHERE id = 1"); p != 1 {
+			x.Errorf("row 1 moved to %d although it was not written", p)
+		}
+	})
+}
+
+// TestCollapse (M13, M14): several changes of a key between two passes become one
+// entry, where the last of them stands; the last value is always delivered.
+func TestCollapse(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'b', 0)",
+			"UPDATE kv SET v = 1 WHERE id = 1", "UPDATE kv SET v = 2 WHERE id = 1", "INSERT INTO kv VALUES (3, 'c', 0)",
+			"INSERT INTO kv VALUES (4, 'd', 0)", "DELETE FROM kv WHERE id = 4")
+		// 4 lived and died between two passes: nobody ever saw it.
+		x.wantDrain(f, "", kv(2, "b", 0), kv(1, "a", 2), kv(3, "c", 0))
+	})
+}
+
+// TestTwoFeeds (M5): two feeds of one database, or of one table, advance
+// independently; an unknown name is refused.
+func TestTwoFeeds(t *testing.T) {
+	each(t, func(x *env) {
+		one := x.addKV()
+		x.exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY)")
+		other := x.add(rowfeed.FeedSpec{Name: "other", Table: "other"})
+		again := x.add(rowfeed.FeedSpec{Name: "again", Table: "kv", Columns: []string{"id"}})
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'a', 0)", "INSERT INTO other VALUES (7)")
+		if c := x.wantDrain(one, "", kv(1, "a", 0), kv(2, "a", 0)); c != "2" {
+			x.Errorf("kv stands at %q", c)
+		}
+		if c := x.wantDrain(other, "", `upsert {"id":7}`); c != "1" {
+			x.Errorf("other stands at %q", c)
+		}
+		x.wantDrain(again, "", `upsert {"id":1}`, `upsert {"id":2}`)
+		_, err := x.rf.Feed(x.ctx, "nobody")
+		x.wantCode(err, rowfeed.UnknownFeed)
+		_, err = x.rf.Feed(x.ctx, "No Name")
+		x.wantCode(err, rowfeed.InvalidRequest)
+	})
+}

@@ -1,0 +1,195 @@
+// Package lint holds the rules of the house that the compiler does not know. It has
+// tests only.
+package lint
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rowfeed/rowfeed"
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	GoFiles    []string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// drivers are imported by internal/open alone (and by tests' helpers): whoever uses
+// the library brings a driver of their own.
+var drivers = regexp.MustCompile(`^(github\.com/(jackc/pgx|lib/pq|go-sql-driver/mysql|mattn/go-sqlite3|microsoft/go-mssqldb)|modernc\.org/sqlite)`)
+
+// TestImportsPointDown: the house has three bands, and nothing imports from a band
+// above its own. Each rule has its reason.
+func TestImportsPointDown(t *testing.T) {
+	rules := []struct {
+		who    string // packages of the module, as a pattern on the path below it
+		banned func(imported string) bool
+		reason string
+	}{
+		{`^(dialect(/.*)?)?$`, func(i string) bool { return strings.Contains(strings.SplitN(i, "/", 2)[0], ".") && !strings.HasPrefix(i, module) && i != "github.com/oklog/ulid/v2" },
+			"root and dialects import the standard library and the ULID library only: users inherit every dependency"},
+		{`^$`, func(i string) bool { return strings.HasPrefix(i, module+"/") && i != module+"/dialect" },
+			"the root sees the contract, never a database"},
+		{`^dialect(/.*)?$`, func(i string) bool { return strings.HasPrefix(i, module) && i != module+"/dialect" },
+			"a dialect sees the contract, never the root nor another dialect"},
+		{`^(feedhttp|console|server|relay|sink)(/.*)?$`, func(i string) bool {
+			return strings.HasPrefix(i, module+"/cmd") || strings.HasPrefix(i, module+"/internal") || strings.HasPrefix(i, module+"/dialect/")
+		}, "what serves feeds knows neither commands nor databases"},
+		{`^feedhttp$`, func(i string) bool { return i == module+"/server" || i == module+"/console" }, "the protocol is below the server"},
+		{`^console$`, func(i string) bool { return i == module+"/server" }, "the console is below the server"},
+		{`.*`, func(i string) bool { return strings.HasPrefix(i, module+"/cmd") }, "nothing imports a command"},
+	}
+	for _, p := range packages(t) {
+		below := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		for _, rule := range rules {
+			if !regexp.MustCompile(rule.who).MatchString(below) {
+				continue
+			}
+			for _, i := range p.Imports {
+				if rule.banned(i) {
+					t.Errorf("%s imports %s: %s", p.ImportPath, i, rule.reason)
+				}
+			}
+		}
+		if !slices.Contains([]string{"internal/open", "internal/testdb", "bench"}, below) && !strings.HasPrefix(below, "internal/conformance") {
+			for _, i := range p.Imports {
+				if drivers.MatchString(i) {
+					t.Errorf("%s imports the driver %s: only internal/open does", p.ImportPath, i)
+				}
+			}
+		}
+	}
+}
+
+// TestDatabaseNames: a database's name stands in its dialect, in what opens one and
+// in tests, nowhere above: no behaviour branches on it.
+func TestDatabaseNames(t *testing.T) {
+	branch := regexp.MustCompile(`(==|!=|case)\s*"(sqlite|postgres|postgresql|mysql|mariadb|sqlserver)"`)
+	for _, p := range packages(t) {
+		below := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if strings.HasPrefix(below, "dialect/") || below == "internal/open" || below == "internal/testdb" || below == "internal/lint" {
+			continue
+		}
+		eachLine(t, p, func(file string, n int, line string) {
+			if branch.MatchString(line) {
+				t.Errorf("%s:%d branches on a database's name", file, n)
+			}
+		})
+	}
+}
+
+// TestHouseStyle: no sleeping outside tests' helpers, no package without a comment,
+// no file beyond 450 lines, no init registries.
+func TestHouseStyle(t *testing.T) {
+	for _, p := range packages(t) {
+		documented := len(p.GoFiles) == 0
+		for _, file := range p.GoFiles {
+			data, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(data)
+			if regexp.MustCompile(`(?m)^// .*\n(//.*\n)*package `).MatchString(text) || regexp.MustCompile(`(?m)^\*/\npackage `).MatchString(text) {
+				documented = true
+			}
+			if n := strings.Count(text, "\n"); n > 450 {
+				t.Errorf("%s/%s has %d lines: split it by verb", p.ImportPath, file, n)
+			}
+			if strings.Contains(text, "time.Sleep(") {
+				t.Errorf("%s/%s sleeps: wait for what it waits for", p.ImportPath, file)
+			}
+			if strings.Contains(text, "\nfunc init()") {
+				t.Errorf("%s/%s has an init function", p.ImportPath, file)
+			}
+		}
+		if !documented {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestNoSleepsInTests: a test that sleeps is slow, or flaky, or both.
+func TestNoSleepsInTests(t *testing.T) {
+	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "lint_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), "time.Sleep(") {
+			t.Errorf("%s sleeps", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestErrorsByCode: an error is asked for its code, never for its text.
+func TestErrorsByCode(t *testing.T) {
+	byText := regexp.MustCompile(`(strings\.(Contains|HasPrefix|HasSuffix)|MatchString)\([^)]*\.Error\(\)`)
+	for _, p := range packages(t) {
+		eachLine(t, p, func(file string, n int, line string) {
+			if byText.MatchString(line) {
+				t.Errorf("%s:%d reads an error's text", file, n)
+			}
+		})
+	}
+}
+
+func eachLine(t *testing.T, p pkg, f func(file string, n int, line string)) {
+	t.Helper()
+	for _, name := range p.GoFiles {
+		file, err := os.Open(filepath.Join(p.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanner := bufio.NewScanner(file)
+		scanner.Buffer(nil, 1<<20)
+		for n := 1; scanner.Scan(); n++ {
+			f(name, n, scanner.Text())
+		}
+		file.Close()
+	}
+}

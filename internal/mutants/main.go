@@ -1,0 +1,160 @@
+// Mutants shows that the tests guard what they claim to: it takes each protection
+// out of the code, one small edit at a time, and runs the test that must then fail.
+//
+//	go run ./internal/mutants              all of them, some minutes
+//	go run ./internal/mutants --short      those that CI runs
+//	go run ./internal/mutants --run lease  those whose name matches
+//
+// The edit is laid over the sources by `go test -overlay`; no file is changed. A
+// mutant survives when its test stays green; that, an edit that no longer applies
+// or no longer compiles, and a test that matches nothing, all end in exit code 1.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// mutant is one edit and the test that must go red.
+type mutant struct {
+	Name    string
+	Guards  string // the guarantee or hazard
+	File    string // from the module's root
+	Old     string // must stand in the file exactly once
+	New     string
+	Package string
+	Test    string // -run
+	Engines string // for ROWFEED_TEST_ENGINES; empty: all
+	Short   bool   // CI runs it
+}
+
+type result struct {
+	outcome string
+	killed  bool
+	took    time.Duration
+	output  string
+}
+
+func main() {
+	short := flag.Bool("short", false, "only the mutants that CI runs")
+	run := flag.String("run", "", "only the mutants whose name matches this regular expression")
+	verbose := flag.Bool("v", false, "print the tests' output of mutants that survive")
+	parallel := flag.Int("p", 2, "mutants at once")
+	flag.Parse()
+	pattern, err := regexp.Compile(*run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: --run:", err)
+		os.Exit(2)
+	}
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: run it inside the module:", err)
+		os.Exit(2)
+	}
+	var chosen []mutant
+	for _, m := range mutants {
+		if (!*short || m.Short) && pattern.MatchString(m.Name) {
+			chosen = append(chosen, m)
+		}
+	}
+	results := make([]result, len(chosen))
+	slots := make(chan struct{}, *parallel)
+	var group sync.WaitGroup
+	for i, m := range chosen {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			results[i] = try(strings.TrimSpace(string(root)), m)
+			fmt.Fprintf(os.Stderr, "%-40s %s (%.0f s)\n", m.Name, results[i].outcome, results[i].took.Seconds())
+		})
+	}
+	group.Wait()
+	survivors := 0
+	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(out, "mutant\tguards\ttest\toutcome")
+	for i, m := range chosen {
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", m.Name, m.Guards, m.Test, results[i].outcome)
+		if !results[i].killed {
+			survivors++
+		}
+	}
+	out.Flush()
+	fmt.Printf("%d mutants, %d killed, %d not\n", len(chosen), len(chosen)-survivors, survivors)
+	if *verbose {
+		for i, m := range chosen {
+			if !results[i].killed {
+				fmt.Printf("\n=== %s\n%s\n", m.Name, results[i].output)
+			}
+		}
+	}
+	if survivors > 0 || len(chosen) == 0 {
+		os.Exit(1)
+	}
+}
+
+func try(root string, m mutant) (r result) {
+	started := time.Now()
+	defer func() { r.took = time.Since(started) }()
+	overlay, cleanup, err := m.overlay(root)
+	if err != nil {
+		return result{outcome: err.Error()}
+	}
+	defer cleanup()
+	cmd := exec.Command("go", "test", "-overlay", overlay, "-count=1", "-timeout=5m", "-run", m.Test, m.Package)
+	cmd.Dir = root
+	cmd.Env = os.Environ()
+	if m.Engines != "" {
+		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
+	}
+	output, err := cmd.CombinedOutput()
+	text := string(output)
+	switch {
+	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
+		return result{outcome: "DOES NOT COMPILE", output: text}
+	case err == nil && strings.Contains(text, "no tests to run"):
+		return result{outcome: "NO SUCH TEST", output: text}
+	case err == nil:
+		return result{outcome: "SURVIVED", output: text}
+	}
+	return result{outcome: "killed", killed: true}
+}
+
+// overlay writes the edited file and the map that lays it over the original.
+func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
+	original := filepath.Join(root, m.File)
+	source, err := os.ReadFile(original)
+	if err != nil {
+		return "", nil, err
+	}
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		return "", nil, fmt.Errorf("DOES NOT APPLY: the old text stands %d times in %s", n, m.File)
+	}
+	folder, err := os.MkdirTemp("", "rowfeed-mutant-")
+	if err != nil {
+		return "", nil, err
+	}
+	cleanup = func() { os.RemoveAll(folder) }
+	edited := filepath.Join(folder, filepath.Base(m.File))
+	path = filepath.Join(folder, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {original: edited}})
+	if err == nil {
+		err = os.WriteFile(edited, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(path, replace, 0o600)
+	}
+	if err != nil {
+		cleanup()
+		return "", nil, err
+	}
+	return path, cleanup, nil
+}
