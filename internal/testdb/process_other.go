@@ -1,0 +1,25 @@
+//go:build !linux
+
+package testdb
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// Elsewhere than on Linux only SQLite is tested, and crash children work; the
+// servers, and the kernel's help in not leaving them behind, are Linux's.
+
+var errLinuxOnly = errors.New("testdb: database servers are started on Linux only")
+
+func start(cmd *exec.Cmd) error     { return cmd.Start() }
+func dropPrivileges(*exec.Cmd)      {}
+func giveAway(string) error         { return errLinuxOnly }
+func freeze(int) []int              { return nil }
+func thaw(int, []int)               {}
+func killTree(int) error            { return errLinuxOnly }
+func removeSharedMemory(string)     {}
+func lockFile(path string) *os.File { f, _ := os.Create(path); return f }
+func freeBytes(string) uint64       { return 0 }
+func closedFolder(string) string    { return "" }

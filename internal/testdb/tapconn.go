@@ -1,0 +1,273 @@
+package testdb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+)
+
+// tapConn is a connection under a tap. database/sql uses a connection, its
+// transaction and its statements from one goroutine at a time.
+type tapConn struct {
+	driver.Conn
+	tap    *tap
+	number int64
+	inTx   bool
+	broken bool // a hook failed what the connection cannot outlive
+
+	// A driver may decline ExecContext and QueryContext (go-sql-driver does so
+	// for statements with arguments): database/sql then prepares the same text
+	// and runs that. Both ways are one event, which waits here for the second.
+	declined *TapEvent
+}
+
+var (
+	_ driver.ConnBeginTx        = (*tapConn)(nil)
+	_ driver.ConnPrepareContext = (*tapConn)(nil)
+	_ driver.ExecerContext      = (*tapConn)(nil)
+	_ driver.QueryerContext     = (*tapConn)(nil)
+	_ driver.NamedValueChecker  = (*tapConn)(nil)
+	_ driver.Pinger             = (*tapConn)(nil)
+	_ driver.SessionResetter    = (*tapConn)(nil)
+	_ driver.Validator          = (*tapConn)(nil)
+
+	_ driver.StmtExecContext   = (*tapStmt)(nil)
+	_ driver.StmtQueryContext  = (*tapStmt)(nil)
+	_ driver.NamedValueChecker = (*tapStmt)(nil)
+)
+
+// around calls the hooks around one call to the driver and returns what the
+// caller gets to see.
+func around[T any](ctx context.Context, c *tapConn, ev *TapEvent, call func() (T, error)) (T, error) {
+	var none T
+	if ev.N == 0 { // else Before has been called already
+		ev.Conn, ev.InTx = c.number, c.inTx
+		if err := c.tap.event(ctx, ev); err != nil {
+			c.breakAfter(ev.Kind, err)
+			return none, err
+		}
+	}
+	result, err := call()
+	if errors.Is(err, driver.ErrSkip) {
+		return none, err
+	}
+	if seen := c.tap.after(ctx, ev, err); seen != nil {
+		if err == nil {
+			c.breakAfter(ev.Kind, seen)
+			discard(result)
+		}
+		return none, seen
+	}
+	return result, nil
+}
+
+// breakAfter notes that a hook made a statement fail.
+func (c *tapConn) breakAfter(k TapKind, err error) {
+	if k == Commit || k == Rollback || errors.Is(err, driver.ErrBadConn) {
+		c.broken = true
+	}
+}
+
+// discard gives back what a successful call made and nobody will get.
+func discard(result any) {
+	switch r := result.(type) {
+	case driver.Rows:
+		_ = r.Close()
+	case driver.Tx:
+		_ = r.Rollback()
+	}
+}
+
+// declinedAs takes the event of a statement that the driver declined to run
+// unprepared.
+func (c *tapConn) declinedAs(k TapKind, query string) *TapEvent {
+	ev := c.declined
+	c.declined = nil
+	if ev != nil && ev.Kind == k && ev.SQL == query {
+		return ev
+	}
+	return nil
+}
+
+func (c *tapConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := around(ctx, c, &TapEvent{Kind: Begin}, func() (driver.Tx, error) {
+		if b, ok := c.Conn.(driver.ConnBeginTx); ok {
+			return b.BeginTx(ctx, opts)
+		}
+		if opts != (driver.TxOptions{}) {
+			return nil, errors.New("testdb: the driver has no transaction options")
+		}
+		return c.Conn.Begin() //nolint:staticcheck // the old interface is all it has
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.inTx = true
+	return &tapTx{Tx: tx, conn: c, ctx: ctx}, nil
+}
+
+func (c *tapConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	execer, ok := c.Conn.(driver.ExecerContext)
+	if !ok {
+		return nil, driver.ErrSkip // the prepared statement is the event
+	}
+	ev := &TapEvent{Kind: Exec, SQL: query, Args: args}
+	result, err := around(ctx, c, ev, func() (driver.Result, error) { return execer.ExecContext(ctx, query, args) })
+	c.noteDeclined(ev, err)
+	return result, err
+}
+
+func (c *tapConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	queryer, ok := c.Conn.(driver.QueryerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	ev := &TapEvent{Kind: Query, SQL: query, Args: args}
+	rows, err := around(ctx, c, ev, func() (driver.Rows, error) { return queryer.QueryContext(ctx, query, args) })
+	c.noteDeclined(ev, err)
+	return rows, err
+}
+
+func (c *tapConn) noteDeclined(ev *TapEvent, err error) {
+	c.declined = nil
+	if errors.Is(err, driver.ErrSkip) {
+		c.declined = ev
+	}
+}
+
+func (c *tapConn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+func (c *tapConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	var stmt driver.Stmt
+	var err error
+	if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
+		stmt, err = p.PrepareContext(ctx, query)
+	} else {
+		stmt, err = c.Conn.Prepare(query)
+	}
+	if err != nil {
+		if ev := c.declined; ev != nil && ev.SQL == query { // its statement ends here
+			c.declined = nil
+			err = c.tap.after(ctx, ev, err)
+		}
+		return nil, err
+	}
+	return &tapStmt{Stmt: stmt, conn: c, query: query}, nil
+}
+
+func (c *tapConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip // database/sql's own conversion
+}
+
+func (c *tapConn) Ping(ctx context.Context) error {
+	if p, ok := c.Conn.(driver.Pinger); ok {
+		return p.Ping(ctx)
+	}
+	return nil
+}
+
+func (c *tapConn) ResetSession(ctx context.Context) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	c.inTx, c.declined = false, nil
+	if r, ok := c.Conn.(driver.SessionResetter); ok {
+		return r.ResetSession(ctx)
+	}
+	return nil
+}
+
+func (c *tapConn) IsValid() bool {
+	if c.broken {
+		return false
+	}
+	if v, ok := c.Conn.(driver.Validator); ok {
+		return v.IsValid()
+	}
+	return true
+}
+
+// tapTx is a transaction. Its ends have no context: Commit gets that of BeginTx,
+// Rollback that one's values only, because it is what a cancelled one ends in.
+type tapTx struct {
+	driver.Tx
+	conn *tapConn
+	ctx  context.Context
+}
+
+func (t *tapTx) Commit() error { return t.end(t.ctx, Commit, t.Tx.Commit) }
+
+func (t *tapTx) Rollback() error {
+	return t.end(context.WithoutCancel(t.ctx), Rollback, t.Tx.Rollback)
+}
+
+func (t *tapTx) end(ctx context.Context, k TapKind, call func() error) error {
+	_, err := around(ctx, t.conn, &TapEvent{Kind: k}, func() (struct{}, error) { return struct{}{}, call() })
+	t.conn.inTx = false
+	return err
+}
+
+// tapStmt is a prepared statement.
+type tapStmt struct {
+	driver.Stmt
+	conn  *tapConn
+	query string
+}
+
+// event is the one that the driver declined, or a new one.
+func (s *tapStmt) event(k TapKind, args []driver.NamedValue) *TapEvent {
+	if ev := s.conn.declinedAs(k, s.query); ev != nil {
+		return ev
+	}
+	return &TapEvent{Kind: k, SQL: s.query, Args: args}
+}
+
+func (s *tapStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return around(ctx, s.conn, s.event(Exec, args), func() (driver.Result, error) {
+		if e, ok := s.Stmt.(driver.StmtExecContext); ok {
+			return e.ExecContext(ctx, args)
+		}
+		values, err := positional(args)
+		if err != nil {
+			return nil, err
+		}
+		return s.Stmt.Exec(values) //nolint:staticcheck // the old interface is all it has
+	})
+}
+
+func (s *tapStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return around(ctx, s.conn, s.event(Query, args), func() (driver.Rows, error) {
+		if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
+			return q.QueryContext(ctx, args)
+		}
+		values, err := positional(args)
+		if err != nil {
+			return nil, err
+		}
+		return s.Stmt.Query(values) //nolint:staticcheck // the old interface is all it has
+	})
+}
+
+func (s *tapStmt) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := s.Stmt.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return s.conn.CheckNamedValue(v)
+}
+
+// positional turns arguments into those of drivers that know no names.
+func positional(args []driver.NamedValue) ([]driver.Value, error) {
+	values := make([]driver.Value, len(args))
+	for i, a := range args {
+		if a.Name != "" {
+			return nil, errors.New("testdb: the driver has no named arguments")
+		}
+		values[i] = a.Value
+	}
+	return values, nil
+}

