@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// app is what the commands share: where output goes, and the global flags.
+type app struct {
+	stdout, stderr io.Writer
+	getenv         func(string) string
+
+	db, prefix, schema optionalText
+	configPath         string
+	unsafeDurability   bool
+	verbose            bool
+
+	url string // of the database, once decided; its password is kept out of messages
+
+	// published is told of every committed batch; for tests.
+	published func(rowfeed.PublishEvent)
+	// serving is told the address of a server's listener; for tests.
+	serving func(address string)
+}
+
+// newRoot makes the tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := group("rowfeed", "Turn the tables of a SQL database into change feeds", `rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
+MariaDB) into change feeds that nobody can miss a row of.
+
+Triggers record which keys were written; a publisher gives every key a position
+after the commit; readers fetch "position > cursor", page by page.
+
+The database is named by --db, else by the environment variable ROWFEED_DB, else by
+rowfeed.yaml in the working directory (keys db, prefix, schema, listen), else it is
+sqlite:rowfeed.db.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                                    # see it run: no database needed
+  rowfeed init                                    # rowfeed's own tables
+  rowfeed feed add kv --table kv                  # follow the table kv
+  rowfeed publish --once                          # give positions to what was written
+  rowfeed fetch kv --limit 10                     # read a page
+  rowfeed serve                                   # publish, and serve over HTTP`)
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+			return unknownCommand(cmd, args[0]) // whose flag it may be
+		}
+		return usage(cmd, "%s: %v", cmd.CommandPath(), err)
+	})
+	flags := root.PersistentFlags()
+	flags.Var(&a.db, "db", "database `URL`: "+open.Forms+" (default "+config.DefaultDB+")")
+	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
+	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
+	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
+	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false, "accept a server that may forget commits after a power cut")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
+	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
+		newRepublish(a), newUnpublish(a), newCheck(a), newRepair(a), newStatus(a), newVersion(a))
+	return root
+}
+
+// group makes a command that only holds others.
+func group(use, short, long, example string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		}}
+}
+
+func unknownCommand(parent *cobra.Command, name string) error {
+	hint := ""
+	if near := parent.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf(" (is %s meant?)", strings.Join(near, " or "))
+	}
+	return usage(parent, "there is no command %q%s", parent.CommandPath()+" "+name, hint)
+}
+
+// usageError is a wrong use of the command line.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%v. Next: see `%s --help`", e.err, e.command)
+}
+
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+}
+
+// takes checks the number of arguments and names what is missing.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usage(cmd, "%s: %s is missing", cmd.CommandPath(), what)
+		case len(args) > most:
+			return usage(cmd, "%s: %q is one argument too many", cmd.CommandPath(), args[most])
+		}
+		return nil
+	}
+}
+
+// report prints an error and answers the exit code.
+func (a *app) report(ctx context.Context, err error) int {
+	switch {
+	case err == nil || errors.Is(err, syscall.EPIPE): // whoever read the output has gone
+		return exitDone
+	case ctx.Err() != nil:
+		fmt.Fprintln(a.stderr, "rowfeed: interrupted")
+		return exitFailed
+	}
+	text, code := open.ScrubText(a.url, err.Error()), exitFailed
+	var wrong *usageError
+	if errors.As(err, &wrong) || errors.Is(err, rowfeed.InvalidRequest) {
+		code = exitUsage
+		if !strings.Contains(text, ". Next: ") {
+			text += ". Next: see `rowfeed --help`"
+		}
+	}
+	fmt.Fprintln(a.stderr, "rowfeed: "+text)
+	return code
+}
+
+// settings decides which database and names are meant, and writes them down in a.
+func (a *app) settings() (rowfeed.Config, *config.File, error) {
+	file, err := config.Load(a.configPath)
+	if err != nil {
+		return rowfeed.Config{}, nil, err
+	}
+	var env *string
+	if v := a.getenv(config.EnvDB); v != "" {
+		env = &v
+	}
+	a.url = config.First(config.DefaultDB, a.db.value, env, file.DB)
+	cfg, err := a.library(file)
+	return cfg, file, err
+}
+
+// library are the settings that the library takes.
+func (a *app) library(file *config.File) (rowfeed.Config, error) {
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Schema: config.First("", a.schema.value, file.Schema)}
+	if prefix := a.prefix.value; prefix != nil || file.Prefix != nil {
+		cfg.Prefix = config.First("", prefix, file.Prefix)
+		switch cfg.Prefix {
+		case "":
+			cfg.Prefix = rowfeed.NoPrefix
+		case rowfeed.NoPrefix:
+			return cfg, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "prefix",
+				Cause: `prefix: "-" cannot start a name`, Next: "give an empty one for none"}
+		}
+	}
+	return cfg, nil
+}
+
+// session is rowfeed on an open database.
+type session struct {
+	*rowfeed.DB
+	file *config.File
+	log  *slog.Logger
+	done func() error
+}
+
+// connect opens the database, which must be there already.
+func (a *app) connect(ctx context.Context) (*session, error) {
+	return a.connectTo(ctx, open.Options{MustExist: true})
+}
+
+func (a *app) connectTo(ctx context.Context, o open.Options) (*session, error) {
+	cfg, file, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	log := a.logger()
+	cfg.Observer = a.observer(log)
+	pool, d, err := open.Open(ctx, a.url, o)
+	if err != nil {
+		return nil, err
+	}
+	db, err := rowfeed.Open(ctx, pool, d, &cfg)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &session{DB: db, file: file, log: log, done: pool.Close}, nil
+}
+
+// withFeed runs fn with a feed of the database.
+func (a *app) withFeed(ctx context.Context, name string, fn func(*session, *rowfeed.Feed) error) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	f, err := s.Feed(ctx, name)
+	if err != nil {
+		return err
+	}
+	return fn(s, f)
+}
+
+func (a *app) logger() *slog.Logger {
+	if a.verbose {
+		return logTo(a.stderr, slog.LevelDebug)
+	}
+	return logTo(a.stderr, slog.LevelInfo)
+}
+
+// quiet logs trouble only.
+func quiet(w io.Writer) *slog.Logger { return logTo(w, slog.LevelWarn) }
+
+func logTo(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// observer logs what the library tells of.
+func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
+	return &rowfeed.Observer{
+		Published: func(e rowfeed.PublishEvent) {
+			log.Debug("published", "feed", e.Feed, "changes", e.Changes, "keys", e.Keys, "head", e.Head, "took", e.Took)
+			if a.published != nil {
+				a.published(e)
+			}
+		},
+		Fetched: func(e rowfeed.FetchEvent) {
+			log.Debug("fetched", "feed", e.Feed, "entries", e.Entries, "vanished", e.Vanished, "took", e.Took)
+		},
+		Retried: func(e rowfeed.RetryEvent) {
+			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", a.plain(e.Err))
+		},
+		Trouble: func(e rowfeed.TroubleEvent) {
+			log.Warn("trouble", "feed", e.Feed, "error", a.plain(e.Err))
+		},
+	}
+}
+
+// plain is an error's text for a log: one line, no password.
+func (a *app) plain(err error) string { return open.ScrubText(a.url, err.Error()) }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestBadInput asserts that messages name the object, the cause and the next step.
+func TestBadInput(t *testing.T) {
+	s := withFeed(t)
+	s.sql("CREATE TABLE nokey (a TEXT)", "CREATE TABLE nullkey (a TEXT UNIQUE)", "CREATE VIEW view1 AS SELECT 1 AS a")
+	writeFile(t, "bad.yaml", "db: sqlite:rowfeed.db\nlisten: 127.0.0.1:0\ncolour: red\n")
+	writeFile(t, "text.db", strings.Repeat("this is no database\n", 100))
+	tests := []struct {
+		line string
+		code int
+		want []string // parts of the message
+	}{
+		{"publsih", exitUsage, []string{`"rowfeed publsih"`, "publish", "rowfeed --help"}},
+		{"feed bump kv", exitUsage, []string{`"rowfeed feed bump"`, "rowfeed feed --help"}},
+		{"relay kv --to stdout", exitUsage, []string{`"rowfeed relay"`, "rowfeed --help"}},
+		{"fetch", exitUsage, []string{"fetch", "NAME is missing", "rowfeed fetch --help"}},
+		{"fetch kv other", exitUsage, []string{`"other"`, "too many", "--help"}},
+		{"fetch kv --colour red", exitUsage, []string{"--colour", "rowfeed fetch --help"}},
+		{"fetch kv --limit 0", exitUsage, []string{`feed "kv"`, "--limit 0", "between 1 and 10000", "Next:"}},
+		{"fetch kv --limit 10001", exitUsage, []string{"--limit 10001", "Next:"}},
+		{"fetch kv --limit many", exitUsage, []string{"--limit", `"many"`, "--help"}},
+		{"tail kv --limit 0", exitUsage, []string{"--limit 0"}},
+		{"fetch kv --after x", exitUsage, []string{"after", `"x" is no cursor`, "Next: send back"}},
+		{"fetch kv --after at:noon", exitUsage, []string{`"noon"`, "RFC 3339", "Next:"}},
+		{"fetch kv --after 99", exitFailed, []string{`feed "kv"`, "ahead", "Next: start again"}},
+		{"fetch kv --after 7:1", exitFailed, []string{`feed "kv"`, "generation", "Next: start again"}},
+		{"fetch kv --wait 3s", exitUsage, []string{"--wait"}},
+		{"fetch kw", exitFailed, []string{`feed "kw"`, "no such feed", "rowfeed feed list"}},
+		{"fetch KV", exitUsage, []string{`"KV" is no feed name`, "lower-case", "Next:"}},
+		{"tail kv --url 127.0.0.1:8080", exitUsage, []string{"url", "http://127.0.0.1:8080"}},
+		{"tail kv --url ftp://127.0.0.1", exitUsage, []string{"url", "http://"}},
+		{"tail kv --url http://127.0.0.1:1", exitFailed, []string{`feed "kv"`, "127.0.0.1:1", "Next:"}},
+		{"feed add Kv --table kv", exitUsage, []string{`"Kv" is no feed name`, "Next:"}},
+		{"feed add " + strings.Repeat("a", 40) + " --table kv", exitUsage, []string{"is no feed name"}},
+		{"feed add new", exitUsage, []string{"table", "name the table", "Next:"}},
+		{"feed add new --table absent", exitFailed, []string{`table "absent"`, "does not exist", "Next: check the name"}},
+		{"feed add new --table a.b.c", exitUsage, []string{`"a.b.c"`, "schema.table"}},
+		{"feed add new --table nokey", exitFailed, []string{`table "nokey"`, "primary key", "Next:"}},
+		{"feed add new --table nullkey --key a", exitFailed, []string{`table "nullkey"`, "NULL", "Next:"}},
+		{"feed add new --table kv --key v", exitFailed, []string{`table "kv"`, "unique index", "Next:"}},
+		{"feed add new --table kv --columns w", exitFailed, []string{`table "kv"`, `"w"`, "Next:"}},
+		{"feed add new --table view1", exitFailed, []string{"view1", "view"}},
+		{"feed add new --table kv --mode outbox", exitUsage, []string{`feed "new"`, "--mode outbox is not in this version", "Next:"}},
+		{"feed add new --table kv --mode fast", exitUsage, []string{`"fast"`, "sequence"}},
+		{"feed add new --table kv --capture column", exitUsage, []string{"--capture column is not in this version", "Next:"}},
+		{"feed add new --table kv --data-shards 4", exitUsage, []string{"--data-shards", "--help"}},
+		{"feed add new --table kv --tombstones soon", exitUsage, []string{`"soon"`, "30d", "--help"}},
+		{"feed add new --table kv --tombstones 0", exitUsage, []string{"tombstones", "Next:"}},
+		{"feed add new --table kv --tombstones 1ms", exitUsage, []string{"tombstones", "second"}},
+		{"feed add new --table kv --print", exitUsage, []string{"key", "--key id:bigint"}},
+		{"feed add new --table kv --key a,,b", exitUsage, []string{`"a,,b"`, "empty name"}},
+		{"feed add kv --table nokey", exitFailed, []string{`table "nokey"`}},
+		{"feed drop kw", exitFailed, []string{`feed "kw"`, "no such feed", "rowfeed feed list"}},
+		{"republish kv", exitUsage, []string{"republish kv", "--key", "--where", "--all"}},
+		{"republish kv --all --key 1", exitUsage, []string{"republish kv"}},
+		{`republish kv --key {"ns":"a"}`, exitUsage, []string{`feed "kv"`, "id INTEGER", `member "id" is missing`, "Next:"}},
+		{"republish kv --key [1,2]", exitUsage, []string{`"[1,2]"`, "2 values", "Next:"}},
+		{"republish kv --all --rate fast", exitUsage, []string{`"fast"`, "100/s"}},
+		{"republish kv --where nonsense", exitFailed, []string{`feed "kv"`, "nonsense"}},
+		{"unpublish kv", exitUsage, []string{"unpublish kv", "--key"}},
+		{"status kv kw", exitUsage, []string{`"kw"`, "too many"}},
+		{"status --prefix bad-prefix-", exitUsage, []string{"prefix", `"bad-prefix-"`}},
+		{"status --prefix -", exitUsage, []string{"prefix", "Next:"}},
+		{"status --config absent.yaml", exitFailed, []string{"absent.yaml", "no such file", "--config"}},
+		{"status --config bad.yaml", exitFailed, []string{"bad.yaml:3", `"colour"`, "db, prefix, schema, listen"}},
+		{"status --db rowfeed.db", exitUsage, []string{`"rowfeed.db"`, "no database URL", "sqlite:rowfeed.db"}},
+		{"status --db oracle://x", exitUsage, []string{`"oracle://x"`, "sqlite:path.db, postgres://"}},
+		{"status --db sqlserver://sa:secret-word@h/d", exitUsage, []string{"sqlserver://sa:***@h/d", "not supported in this version"}},
+		{"status --db sqlite:absent.db", exitFailed, []string{"sqlite:absent.db", "no file", "rowfeed init"}},
+		{"init --db sqlite:absent/x.db", exitFailed, []string{"sqlite:absent/x.db", "no directory absent", "Next: create it"}},
+		{"init --db sqlite:.", exitFailed, []string{"is a directory", "Next:"}},
+		{"init --db sqlite::memory:", exitUsage, []string{":memory:", "needs a file"}},
+		{"status --db sqlite:text.db", exitFailed, []string{"sqlite:text.db", "not a database", "Next:"}},
+		{"status --db postgres://u:secret-word@127.0.0.1:1/d", exitFailed, []string{"postgres://u:***@127.0.0.1:1/d", "127.0.0.1:1", "Next: check that the database runs"}},
+		{"status --db mysql://u:secret-word@127.0.0.1:1/d", exitFailed, []string{"mysql://u:***@127.0.0.1:1/d", "refused", "Next: check that the database runs"}},
+		{"status --db postgres://u:secret/word@h/d", exitUsage, []string{"percent-encoded"}},
+		{"serve --listen nowhere", exitUsage, []string{`"nowhere"`, "host:port"}},
+		{"demo --rate 0", exitUsage, []string{`"0"`, "100/s", "rowfeed demo --help"}},
+		{"demo --duration 0s", exitUsage, []string{"duration", "Next:"}},
+		{"demo --db sqlite:rowfeed.db", exitFailed, []string{"sqlite:rowfeed.db", "not the demo's", "Next:"}},
+	}
+	for _, test := range tests {
+		t.Run(test.line, func(t *testing.T) {
+			s := &shell{t: t, env: map[string]string{}}
+			r := s.run(strings.Fields(test.line)...)
+			if r.code != test.code {
+				t.Errorf("exit code %d, want %d", r.code, test.code)
+			}
+			if !strings.HasPrefix(r.err, "rowfeed: ") || strings.Count(r.err, "\n") != 1 || r.out != "" {
+				t.Errorf("not one line on stderr: %q, stdout %q", r.err, r.out)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(r.err, part) {
+					t.Errorf("%q lacks %q", r.err, part)
+				}
+			}
+			if strings.Contains(r.err, "secret") {
+				t.Errorf("%q shows a password", r.err)
+			}
+		})
+	}
+}
+
+// TestNotInitialized has a database without rowfeed's tables.
+func TestNotInitialized(t *testing.T) {
+	s := newShell(t)
+	s.sql(createKV)
+	for _, line := range []string{"feed add kv --table kv", "feed list", "feed drop kv", "publish", "publish --once kv", "serve --listen 127.0.0.1:0",
+		"fetch kv", "tail kv", "republish kv --all", "unpublish kv --key 1", "check kv", "repair kv", "status"} {
+		if got := s.fails(exitFailed, line); !strings.Contains(got, "rowfeed_feeds") || !strings.Contains(got, "Next: run `rowfeed init`") {
+			t.Errorf("rowfeed %s says %q", line, got)
+		}
+	}
+}
+
+// TestHelp has every command teach: what it does, and a line that works.
+func TestHelp(t *testing.T) {
+	a, _ := quietApp(t)
+	root := newRoot(a)
+	commands := root.Commands()
+	for _, cmd := range root.Commands() {
+		commands = append(commands, cmd.Commands()...)
+	}
+	for _, cmd := range commands {
+		if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, "rowfeed ") {
+			t.Errorf("%s lacks Short, Long or Example", cmd.CommandPath())
+		}
+		for line := range strings.SplitSeq(cmd.Long, "\n") {
+			if utf8.RuneCountInString(line) > 88 {
+				t.Errorf("%s: a line too long: %s", cmd.CommandPath(), line)
+			}
+		}
+	}
+	s := newShell(t)
+	if out := s.ok("--help"); !strings.Contains(out, "rowfeed feed add kv --table kv") || strings.Contains(out, "completion") {
+		t.Errorf("--help: %s", out)
+	}
+	if out := s.ok("version"); !strings.HasPrefix(out, "rowfeed ") {
+		t.Errorf("version: %s", out)
+	}
+}

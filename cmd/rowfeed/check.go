@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+type checkOptions struct {
+	name string
+	json bool
+}
+
+func newCheck(a *app) *cobra.Command {
+	o := &checkOptions{}
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Compare a feed with its table; exit 1 when something is wrong",
+		Long: `Compares a feed with its table, in one snapshot and under load: positions are unique
+and not above the sequence, every row has a position or a change waiting, every
+position has a row, is deleted, or has a change waiting, and the triggers are in
+place. It writes nothing. When something is wrong it prints the rules and keys at
+fault (at most 100 a rule) and exits with 1.
+
+With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
+missing where the finding is about the whole feed. [] says that all is in order.`,
+		Example: "  rowfeed check kv",
+		Args:    takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *checkOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		findings, err := f.Check(ctx)
+		if err != nil {
+			return err
+		}
+		// What is wrong matters more than whether it could be printed.
+		printed := o.show(a, findings)
+		if len(findings) == 0 {
+			return printed
+		}
+		next := fmt.Sprintf("`rowfeed repair %s` records changes for the keys; `rowfeed feed upgrade %s` mends triggers", o.name, o.name)
+		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
+			Cause: plural(int64(len(findings)), "thing") + " not in order", Next: next}
+	})
+}
+
+func (o *checkOptions) show(a *app, findings []rowfeed.Finding) error {
+	switch {
+	case o.json:
+		return a.printJSON(findings)
+	case len(findings) == 0:
+		return a.say("%s: in order", o.name)
+	}
+	var rows []table.Row
+	for _, x := range findings {
+		key := ""
+		if x.Key != nil {
+			key = string(x.Key.AppendJSON(nil))
+		}
+		rows = append(rows, table.Row{x.Rule, key, x.Problem})
+	}
+	return a.printTable(table.Row{"rule", "key", "problem"}, rows)
+}
+
+type repairOptions struct{ name string }
+
+func newRepair(a *app) *cobra.Command {
+	o := &repairOptions{}
+	return &cobra.Command{
+		Use:   "repair NAME",
+		Short: "Record changes for the keys that check finds",
+		Long: `Records changes for the keys that "check" finds missing on either side, so that the
+publisher brings them in order. Triggers are mended by "rowfeed feed upgrade".`,
+		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
+		Args:    takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+}
+
+func (o *repairOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		n, err := f.Repair(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return a.say("%s: nothing to repair", o.name)
+		}
+		return a.say("%s: %s recorded; a publisher brings them in order", o.name, plural(n, "change"))
+	})
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/internal/demo"
+)
+
+// TestDemo runs until so much was written, is asked over HTTP, interrupted, and
+// leaves nothing behind.
+func TestDemo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out, errs bytes.Buffer
+	address := make(chan string, 1)
+	enough := make(chan struct{})
+	var once sync.Once
+	a := &app{stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, serving: func(at string) { address <- at }}
+	o := &demoOptions{listen: "127.0.0.1:0", rate: speed{2000}, wrote: func(n int64) {
+		if n >= 100 {
+			once.Do(func() { close(enough) })
+		}
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- o.run(ctx, a) }()
+	at := <-address
+	<-enough
+	resp, err := http.Get("http://" + at + "/_feeds/" + demo.Feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		Name string `json:"name"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&info); err != nil || info.Name != demo.Feed {
+		t.Errorf("the server answers %+v (%v)", info, err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Fatalf("ended with %v", err)
+	}
+	for _, want := range []string{at, "curl 'http://" + at + "/_feeds/fetch/kv?after=&limit=5'", " writes (", "feed and table agree", "sqlite:" + folder} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output lacks %q: %s", want, &out)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr: %s", &errs)
+	}
+}
+
+// TestDemoGoesOn runs twice on one database file, which stays.
+func TestDemoGoesOn(t *testing.T) {
+	s := newShell(t)
+	for range 2 {
+		r := s.run("demo", "--db", "sqlite:demo.db", "--listen", "127.0.0.1:0", "--duration", "100ms", "--rate", "1000/s")
+		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
+			t.Fatalf("demo: %+v", r)
+		}
+	}
+	if out := s.ok("check kv --db sqlite:demo.db"); out != "kv: in order\n" {
+		t.Errorf("check: %s", out)
+	}
+}
+
+// TestUsedPort names the address and the flag.
+func TestUsedPort(t *testing.T) {
+	s := withFeed(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := l.Addr().String()
+	for _, line := range []string{"demo --listen " + at, "serve --listen " + at} {
+		if got := s.fails(exitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") || !strings.Contains(got, "--listen") {
+			t.Errorf("rowfeed %s says %q", line, got)
+		}
+	}
+}
+
+// TestServe answers until it is interrupted.
+func TestServe(t *testing.T) {
+	withFeed(t)
+	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
+	a, _ := quietApp(t)
+	address := make(chan string, 1)
+	a.serving = func(at string) { address <- at }
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() { ended <- (&serveOptions{}).run(ctx, a) }()
+	var at string
+	select {
+	case at = <-address:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + at + "/_feeds/fetch/kv?after=&limit=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page struct {
+		Cursor string `json:"cursor"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil || page.Cursor != "3" {
+		t.Errorf("the page is %+v (%v)", page, err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+func newFeed(a *app) *cobra.Command {
+	cmd := group("feed", "Make, list, show, upgrade and drop feeds", `Makes, lists, shows, upgrades and drops feeds. A feed is the ordered stream of one
+table's rows.`, `  rowfeed feed add kv --table kv
+  rowfeed feed list
+  rowfeed feed show kv`)
+	list := &feedListOptions{}
+	listCmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the feeds",
+		Long: `Lists the feeds, ordered by name.
+
+With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
+"state":"active","generation":1}]. The state is creating, filling or active.`,
+		Example: "  rowfeed feed list",
+		Args:    takes(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+	}
+	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	show := &feedShowOptions{}
+	showCmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a feed's key, columns and head",
+		Long: `Shows a feed's key, delivered columns and head.
+
+With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
+"head":"3","key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],"columns":[…],
+"base64":[],"data_shards":1,"table":"kv","capture":"trigger"}. The head is the cursor
+of a reader that has read everything; kind tells how a column's values travel.`,
+		Example: "  rowfeed feed show kv --json",
+		Args:    takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			show.name = args[0]
+			return show.run(cmd.Context(), a)
+		},
+	}
+	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
+	cmd.AddCommand(newFeedAdd(a), listCmd, showCmd, &cobra.Command{
+		Use:   "drop NAME",
+		Short: "Remove a feed: its triggers, changes and positions",
+		Long: `Removes a feed's triggers, changes and positions; the table is as it was before
+"feed add". Name and generation are kept, so that cursors of this feed are refused
+should a feed of that name be made again. Dropping it again changes nothing.`,
+		Example: "  rowfeed feed drop kv",
+		Args:    takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
+		},
+	}, &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Put a feed's triggers and tables in order",
+		Long: `Compares a feed's triggers and tables with those that this rowfeed would make, and
+mends what differs, without a moment in which a change goes uncaptured. Do it after an
+upgrade of rowfeed, and when "status" or a publisher's log says that triggers are
+missing; then let "check" and "repair" find what was written meanwhile.`,
+		Example: "  rowfeed feed upgrade kv && rowfeed check kv",
+		Args:    takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return (&feedUpgradeOptions{name: args[0]}).run(cmd.Context(), a)
+		},
+	})
+	return cmd
+}
+
+type feedListOptions struct{ json bool }
+
+// feedLine is a feed in the JSON of feed list.
+type feedLine struct {
+	Name       string `json:"name"`
+	Table      string `json:"table"`
+	Mode       string `json:"mode"`
+	Capture    string `json:"capture"`
+	State      string `json:"state"`
+	Generation int64  `json:"generation"`
+}
+
+func (o *feedListOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	feeds, err := s.Feeds(ctx)
+	if err != nil {
+		return err
+	}
+	lines, rows := []feedLine{}, []table.Row{}
+	for _, f := range feeds {
+		l := feedLine{f.Name(), f.Source().String(), rowfeed.ModeSequence, string(f.Capture()), f.State(), f.Generation()}
+		lines = append(lines, l)
+		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation})
+	}
+	switch {
+	case o.json:
+		return a.printJSON(lines)
+	case len(lines) == 0:
+		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+	}
+	return a.printTable(table.Row{"feed", "table", "mode", "capture", "state", "generation"}, rows)
+}
+
+type feedShowOptions struct {
+	name string
+	json bool
+}
+
+func (o *feedShowOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		info, err := f.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return a.printJSON(struct {
+				*rowfeed.Info
+				Table   string `json:"table"`
+				Capture string `json:"capture"`
+			}{info, f.Source().String(), string(f.Capture())})
+		}
+		head := string(info.Head)
+		if head == "" {
+			head = `"" (nothing published yet)`
+		}
+		if err := a.printTable(table.Row{"feed", info.Name}, []table.Row{
+			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
+			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)},
+		}); err != nil {
+			return err
+		}
+		var rows []table.Row
+		for _, c := range info.Columns {
+			rows = append(rows, table.Row{c.Name, c.Type, string(c.Kind)})
+		}
+		return a.printTable(table.Row{"column", "type", "travels as"}, rows)
+	})
+}
+
+func columnNames(columns []rowfeed.Column) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+type feedDropOptions struct{ name string }
+
+func (o *feedDropOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	_, err = s.Feed(ctx, o.name)
+	gone := errors.Is(err, rowfeed.UnknownFeed)
+	if err != nil && !gone {
+		return err
+	}
+	if err := s.DropFeed(ctx, o.name); err != nil {
+		return err
+	}
+	if gone {
+		return a.say("%s: is dropped already, nothing changed", o.name)
+	}
+	return a.say("%s: dropped", o.name)
+}
+
+type feedUpgradeOptions struct{ name string }
+
+func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		mended, err := f.Upgrade(ctx)
+		if err != nil {
+			return err
+		}
+		if len(mended) == 0 {
+			return a.say("%s: in order, nothing changed", o.name)
+		}
+		for _, m := range mended {
+			if err := a.say("%s: mended: %s", o.name, m); err != nil {
+				return err
+			}
+		}
+		return a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name)
+	})
+}

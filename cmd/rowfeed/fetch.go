@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+type fetchOptions struct {
+	name  string
+	after string
+	limit int
+}
+
+func newFetch(a *app) *cobra.Command {
+	o := &fetchOptions{}
+	cmd := &cobra.Command{
+		Use:   "fetch NAME",
+		Short: "Read one page of a feed, as NDJSON",
+		Long: `Reads one page of a feed: an entry a line, then {"cursor":…,"more":…,"base64":…}. Send
+the cursor back with --after to read on; "more":false says that the page reached the
+head. base64 lists the columns of a binary type.
+
+--after also takes "now" (the head) and "at:" with an RFC 3339 time. A cursor that is
+ahead of the feed, of another generation, or older than the deletes kept is refused
+with exit code 1.`,
+		Example: `  rowfeed fetch kv --limit 10
+  rowfeed fetch kv --after 3
+  rowfeed fetch kv --after at:2026-01-31T12:00:00Z`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
+	cmd.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", rowfeed.MaxLimit))
+	return cmd
+}
+
+func (o *fetchOptions) run(ctx context.Context, a *app) error {
+	if o.limit < 1 || o.limit > rowfeed.MaxLimit {
+		return badLimit(o.name, o.limit)
+	}
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit})
+		if err != nil {
+			return err
+		}
+		return writePage(a.stdout, page)
+	})
+}
+
+// badLimit is said before anything is opened. (To the library 0 means a default.)
+func badLimit(feed string, limit int) error {
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "limit", Object: fmt.Sprintf("feed %q", feed),
+		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, rowfeed.MaxLimit), Next: "read page by page, with --after"}
+}

@@ -1,0 +1,32 @@
+// Command rowfeed turns tables of an ordinary SQL database into change feeds.
+//
+// Every command is a file of its own: an options struct, a constructor that binds it
+// to flags, and a run method that does the work and that tests call. What commands
+// share (global flags, the database, output, exit codes) is in app.go and output.go.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// A closed pipe is an error of the write, not the end of the process: tail then
+	// ends as on a signal.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once, should the first one not suffice.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
+}
+
+// run is the whole program, and answers its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
+	root := newRoot(a)
+	root.SetArgs(args)
+	return a.report(ctx, root.ExecuteContext(ctx))
+}

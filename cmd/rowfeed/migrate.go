@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+func newInit(a *app) *cobra.Command {
+	o := &migrateUpOptions{}
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Create rowfeed's own tables, or bring them to the newest version",
+		Long: `Creates rowfeed's own tables, or brings them to the newest version; with SQLite the
+file too, where there is none. The same as "rowfeed migrate up". Running it again
+changes nothing; several at once take turns.`,
+		Example: `  rowfeed init
+  rowfeed init --db postgres://me:secret@localhost/shop
+  rowfeed init --prefix ''                        # tables without a prefix`,
+		Args: takes(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
+	}
+}
+
+func newMigrate(a *app) *cobra.Command {
+	cmd := group("migrate", "Create, upgrade or remove rowfeed's own tables", `Creates, upgrades or removes rowfeed's own tables, version by version, under a lock:
+several at once take turns.`, `  rowfeed migrate up
+  rowfeed migrate status`)
+	up := newInit(a)
+	up.Use, up.Example = "up", "  rowfeed migrate up"
+	up.Long = strings.Replace(up.Long, "rowfeed migrate up", "rowfeed init", 1)
+	down, status := &migrateDownOptions{}, &migrateStatusOptions{}
+	statusCmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the versions and which of them the database has",
+		Long: `Lists the versions of rowfeed's own tables, and whether the database has them.
+
+With --json: [{"version":1,"title":"…","applied":true}].`,
+		Example: "  rowfeed migrate status --json",
+		Args:    takes(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return status.run(cmd.Context(), a) },
+	}
+	statusCmd.Flags().BoolVar(&status.json, "json", false, "print JSON")
+	cmd.AddCommand(up, &cobra.Command{
+		Use:   "down",
+		Short: "Remove rowfeed's own tables",
+		Long: `Removes rowfeed's own tables. It refuses while there are feeds: drop them first. The
+database's schema is then as it was before "rowfeed init".`,
+		Example: "  rowfeed feed drop kv && rowfeed migrate down",
+		Args:    takes(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return down.run(cmd.Context(), a) },
+	}, statusCmd)
+	return cmd
+}
+
+type migrateUpOptions struct{}
+
+func (o *migrateUpOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connectTo(ctx, open.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	applied, err := s.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	database := open.Redact(a.url)
+	switch {
+	case len(applied) == 0:
+		return a.say("%s: rowfeed's tables are there already, nothing changed", database)
+	case applied[0] == 1:
+		return a.say("%s: rowfeed's tables created (version %d)", database, slices.Max(applied))
+	}
+	return a.say("%s: rowfeed's tables upgraded to version %d", database, slices.Max(applied))
+}
+
+type migrateDownOptions struct{}
+
+func (o *migrateDownOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	versions, err := s.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.MigrateDown(ctx); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(versions, func(v rowfeed.MigrationStatus) bool { return v.Applied }) {
+		return a.say("%s: rowfeed's tables are not there, nothing changed", open.Redact(a.url))
+	}
+	return a.say("%s: rowfeed's tables removed", open.Redact(a.url))
+}
+
+type migrateStatusOptions struct{ json bool }
+
+func (o *migrateStatusOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	versions, err := s.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return a.printJSON(versions)
+	}
+	var rows []table.Row
+	for _, v := range versions {
+		state := "missing"
+		if v.Applied {
+			state = "applied"
+		}
+		rows = append(rows, table.Row{v.Version, v.Title, state})
+	}
+	return a.printTable(table.Row{"version", "title", "state"}, rows)
+}

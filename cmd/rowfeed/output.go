@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// say prints a line to stdout.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.stdout, format+"\n", args...)
+	return err
+}
+
+// printJSON prints a value, indented, as every --json does.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// printTable prints rows under a header. There are no colours, on a terminal or not.
+func (a *app) printTable(header table.Row, rows []table.Row) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault // a header may hold a feed's name
+	t.AppendHeader(header)
+	t.AppendRows(rows)
+	_, err := fmt.Fprintln(a.stdout, t.Render())
+	return err
+}
+
+// writePage writes a page as NDJSON: an entry a line, then where it ended.
+func writePage(out io.Writer, page rowfeed.Page) error {
+	w := bufio.NewWriterSize(out, 64<<10)
+	var line []byte
+	for _, e := range page.Entries {
+		line = append(e.AppendJSON(line[:0]), '\n')
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+	}
+	end, err := json.Marshal(struct {
+		Cursor rowfeed.Cursor `json:"cursor"`
+		More   bool           `json:"more"`
+		Base64 []string       `json:"base64"`
+	}{page.Cursor, page.More, rowfeed.Base64(page.Columns)})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(append(end, '\n')); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// isTerminal tells whether a person is watching.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// progress is a bar on stderr, or nothing where that is no terminal.
+type progress struct{ bar *progressbar.ProgressBar }
+
+// newProgress starts a bar; a total of -1 is unknown.
+func (a *app) newProgress(what string, total int64) *progress {
+	if !isTerminal(a.stderr) {
+		return &progress{}
+	}
+	return &progress{progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+	)}
+}
+
+func (p *progress) set(n int64) {
+	if p.bar != nil {
+		_ = p.bar.Set64(n) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+func (p *progress) done() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
+// plural is "1 key", "2 keys".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

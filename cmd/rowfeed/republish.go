@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// recordBatch is the greatest number of rows that one transaction records.
+const recordBatch = 1000
+
+type republishOptions struct {
+	name  string
+	keys  []string
+	where string
+	all   bool
+	rate  speed
+}
+
+func newRepublish(a *app) *cobra.Command {
+	o := &republishOptions{}
+	cmd := &cobra.Command{
+		Use:   "republish NAME (--key K… | --where SQL | --all)",
+		Short: "Give rows new positions, so that readers receive them again",
+		Long: `Records changes for rows, so that the publisher gives them new positions and readers
+receive them again, as they are then. Nothing is locked. Rows that unpublish hid and
+that --key names are shown again.
+
+A key is written as entries show it: the value where the key has one column, else the
+JSON object or array, such as {"ns":"a","k":"b"}. --where takes a SQL condition on the
+table (called t), which runs as it is written. --rate bounds the number of rows a
+second, for readers that should not be flooded; interrupted, it can be run again.`,
+		Example: `  rowfeed republish kv --key 1 --key 2
+  rowfeed republish kv --where "ns = 'users' AND id < 1000"
+  rowfeed republish kv --all --rate 500/s`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			ways := 0
+			for _, flag := range []string{"key", "where", "all"} {
+				if cmd.Flags().Changed(flag) {
+					ways++
+				}
+			}
+			if ways != 1 || cmd.Flags().Changed("where") && o.where == "" {
+				return usage(cmd, "republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
+			}
+			return o.run(cmd.Context(), a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.keys, "key", nil, "a `key`; may be repeated")
+	f.StringVar(&o.where, "where", "", "rows for which this `SQL` condition holds")
+	f.BoolVar(&o.all, "all", false, "every row")
+	f.Var(&o.rate, "rate", "at most so many rows a second, as 500/s (default: unbounded)")
+	return cmd
+}
+
+func (o *republishOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		var n int64
+		var err error
+		if len(o.keys) > 0 {
+			n, err = o.byKey(ctx, f)
+		} else {
+			n, err = o.byCondition(ctx, a, f)
+		}
+		if err != nil {
+			if n > 0 {
+				fmt.Fprintf(a.stderr, "rowfeed: %s recorded before it broke off\n", plural(n, "key"))
+			}
+			return err
+		}
+		return a.say("%s: %s to be republished; a publisher gives them new positions", o.name, plural(n, "key"))
+	})
+}
+
+func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64, err error) {
+	keys, err := parseKeys(f, o.keys)
+	if err != nil {
+		return 0, err
+	}
+	pace := newPacer(o.rate)
+	for len(keys) > 0 {
+		batch := keys[:min(pace.batch, len(keys))]
+		keys = keys[len(batch):]
+		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Republish(ctx, tx, batch...) }); err != nil {
+			return n, err
+		}
+		n += int64(len(batch))
+		if err := pace.wait(ctx, int64(len(batch))); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (o *republishOptions) byCondition(ctx context.Context, a *app, f *rowfeed.Feed) (int64, error) {
+	total := int64(-1)
+	if isTerminal(a.stderr) { // counting is for the bar alone
+		n, err := f.CountWhere(ctx, o.where)
+		if err != nil {
+			return 0, err
+		}
+		total = n
+	}
+	bar := a.newProgress("republishing", total)
+	defer bar.done()
+	pace := newPacer(o.rate)
+	var last int64
+	return f.RepublishWhere(ctx, o.where, pace.batch, func(rows int64) error {
+		n := rows - last
+		last = rows
+		bar.set(rows)
+		return pace.wait(ctx, n)
+	})
+}
+
+// pacer spreads batches of rows over time.
+type pacer struct {
+	batch   int
+	limiter *rate.Limiter
+}
+
+// newPacer makes batches of a fifth of a second's rows, so that they come evenly.
+func newPacer(r speed) *pacer {
+	if r.perSecond == 0 {
+		return &pacer{batch: recordBatch, limiter: rate.NewLimiter(rate.Inf, recordBatch)}
+	}
+	batch := int(min(max(r.perSecond/5, 1), recordBatch))
+	return &pacer{batch: batch, limiter: rate.NewLimiter(rate.Limit(r.perSecond), batch)}
+}
+
+// wait lets n rows pass. It does not refuse a wait that a deadline cuts short.
+func (p *pacer) wait(ctx context.Context, n int64) error {
+	if n == 0 {
+		return ctx.Err()
+	}
+	now := time.Now()
+	reservation := p.limiter.ReserveN(now, int(n))
+	if !reservation.OK() {
+		return errors.New("more rows in a batch than the batch's size")
+	}
+	t := time.NewTimer(reservation.DelayFrom(now))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func parseKeys(f *rowfeed.Feed, texts []string) ([]rowfeed.Key, error) {
+	keys := make([]rowfeed.Key, len(texts))
+	for i, text := range texts {
+		var err error
+		if keys[i], err = f.ParseKey(text); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+type unpublishOptions struct {
+	name string
+	keys []string
+}
+
+func newUnpublish(a *app) *cobra.Command {
+	o := &unpublishOptions{}
+	cmd := &cobra.Command{
+		Use:   "unpublish NAME --key K…",
+		Short: "Hide rows from a feed: readers get a delete",
+		Long: `Hides rows from a feed until they are republished by key: readers get a delete, and
+changes of the row stay hidden. The table is not touched. A key is written as for
+republish.`,
+		Example: `  rowfeed unpublish kv --key 2
+  rowfeed republish kv --key 2                    # shows it again`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			if len(o.keys) == 0 {
+				return usage(cmd, "unpublish %s: which rows? Give --key", o.name)
+			}
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "a `key`; may be repeated")
+	return cmd
+}
+
+func (o *unpublishOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		keys, err := parseKeys(f, o.keys)
+		if err != nil {
+			return err
+		}
+		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
+			return err
+		}
+		return a.say("%s: %s to be hidden; a publisher makes deletes of them", o.name, plural(int64(len(keys)), "key"))
+	})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/server"
+)
+
+type serveOptions struct {
+	listen    optionalText
+	noPublish bool
+}
+
+func newServe(a *app) *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Publish all feeds, and serve them over HTTP",
+		Long: `Publishes all feeds, also those added meanwhile, and serves them over HTTP, with a
+console for people at /, until it is interrupted; then it finishes the requests that it
+has. Several servers on one database are safe.
+
+The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
+127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
+another server).`,
+		Example: `  rowfeed serve
+  rowfeed serve --listen :9000 --db postgres://me:secret@localhost/shop
+  curl '127.0.0.1:8080/_feeds/fetch/kv?after=&limit=5'`,
+		Args: takes(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
+	}
+	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
+	cmd.Flags().BoolVar(&o.noPublish, "no-publish", false, "serve only; somebody else publishes")
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	if _, err := s.Feeds(ctx); err != nil {
+		return err // said now rather than to every request
+	}
+	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
+	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish, nil)
+}
+
+// serve runs the server until ctx ends; ready may be nil.
+func (a *app) serve(ctx context.Context, db *rowfeed.DB, log *slog.Logger, listen string, publish bool, ready func(string)) error {
+	return server.Run(ctx, server.Config{DB: db, Listen: listen, Publish: publish, Log: log, Ready: func(address string) {
+		if ready != nil {
+			ready(address)
+		}
+		if a.serving != nil {
+			a.serving(address)
+		}
+	}})
+}

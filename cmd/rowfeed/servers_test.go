@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// createServerKV is a table that every database takes.
+const createServerKV = "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v varchar(100))"
+
+// TestLifeOnServers is a short life on every database, given by ROWFEED_DB.
+func TestLifeOnServers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, createServerKV)
+		before := db.Dump(t)
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim'), (2, NULL)")
+		if out := s.ok("feed add kv --table kv"); !strings.HasPrefix(out, "kv: follows table ") || !strings.HasSuffix(out, "kv by key (id), capture trigger, 2 rows recorded\n") {
+			t.Errorf("feed add: %s", out)
+		}
+		if out := s.ok("feed add kv --table kv"); !strings.HasSuffix(out, "kv already, nothing changed\n") {
+			t.Errorf("feed add again: %s", out)
+		}
+		db.Exec(t, "UPDATE kv SET v = 'joe' WHERE id = 1")
+		s.prints("publish --once", "kv: 2 keys published, head 2\n")
+		s.prints("fetch kv", `{"position":"1","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":null}}
+{"position":"2","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":"joe"}}
+{"cursor":"2","more":false,"base64":[]}
+`)
+		if got := s.fails(exitFailed, "fetch kv --after 3"); !strings.Contains(got, "ahead") {
+			t.Errorf("ahead: %s", got)
+		}
+		if e.Family != "sqlite" { // whose columns take any value
+			if got := s.fails(exitUsage, "republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
+				t.Errorf("a bad key: %s", got)
+			}
+		}
+		s.ok("republish kv --all")
+		s.ok("republish kv --key 1")
+		s.ok("unpublish kv --key [2]")
+		db.Exec(t, "DELETE FROM kv WHERE id = 1")
+		s.prints("publish --once", "kv: 2 keys published, head 4\n")
+		s.prints("fetch kv --after 2", `{"position":"3","shard":0,"op":"delete","key":{"id":2}}
+{"position":"4","shard":0,"op":"delete","key":{"id":1}}
+{"cursor":"4","more":false,"base64":[]}
+`)
+		var status struct {
+			Head     int64    `json:"head"`
+			Problems []string `json:"problems"`
+		}
+		s.decode(s.ok("status kv --json"), &status)
+		if status.Head != 4 || len(status.Problems) > 0 {
+			t.Errorf("status: %+v", status)
+		}
+		s.prints("check kv", "kv: in order\n")
+		s.ok("feed drop kv")
+		s.ok("migrate down")
+		if after := db.Dump(t); after != before {
+			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		}
+	})
+}
+
+// TestDemoOnServers has the demo's writers on every database.
+func TestDemoOnServers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		s := newShell(t)
+		r := s.run("demo", "--db", db.URL, "--listen", "127.0.0.1:0", "--duration", "300ms", "--rate", "500/s")
+		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
+			t.Errorf("demo: %+v", r)
+		}
+	})
+}
+
+// TestPrintedScriptRuns gives the script of --print to the database's own client.
+func TestPrintedScriptRuns(t *testing.T) {
+	clients := map[string]func(url string) *exec.Cmd{
+		"sqlite": func(url string) *exec.Cmd {
+			return exec.Command("sqlite3", "-bail", strings.TrimPrefix(url, "sqlite:"))
+		},
+		"postgres": func(url string) *exec.Cmd { return exec.Command("psql", "-v", "ON_ERROR_STOP=1", "-d", url) },
+		"mysql": func(url string) *exec.Cmd {
+			user, rest, _ := strings.Cut(strings.TrimPrefix(url, "mysql://"), "@")
+			address, database, _ := strings.Cut(rest, "/")
+			host, port, _ := strings.Cut(address, ":")
+			return exec.Command("mariadb", "--protocol=tcp", "-h", host, "-P", port, "-u", user, database)
+		},
+	}
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, createServerKV)
+		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		client := clients[e.Family](db.URL)
+		if client.Err != nil {
+			t.Skipf("NOT TESTED: %v", client.Err)
+		}
+		s.ok("init")
+		client.Stdin = strings.NewReader(s.ok("feed add kv --table kv --key id:bigint --print"))
+		if out, err := client.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		db.Exec(t, "UPDATE kv SET id = 2")
+		s.ok("publish --once")
+		if out := s.ok("fetch kv"); !strings.Contains(out, `"key":{"id":2},"row":{"id":2,"v":"jim"}`) {
+			t.Errorf("fetch: %s", out)
+		}
+		s.prints("check kv", "kv: in order\n")
+	})
+}
+
+// TestSurvivesTheDatabase has publish and tail run while the server is killed and
+// started again.
+func TestSurvivesTheDatabase(t *testing.T) {
+	for _, e := range testdb.Engines() {
+		if !e.HasServer() {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			server := e.Dedicated(t)
+			db := server.NewDatabase(t)
+			db.Exec(t, createServerKV)
+			db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
+			t.Chdir(t.TempDir())
+			s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}} // leaks are not looked for: a server's goroutines come and go
+			s.ok("init")
+			s.ok("feed add kv --table kv")
+			ctx, interrupt := context.WithCancel(t.Context())
+			start := func(run func(*app) error) (out, errs *lines, ended chan error) {
+				out, errs, ended = newLines(ctx), newLines(ctx), make(chan error, 1)
+				a := &app{stdout: out, stderr: errs, getenv: func(name string) string { return s.env[name] }}
+				go func() {
+					err := run(a)
+					if ctx.Err() == nil {
+						t.Errorf("ended with %v", err)
+						interrupt()
+					}
+					ended <- err
+				}()
+				return out, errs, ended
+			}
+			_, _, published := start(func(a *app) error { return (&publishOptions{discover: time.Second}).run(ctx, a) })
+			out, errs, tailed := start(func(a *app) error { return (&tailOptions{name: "kv", limit: 10}).run(ctx, a) })
+			await := func(l *lines, part string) {
+				t.Helper()
+				for line := l.next(t); !strings.Contains(line, part); line = l.next(t) {
+				}
+			}
+			await(out, `"v":"jim"`)
+			server.Kill(t)
+			await(errs, "trying again")
+			server.Start(t)
+			await(errs, "it is back")
+			db.Exec(t, "UPDATE kv SET v = 'joe'")
+			await(out, `"v":"joe"`)
+			interrupt()
+			for what, ended := range map[string]chan error{"publish": published, "tail": tailed} {
+				if err := <-ended; err != nil {
+					t.Errorf("%s ended with %v", what, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+type statusOptions struct {
+	name string // empty: all feeds
+	json bool
+}
+
+func newStatus(a *app) *cobra.Command {
+	o := &statusOptions{}
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show how feeds stand, and who holds them up",
+		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
+vanished without a delete ("?" when counting took too long), problems, and the open
+transactions that may hold back changes.
+
+With --json: an array of
+{"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
+"generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
+"oldest_seconds":0,"tombstones_below":0,"vanished":0,"blockers":[{"session":"…",
+"user":"…","host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[]};
+with NAME just that object. published_at and vanished may be null. At most 1,000,000
+changes are counted.`,
+		Example: `  rowfeed status
+  rowfeed status kv --json`,
+		Args: takes(0, 1, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.name = args[0]
+				if o.name == "" {
+					return usage(cmd, "status: the feed's NAME is empty")
+				}
+			}
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	var feeds []*rowfeed.Feed
+	if o.name == "" {
+		feeds, err = s.Feeds(ctx)
+	} else {
+		var f *rowfeed.Feed
+		f, err = s.Feed(ctx, o.name)
+		feeds = []*rowfeed.Feed{f}
+	}
+	if err != nil {
+		return err
+	}
+	all := []*rowfeed.Status{}
+	for _, f := range feeds {
+		status, err := f.Status(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, status)
+	}
+	switch {
+	case o.json && o.name != "":
+		return a.printJSON(all[0])
+	case o.json:
+		return a.printJSON(all)
+	case len(all) == 0:
+		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+	}
+	return printStatus(a, all)
+}
+
+func printStatus(a *app, all []*rowfeed.Status) error {
+	var rows []table.Row
+	var notes []string
+	for _, s := range all {
+		waiting, vanished, published := fmt.Sprint(s.Waiting), "?", "never"
+		if s.Waiting >= rowfeed.MaxWaiting {
+			waiting += " or more"
+		}
+		if s.Waiting > 0 {
+			waiting += fmt.Sprintf(", oldest %s", age(s.OldestSeconds))
+		}
+		if s.Vanished != nil {
+			vanished = fmt.Sprint(*s.Vanished)
+		}
+		if s.PublishedAt != nil {
+			published = s.PublishedAt.Format(time.RFC3339)
+		}
+		rows = append(rows, table.Row{s.Name, s.Table, s.State, s.Head, published, waiting, vanished})
+		for _, p := range s.Problems {
+			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
+		}
+		for _, b := range s.Blockers {
+			who := strings.TrimSpace(b.User + " " + b.Host)
+			notes = append(notes, fmt.Sprintf("%s: session %s (%s) has a transaction open for %s, %s: %s",
+				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
+		}
+	}
+	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
+	for _, n := range notes {
+		if err == nil {
+			err = a.say("%s", n)
+		}
+	}
+	return err
+}
+
+func age(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

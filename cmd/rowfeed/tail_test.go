@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+// TestTail follows a feed in the database, and ends without an error.
+func TestTail(t *testing.T) {
+	s := withFeed(t)
+	a, errs := quietApp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := newLines(ctx)
+	a.stdout = out
+	ended := make(chan error, 1)
+	go func() { ended <- (&tailOptions{name: "kv", limit: 2}).run(ctx, a) }()
+	for _, want := range []string{`{"position":"1"`, `{"position":"2"`, `{"cursor":"2@3","more":true,`, `{"position":"3"`, `{"cursor":"3","more":false,`} {
+		if line := out.next(t); !strings.HasPrefix(line, want) {
+			t.Errorf("got %s, want %s…", line, want)
+		}
+	}
+	s.sql("DELETE FROM kv WHERE id = 2")
+	s.ok("publish --once")
+	for _, want := range []string{`{"position":"4","shard":0,"op":"delete","key":{"id":2}}`, `{"cursor":"4","more":false,"base64":[]}`} {
+		if line := out.next(t); line != want {
+			t.Errorf("got %s, want %s", line, want)
+		}
+	}
+	interrupt()
+	if err := <-ended; err != nil || errs.Len() > 0 {
+		t.Errorf("ended with %v, stderr %s", err, errs)
+	}
+}
+
+// TestTailNow starts at the head, which it tells.
+func TestTailNow(t *testing.T) {
+	s := withFeed(t)
+	a, _ := quietApp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := newLines(ctx)
+	a.stdout = out
+	ended := make(chan error, 1)
+	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(ctx, a) }()
+	if line := out.next(t); !strings.HasPrefix(line, `{"cursor":"3"`) {
+		t.Errorf("starts with %s", line)
+	}
+	s.ok("republish kv --key 1")
+	s.ok("publish --once")
+	if line := out.next(t); !strings.HasPrefix(line, `{"position":"4"`) {
+		t.Errorf("goes on with %s", line)
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestTailURL reads a server.
+func TestTailURL(t *testing.T) {
+	withFeed(t)
+	pool, d, err := open.Open(t.Context(), "sqlite:rowfeed.db", open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	db, err := rowfeed.Open(t.Context(), pool, d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(db), nil))
+	defer server.Close()
+	a, _ := quietApp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := newLines(ctx)
+	a.stdout = out
+	ended := make(chan error, 1)
+	go func() { ended <- (&tailOptions{name: "kv", limit: 10, url: server.URL}).run(ctx, a) }()
+	want := `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
+	if line := out.next(t); line != want {
+		t.Errorf("got %s, want %s", line, want)
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// script is a Source that answers page by page.
+type script struct {
+	rowfeed.Source
+	steps []func() (rowfeed.Page, error)
+	after []rowfeed.Cursor
+}
+
+func (s *script) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	s.after = append(s.after, req.After)
+	step := s.steps[0]
+	s.steps = s.steps[1:]
+	return step()
+}
+
+// TestTailOutlivesItsSource goes on where it was, says so, and gives up where
+// waiting does not help.
+func TestTailOutlivesItsSource(t *testing.T) {
+	page := func(cursor rowfeed.Cursor) func() (rowfeed.Page, error) {
+		return func() (rowfeed.Page, error) { return rowfeed.Page{Cursor: cursor}, nil }
+	}
+	fail := func(code rowfeed.Code) func() (rowfeed.Page, error) {
+		return func() (rowfeed.Page, error) {
+			return rowfeed.Page{}, &rowfeed.Error{Code: code, Object: `feed "kv"`, Cause: "it is " + string(code)}
+		}
+	}
+	a, errs := quietApp(t)
+	source := &script{steps: []func() (rowfeed.Page, error){page("7"), fail(rowfeed.Unavailable), fail(rowfeed.Unavailable), fail(rowfeed.Locked), page("9"), fail(rowfeed.CursorAhead)}}
+	err := (&tailOptions{name: "kv", limit: 1, after: "5"}).follow(t.Context(), a, source)
+	if !errors.Is(err, rowfeed.CursorAhead) {
+		t.Errorf("ended with %v", err)
+	}
+	want := `rowfeed: feed "kv": it is unavailable; trying again until it is back
+rowfeed: feed "kv": it is locked; trying again until it is back
+rowfeed: it is back
+`
+	if errs.String() != want {
+		t.Errorf("stderr: %s", errs)
+	}
+	if got, want := source.after, []rowfeed.Cursor{"5", "7", "7", "7", "7", "9"}; !equal(got, want) {
+		t.Errorf("fetched after %q, want %q", got, want)
+	}
+
+	first := &script{steps: []func() (rowfeed.Page, error){fail(rowfeed.Unavailable)}}
+	if err := (&tailOptions{name: "kv", limit: 1}).follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
+		t.Errorf("a source that never answered ended with %v", err)
+	}
+}
+
+func equal(a, b []rowfeed.Cursor) bool {
+	return strings.Join(texts(a), " ") == strings.Join(texts(b), " ")
+}
+
+func texts(cursors []rowfeed.Cursor) []string {
+	var all []string
+	for _, c := range cursors {
+		all = append(all, string(c))
+	}
+	return all
+}
+
+// TestTailReaderGone ends when nobody reads its output, also when there is nothing
+// to write.
+func TestTailReaderGone(t *testing.T) {
+	withFeed(t)
+	a, _ := quietApp(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	a.stdout = w
+	ended := make(chan error, 1)
+	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(t.Context(), a) }()
+	buffer := make([]byte, 1000)
+	if _, err := r.Read(buffer); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if err := <-ended; err != nil && a.report(t.Context(), err) != exitDone {
+		t.Errorf("ended with %v", err)
+	}
+}

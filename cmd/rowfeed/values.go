@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// optionalText is a flag that tells an empty value from none.
+type optionalText struct{ value *string }
+
+func (o *optionalText) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (o *optionalText) Set(text string) error { o.value = &text; return nil }
+func (o *optionalText) Type() string          { return "text" }
+
+// duration is a flag that takes days beside Go's units: "30d", "1d12h", "90m".
+type duration struct {
+	time.Duration
+	set bool
+}
+
+func (d *duration) Set(text string) (err error) {
+	d.set = true
+	d.Duration, err = parseDuration(text)
+	return err
+}
+
+func (d *duration) Type() string { return "duration" }
+
+func (d *duration) String() string {
+	if d.Duration == 0 {
+		return ""
+	}
+	return d.Duration.String()
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	const day = 24 * time.Hour
+	bad := fmt.Errorf("%q is no duration; write it like 30d, 12h or 90s", text)
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, bad
+		}
+		return d, nil
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || n > 100*365 {
+		return 0, bad
+	}
+	d := time.Duration(n) * day
+	if rest != "" {
+		more, err := time.ParseDuration(rest)
+		if err != nil || more < 0 || more >= day {
+			return 0, bad
+		}
+		d += more
+	}
+	return d, nil
+}
+
+// speed is a flag for a number per second: "100/s", "90/m", "100".
+type speed struct{ perSecond float64 }
+
+func (r *speed) String() string {
+	if r.perSecond == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(r.perSecond, 'g', -1, 64) + "/s"
+}
+
+func (r *speed) Type() string { return "N/s" }
+
+func (r *speed) Set(text string) error {
+	number, unit, given := strings.Cut(text, "/")
+	seconds, known := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+	if !given {
+		seconds, known = 1, true
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !known || !(n > 0 && n <= 1e9) {
+		return fmt.Errorf("%q is no rate; write it like 100/s", text)
+	}
+	r.perSecond = n / seconds
+	return nil
+}
+
+// nameList is a flag of names separated by commas; a comma inside parentheses or
+// double quotes belongs to its name, as in "id:numeric(10,2)".
+type nameList struct{ names []string }
+
+func (l *nameList) String() string { return strings.Join(l.names, ",") }
+func (l *nameList) Type() string   { return "names" }
+
+func (l *nameList) Set(text string) error {
+	var names []string
+	var name strings.Builder
+	depth, quoted := 0, false
+	for _, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+			continue
+		case quoted:
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ',' && depth == 0:
+			names = append(names, name.String())
+			name.Reset()
+			continue
+		}
+		name.WriteRune(r)
+	}
+	names = append(names, name.String())
+	if quoted || depth != 0 {
+		return fmt.Errorf("%q lacks a closing quote or parenthesis", text)
+	}
+	for i, n := range names {
+		if names[i] = strings.TrimSpace(n); names[i] == "" {
+			return fmt.Errorf("%q holds an empty name", text)
+		}
+	}
+	l.names = names
+	return nil
+}

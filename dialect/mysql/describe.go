@@ -1,0 +1,148 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Describe implements [dialect.Schema]. An empty schema is the connection's
+// current database.
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name dialect.TableName) (*dialect.Table, error) {
+	t := &dialect.Table{}
+	var schema, table, kind, engine, binlogFormat sql.NullString
+	var binlog bool
+	err := dialect.QueryRow(ctx, q, `SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
+FROM information_schema.TABLES t
+WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`, []any{name.Schema, name.Name},
+		&schema, &table, &kind, &engine, &binlog, &binlogFormat)
+	if err == sql.ErrNoRows {
+		return nil, fmt.Errorf("table %s: %w", name, dialect.ErrNoTable)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Name = dialect.TableName{Schema: schema.String, Name: table.String}
+	t.Refusals = refusals(kind.String, engine.String)
+	if binlog && binlogFormat.String == "STATEMENT" {
+		t.Refusals = append(t.Refusals, "the server writes its binary log in STATEMENT format, which READ COMMITTED transactions cannot: "+
+			"set binlog_format to ROW or MIXED")
+	}
+	if t.Columns, err = d.columns(ctx, q, t.Name); err != nil {
+		return nil, err
+	}
+	if t.Unique, err = uniqueIndexes(ctx, q, t.Name); err != nil {
+		return nil, err
+	}
+	if t.Untriggered, err = cascades(ctx, q, t.Name); err != nil {
+		return nil, err
+	}
+	err = dialect.QueryRow(ctx, q, "SELECT "+d.signature(t.Name), nil, &t.Signature)
+	return t, err
+}
+
+func refusals(kind, engine string) []string {
+	switch kind {
+	case "VIEW", "SYSTEM VIEW":
+		return []string{"it is a view, which has neither keys nor triggers: make a feed of the tables under it"}
+	case "SEQUENCE":
+		return []string{"it is a sequence: make feeds of tables"}
+	case "TEMPORARY":
+		return []string{"it is a temporary table: make feeds of tables that other sessions see"}
+	}
+	if !strings.EqualFold(engine, "InnoDB") {
+		return []string{fmt.Sprintf("its engine is %s, which has no transactions: convert it with ALTER TABLE … ENGINE=InnoDB", engine)}
+	}
+	return nil
+}
+
+func (d Dialect) columns(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Column, error) {
+	return dialect.QueryAll(ctx, q, `SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`,
+		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
+			v, err := dialect.ScanStrings(rows, 6)
+			if err != nil {
+				return dialect.Column{}, err
+			}
+			c := dialect.Column{Name: v[0], Type: v[1], Decl: v[1], Kind: kindOf(v[2]), Nullable: v[3] == "YES"}
+			if v[4] != "" {
+				c.Decl += charsetClause + v[4] + " COLLATE " + v[5]
+			}
+			c.Exact = exact(c, strings.ToLower(v[2]), v[5])
+			return c, nil
+		})
+}
+
+// exact reports whether equal values of a column have equal text.
+func exact(c dialect.Column, dataType, collation string) bool {
+	switch c.Kind {
+	case dialect.Float32, dialect.Float64, dialect.JSON:
+		return false // 0 equals -0
+	case dialect.Text:
+		switch {
+		case dataType == "enum" || dataType == "set" || collation == "":
+			return true
+		case !strings.HasSuffix(collation, "bin"):
+			return false
+		}
+		// Other collations ignore trailing blanks, which a CHAR does not keep anyway.
+		return dataType == "char" || collation == "binary" ||
+			strings.HasSuffix(collation, "nopad_bin") || collation == "utf8mb4_0900_bin"
+	}
+	return true
+}
+
+func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Index, error) {
+	var all []dialect.Index
+	_, err := dialect.QueryAll(ctx, q, `SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE
+FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`, []any{name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
+		v, err := dialect.ScanStrings(rows, 4)
+		if err != nil {
+			return none, err
+		}
+		if len(all) == 0 || all[len(all)-1].Name != v[0] {
+			all = append(all, dialect.Index{Name: v[0], Primary: v[0] == "PRIMARY"})
+		}
+		ix := &all[len(all)-1]
+		column := dialect.IndexColumn{Name: v[1]} // an index has its column's collation
+		if v[2] != "" || v[3] == "HASH" {
+			// Over a prefix of the column, or (MariaDB) over hashes: neither makes a lookup
+			// by the whole value one of a unique key.
+			column.Name = ""
+		}
+		ix.Columns = append(ix.Columns, column)
+		return none, nil
+	})
+	return all, err
+}
+
+// cascades lists the foreign keys that change rows of the table by themselves:
+// InnoDB does that below the triggers.
+func cascades(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]string, error) {
+	return dialect.QueryAll(ctx, q, `SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
+FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?
+  AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
+ORDER BY CONSTRAINT_NAME`, []any{name.Schema, name.Name}, func(rows dialect.Rows) (string, error) {
+		v, err := dialect.ScanStrings(rows, 4)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("foreign key %s to %s changes rows by itself (ON DELETE %s, ON UPDATE %s)", v[0], v[1], v[2], v[3]), nil
+	})
+}
+
+// signature is a subquery that sums up a table's columns: their number, and a sum
+// of hashes over name, place, type and character set. (GROUP_CONCAT would be cut
+// at group_concat_max_len.) A statement that has opened the table holds its
+// metadata lock, so the columns cannot change while it runs.
+func (d Dialect) signature(t dialect.TableName) string {
+	return `(SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/',
+    ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0))
+  FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ` + d.Literal(t.Schema) + ` AND TABLE_NAME = ` + d.Literal(t.Name) + `)`
+}

@@ -1,0 +1,128 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// serverError is an error of rowfeed's own that stands for one of the server's.
+type serverError struct {
+	Number  uint16
+	message string
+}
+
+func (e *serverError) Error() string { return e.message }
+
+const (
+	errLockWaitTimeout = 1205
+	errNoSuchTable     = 1146
+)
+
+// classes are the server's error numbers; MariaDB and MySQL share them where they
+// share the error.
+var classes = map[int64]dialect.Class{
+	1213: dialect.ClassRetry, // deadlock; on Galera also a conflict at COMMIT
+	1020: dialect.ClassRetry, // MariaDB with innodb_snapshot_isolation: the record has changed
+	1412: dialect.ClassRetry, // the table's definition has changed since the snapshot
+	1689: dialect.ClassRetry, // a lock was aborted by a pending exclusive one
+	3101: dialect.ClassRetry, // group replication: a conflict at COMMIT
+	3058: dialect.ClassRetry, // deadlock of user-level locks
+
+	// A wait of innodb_lock_wait_timeout (50 s by default) that ran out is told, not
+	// repeated in silence; for DDL it is lock_wait_timeout, and the root tries again.
+	errLockWaitTimeout: dialect.ClassLockTimeout,
+	3572:               dialect.ClassLockTimeout, // NOWAIT
+
+	1040: dialect.ClassConnection, // too many connections
+	1047: dialect.ClassConnection, // Galera: the node is not ready
+	1053: dialect.ClassConnection, // shutdown
+	1077: dialect.ClassConnection,
+	1152: dialect.ClassConnection, // aborted connection
+	1159: dialect.ClassConnection, // timeouts and errors of the network
+	1160: dialect.ClassConnection,
+	1161: dialect.ClassConnection,
+	1184: dialect.ClassConnection,
+	1203: dialect.ClassConnection, // too many connections of this user
+	1226: dialect.ClassConnection,
+	1927: dialect.ClassConnection, // killed
+	2006: dialect.ClassConnection,
+	2013: dialect.ClassConnection,
+	4031: dialect.ClassConnection, // idle for too long
+
+	errNoSuchTable: dialect.ClassUndefined,
+	1049:           dialect.ClassUndefined, // database
+	1051:           dialect.ClassUndefined,
+	1054:           dialect.ClassUndefined, // column
+	1305:           dialect.ClassUndefined, // function
+	1360:           dialect.ClassUndefined, // trigger
+
+	1044: dialect.ClassPermission,
+	1045: dialect.ClassPermission,
+	1142: dialect.ClassPermission,
+	1143: dialect.ClassPermission,
+	1227: dialect.ClassPermission,
+	1370: dialect.ClassPermission,
+	1419: dialect.ClassPermission, // triggers with a binary log need more rights
+	1698: dialect.ClassPermission,
+
+	1022: dialect.ClassDuplicate,
+	1062: dialect.ClassDuplicate,
+	1586: dialect.ClassDuplicate,
+
+	1264: dialect.ClassInvalid, // out of range
+	1265: dialect.ClassInvalid, // truncated
+	1292: dialect.ClassInvalid, // no value of the type
+	1366: dialect.ClassInvalid,
+	1367: dialect.ClassInvalid,
+	1406: dialect.ClassInvalid, // too long
+	1411: dialect.ClassInvalid,
+	1525: dialect.ClassInvalid,
+	1048: dialect.ClassInvalid, // NULL
+
+	1021: dialect.ClassFull,
+	1114: dialect.ClassFull, // table or tablespace
+}
+
+// Classify implements [dialect.Rest].
+func (Dialect) Classify(err error) dialect.Class {
+	switch {
+	case err == nil:
+		return dialect.ClassOther
+	case errors.Is(err, dialect.ErrNoTable):
+		return dialect.ClassUndefined
+	case errors.Is(err, errMoved):
+		return dialect.ClassRetry
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the latter is a net.Error too
+		return dialect.ClassOther
+	}
+	if number, ok := dialect.CodeField(err, "Number"); ok {
+		switch number {
+		case 1026, 1030, 1180: // an error of the engine, of the file system, at COMMIT: the message has its number
+			if message := err.Error(); strings.Contains(message, "error 28 ") || strings.Contains(message, "rrcode: 28 ") {
+				return dialect.ClassFull
+			}
+		}
+		return classes[number]
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
+		return dialect.ClassConnection
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		// go-sql-driver/mysql's ErrInvalidConn has no number, and importing the driver
+		// only to compare it would tie every user to it.
+		if err.Error() == "invalid connection" {
+			return dialect.ClassConnection
+		}
+	}
+	return dialect.ClassOther
+}

@@ -1,0 +1,5 @@
+package mysql
+
+import "github.com/rowfeed/rowfeed/dialect"
+
+func Signature(t dialect.TableName) string { return New().signature(t) }

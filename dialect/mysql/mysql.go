@@ -1,0 +1,42 @@
+// Package mysql is rowfeed on MariaDB (10.6 and later) and MySQL (8.0 and later),
+// through any database/sql driver that speaks to them. DESIGN.md gives the reasons
+// for what is locked and read in which order.
+package mysql
+
+import (
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Dialect implements [dialect.Dialect] without any state of its own.
+type Dialect struct{}
+
+// New makes the dialect.
+func New() Dialect { return Dialect{} }
+
+var _ dialect.Dialect = Dialect{}
+
+// Name implements [dialect.Spelling].
+func (Dialect) Name() string { return "mysql" }
+
+// Quote implements [dialect.Spelling]. Backticks mean the same under every sql_mode.
+func (Dialect) Quote(ident string) string {
+	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
+}
+
+// Placeholder implements [dialect.Spelling].
+func (Dialect) Placeholder(int) string { return "?" }
+
+var literalEscapes = strings.NewReplacer(`'`, `''`, `\`, `\\`)
+
+// Literal implements [dialect.Spelling], for sessions without NO_BACKSLASH_ESCAPES.
+func (Dialect) Literal(text string) string {
+	return "'" + literalEscapes.Replace(text) + "'"
+}
+
+// Now implements [dialect.Spelling]. UTC_TIMESTAMP does not follow the session's
+// time zone, as NOW and SYSDATE do.
+func (Dialect) Now() string {
+	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+}

@@ -1,0 +1,143 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TxOptions implements [dialect.Publish]. The level is set for one transaction: the
+// server's default, REPEATABLE READ, would read old snapshots under the lock.
+func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
+	switch p {
+	case dialect.ForRead:
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: true}
+	case dialect.ForCheck:
+		return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	}
+	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+}
+
+// Settings implements [dialect.Publish]: there are none. MySQL has no setting that
+// ends with the transaction, and one that outlives it would reach the next user of
+// a pooled connection.
+func (Dialect) Settings(dialect.Purpose, dialect.Names) []string { return nil }
+
+// Durability implements [dialect.Publish].
+func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
+	var flush, syncBinlog int64
+	var binlog bool
+	err := dialect.QueryRow(ctx, q, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog", nil, &flush, &binlog, &syncBinlog)
+	switch {
+	case err != nil:
+		return err
+	case flush != 1 && flush != 3: // 3 is MariaDB's 1 with one more flush
+		return fmt.Errorf("innodb_flush_log_at_trx_commit is %d: set it to 1", flush)
+	case binlog && syncBinlog != 1:
+		// With a binary log recovery asks the log which prepared transactions had
+		// committed, and InnoDB leaves the flush at commit to it.
+		return fmt.Errorf("sync_binlog is %d while the server writes a binary log: set it to 1", syncBinlog)
+	}
+	return nil
+}
+
+// LockSequence implements [dialect.Publish].
+func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
+	var s dialect.Sequence
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ? FOR UPDATE", []any{f.Name},
+		&s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+	return s, err
+}
+
+// TakeChanges implements [dialect.Publish]: a plain consistent read. A locking one
+// is no snapshot, and would wait for open writers.
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
+	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
+}
+
+// AssignPositions implements [dialect.Publish] in one statement. The assignments
+// travel as JSON and the keys not at all. The join's order is the list's, so that
+// among keys that are one by collation the later has the last word; each step is a
+// lookup by a unique key. In READ COMMITTED the SELECT part locks nothing and
+// waits for nobody.
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+	var list strings.Builder
+	for i, a := range as {
+		sep := ','
+		if i == 0 {
+			sep = '['
+		}
+		fmt.Fprintf(&list, "%c[%d,%d,%d,%d]", sep, a.Seq, a.Position, a.Shard, a.Kind)
+	}
+	list.WriteByte(']')
+	positions := dialect.Qualified(d, f.Positions())
+	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	firstKey, firstStored := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
+
+	var q strings.Builder
+	q.WriteString("INSERT INTO " + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
+	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, 0, " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
+	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
+	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
+	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
+	q.WriteString("LEFT JOIN " + positions + " old FORCE INDEX (PRIMARY) ON " + dialect.StoredJoin(d, f, "old", "c") + "\n")
+	q.WriteString("WHERE " + firstKey + " IS NOT NULL OR " + firstStored + " IS NOT NULL\nORDER BY j.place\n")
+	// From left to right, so hidden is still the old one until its own turn. VALUES()
+	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
+	own := func(column string) string { return positions + "." + column }
+	q.WriteString("ON DUPLICATE KEY UPDATE ")
+	for _, c := range f.Key {
+		if !c.Exact { // the spelling, where a collation ignores it
+			ref := dialect.Ref(d, "", c.Stored)
+			q.WriteString(ref + " = VALUES(" + ref + "), ")
+		}
+	}
+	for _, column := range []string{"feed_sync_id", "published_at"} {
+		q.WriteString(column + " = IF(" + own("hidden") + " = 1 AND j.kind = 0, " + own(column) + ", VALUES(" + column + ")), ")
+	}
+	q.WriteString("deleted = VALUES(deleted), hidden = (j.kind = 2 OR " + own("hidden") + " = 1 AND j.kind <> 1)")
+	_, err := tx.Exec(ctx, q.String(), list.String())
+	return err
+}
+
+// maxRuns is the number of DELETEs up to which they beat one join.
+const maxRuns = 16
+
+// DeleteChanges implements [dialect.Publish]. A DELETE that scans waits for the
+// first record of an open writer that it meets, even outside its range; the two
+// forms here touch the records to delete and no other. LIMIT ends the scan of a
+// run of consecutive seqs at its last record, before it looks at the next.
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	changes := dialect.Qualified(d, f.Changes())
+	type run struct{ first, n int64 }
+	var runs []run
+	for i, seq := range seqs {
+		if i > 0 && seqs[i-1]+1 == seq {
+			runs[len(runs)-1].n++
+		} else {
+			runs = append(runs, run{seq, 1})
+		}
+	}
+	if len(runs) > maxRuns {
+		list := make([]string, len(seqs))
+		for i, seq := range seqs {
+			list[i] = strconv.FormatInt(seq, 10)
+		}
+		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
+			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq", "["+strings.Join(list, ",")+"]")
+	}
+	var total int64
+	for _, r := range runs {
+		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d", changes, r.first, r.first+r.n-1, r.n))
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
+}

@@ -1,0 +1,72 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// age of a transaction: the catalog shows trx_started in the server's time zone,
+// whatever the session's is.
+const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTAMP(6), '+00:00', 'SYSTEM'))"
+
+// Blockers implements [dialect.Rest]. MySQL's performance schema tells which
+// sessions hold the changes table for writing. MariaDB's is off by default: there
+// the list is of transactions that wrote to some table. Without the rights to see
+// either, the list is empty.
+func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	changes := f.Changes()
+	// The join with innodb_trx leaves out those that fired no trigger.
+	feed := `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, ` + trxAge + `, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
+FROM performance_schema.metadata_locks m
+JOIN performance_schema.threads th ON th.THREAD_ID = m.OWNER_THREAD_ID
+JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID AND x.trx_rows_modified > 0
+WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?
+  AND m.LOCK_TYPE = 'SHARED_WRITE' AND m.LOCK_DURATION = 'TRANSACTION' AND m.LOCK_STATUS = 'GRANTED'
+  AND th.PROCESSLIST_ID <> CONNECTION_ID()
+ORDER BY 4 DESC`
+	var tells sql.NullInt64
+	err := dialect.QueryRow(ctx, q, `SELECT COUNT(*) FROM performance_schema.setup_instruments
+WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.performance_schema = 1`, nil, &tells)
+	if err == nil && tells.Int64 == 1 {
+		if found, err := blockers(ctx, q, feed, changes.Schema, changes.Name); err == nil {
+			return found, nil
+		}
+	}
+	found, err := blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
+FROM information_schema.INNODB_TRX x
+LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
+WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
+ORDER BY 4 DESC`)
+	if d.Classify(err) == dialect.ClassPermission {
+		return nil, nil
+	}
+	return found, err
+}
+
+func blockers(ctx context.Context, q dialect.Querier, query string, args ...any) ([]dialect.Blocker, error) {
+	return dialect.QueryAll(ctx, q, query, args, func(rows dialect.Rows) (dialect.Blocker, error) {
+		v, err := dialect.ScanStrings(rows, 6)
+		if err != nil {
+			return dialect.Blocker{}, err
+		}
+		age, err := strconv.ParseInt(v[3], 10, 64)
+		if err != nil {
+			return dialect.Blocker{}, fmt.Errorf("age of a transaction: %w", err)
+		}
+		return dialect.Blocker{Session: v[0], User: v[1], Host: v[2], AgeMicros: max(age, 0), Statement: v[4], Scope: v[5]}, nil
+	})
+}
+
+// Backlog implements [dialect.Rest]. UNIX_TIMESTAMP reads a TIMESTAMP column without
+// the session's time zone.
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, ageMicros int64, err error) {
+	changes := dialect.Qualified(d, f.Changes())
+	var age sql.NullInt64
+	err = dialect.QueryRow(ctx, q, fmt.Sprintf("SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) x), "+
+		"(SELECT %s - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM %s ORDER BY seq LIMIT 1)", changes, limit, d.Now(), changes), nil, &count, &age)
+	return count, max(age.Int64, 0), err
+}

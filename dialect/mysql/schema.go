@@ -1,0 +1,151 @@
+package mysql
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// tableOptions of rowfeed's tables: DYNAMIC rows take index keys as long as the
+// source's, whatever innodb_default_row_format says.
+const tableOptions = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+// CurrentSchema implements [dialect.Schema]: the connection's database. Names in a
+// trigger are looked up in the trigger's own database, so it must be known.
+func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
+	if q == nil {
+		return "", nil
+	}
+	var schema sql.NullString
+	err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &schema)
+	if err == nil && schema.String == "" {
+		err = errors.New("the connection has no current database: name one in the database URL, or give --schema")
+	}
+	return schema.String, err
+}
+
+// Migrations implements [dialect.Schema]. DDL commits by itself here, so every
+// statement can be repeated, and the version's row is the last.
+func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
+	table := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
+	name := func(size string) string { return " varchar(" + size + ") CHARACTER SET ascii COLLATE ascii_bin" }
+	return []dialect.Migration{{
+		Version: 1,
+		Title:   "feeds and sequences",
+		Up: []string{
+			"CREATE TABLE IF NOT EXISTS " + table("schema_version") + ` (
+  version int NOT NULL PRIMARY KEY,
+  applied_at bigint NOT NULL
+)` + tableOptions,
+			"CREATE TABLE IF NOT EXISTS " + table("sequences") + ` (
+  name` + name("255") + ` NOT NULL PRIMARY KEY,
+  value bigint NOT NULL,
+  version bigint NOT NULL,
+  updated_at bigint NOT NULL
+)` + tableOptions,
+			"CREATE TABLE IF NOT EXISTS " + table("feeds") + ` (
+  name` + name("39") + ` NOT NULL PRIMARY KEY,
+  mode` + name("20") + ` NOT NULL,
+  capture` + name("20") + ` NOT NULL,
+  state` + name("20") + ` NOT NULL,
+  generation bigint NOT NULL,
+  source_schema varchar(64) NULL,
+  source_table varchar(64) NOT NULL,
+  key_columns longtext NOT NULL,
+  delivered_columns longtext NULL,
+  options longtext NOT NULL,
+  data_shards int NOT NULL DEFAULT 1,
+  shard_column varchar(64) NULL,
+  tombstones_seconds bigint NOT NULL,
+  tombstones_below bigint NOT NULL DEFAULT 0,
+  database_identity varchar(255) NULL,
+  fill_after longtext NULL,
+  created_at bigint NOT NULL
+)` + tableOptions,
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (1, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE IF EXISTS " + table("feeds"),
+			"DROP TABLE IF EXISTS " + table("sequences"),
+			"DROP TABLE IF EXISTS " + table("schema_version"),
+		},
+	}}
+}
+
+// SchemaVersion implements [dialect.Schema].
+func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+	var version sql.NullInt64
+	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")), nil, &version)
+	if number, _ := dialect.CodeField(err, "Number"); number == errNoSuchTable {
+		return 0, nil
+	}
+	return int(version.Int64), err
+}
+
+const (
+	schemaLockSeconds = 10 // how long a second schema change waits for the first
+	ddlLockSeconds    = 1  // how long DDL may keep writers queueing behind it
+	releaseTimeout    = 5 * time.Second
+)
+
+// WithSchemaLock implements [dialect.Schema] with a named lock of the server, on a
+// connection of its own. It is released also when ctx has ended; a connection that
+// cannot be brought back to its former state is closed.
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) (err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	q := dialect.On(conn)
+	var (
+		lockWait   int64
+		autocommit bool
+		gotten     sql.NullInt64
+	)
+	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.autocommit", nil, &lockWait, &autocommit)
+	if err != nil {
+		return err
+	}
+	if !autocommit {
+		return errors.New("autocommit is off in this session: open the pool without that setting, " +
+			"or rowfeed reads old snapshots and its settings stay uncommitted")
+	}
+	lock := lockName(n)
+	err = dialect.QueryRow(ctx, q, "SELECT GET_LOCK(?, ?)", []any{lock, schemaLockSeconds}, &gotten)
+	if err != nil {
+		return err
+	}
+	if gotten.Int64 != 1 {
+		return &serverError{errLockWaitTimeout, fmt.Sprintf("another session is changing rowfeed's tables in %s (lock %s)", n.Schema, lock)}
+	}
+	defer func() {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockWait))
+		if failed == nil {
+			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
+		}
+		if failed != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it, and so frees the lock
+		}
+	}()
+	if _, err := q.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", ddlLockSeconds)); err != nil {
+		return err
+	}
+	return fn(q)
+}
+
+// lockName fits the 64 characters that a lock's name may have. Lock names are
+// global to the server, so they tell databases and prefixes apart.
+func lockName(n dialect.Names) string {
+	sum := sha256.Sum256([]byte(n.Schema + "\x00" + n.Prefix))
+	return "rowfeed." + hex.EncodeToString(sum[:16])
+}

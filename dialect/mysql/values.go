@@ -1,0 +1,151 @@
+package mysql
+
+import (
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// kindOf says how values of a type travel; dataType is the bare name of the type.
+func kindOf(dataType string) dialect.Kind {
+	switch strings.ToLower(dataType) {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year":
+		return dialect.Integer
+	case "decimal":
+		return dialect.Decimal
+	case "float":
+		return dialect.Float32
+	case "double":
+		return dialect.Float64
+	case "date":
+		return dialect.Date
+	case "time":
+		return dialect.Time
+	case "datetime":
+		return dialect.Timestamp
+	case "timestamp":
+		return dialect.TimestampTZ
+	case "json": // MySQL's; MariaDB's is a longtext
+		return dialect.JSON
+	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
+		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+		"geometrycollection", "geomcollection":
+		return dialect.Binary
+	}
+	return dialect.Text // char, text, enum, set, and MariaDB's uuid, inet4, inet6
+}
+
+// baseType is the bare name of a column's type: "decimal" of "decimal(10,2) unsigned".
+func baseType(columnType string) string {
+	i := strings.IndexAny(columnType, "( ")
+	if i < 0 {
+		i = len(columnType)
+	}
+	return strings.ToLower(columnType[:i])
+}
+
+// charsetOf reads the character set and collation from a Decl; empty when it has none.
+func charsetOf(decl string) (charset, collation string) {
+	_, rest, ok := strings.Cut(decl, charsetClause)
+	if !ok {
+		return "", ""
+	}
+	charset, collation, _ = strings.Cut(rest, " COLLATE ")
+	return charset, collation
+}
+
+const charsetClause = " CHARACTER SET "
+
+// utf8Bytes are the character sets whose bytes are UTF-8 as they stand. Values in
+// the character set binary travel as they are; the root marks what is not UTF-8.
+var utf8Bytes = map[string]bool{"utf8mb4": true, "utf8mb3": true, "utf8": true, "ascii": true, "binary": true}
+
+// asBytes makes every driver answer []byte, in the text protocol as in the binary
+// one, and keeps the server from converting to the connection's character set: of a
+// string and a binary string IF makes a binary one. The obvious ways lie on
+// MariaDB: CAST(x AS BINARY) is NULL above max_allowed_packet, and CONVERT(x USING
+// binary) counts characters as bytes, so that a sort cuts the value.
+func asBytes(expr string) string { return "IF(TRUE, " + expr + ", CAST('' AS BINARY))" }
+
+// Value implements [dialect.Spelling].
+func (Dialect) Value(c dialect.Column, ref string) string {
+	switch c.Kind {
+	case dialect.Integer:
+		if base := baseType(c.Type); base == "bit" || base == "year" {
+			return "CAST(" + ref + " AS UNSIGNED)" // drivers answer bytes for a BIT
+		}
+		return ref
+	case dialect.Float32, dialect.Float64:
+		// As a double of its own: FLOAT is shown with six digits, DOUBLE(M,D) with D
+		// decimals in the text protocol. Times one and not plus zero, which would lose
+		// the sign of -0.
+		return ref + " * 1e0"
+	case dialect.Binary:
+		return ref
+	case dialect.TimestampTZ:
+		// UNIX_TIMESTAMP of a bare column reads what is stored, without the session's
+		// time zone. It is 0 for the zero timestamp, and for nothing else: TIMESTAMP
+		// begins a second after the epoch.
+		seconds := "UNIX_TIMESTAMP(" + ref + ")"
+		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " + asBytes(seconds) + " END"
+	case dialect.Text:
+		if charset, _ := charsetOf(c.Decl); charset != "" && !utf8Bytes[charset] {
+			return asBytes("CONVERT(" + ref + " USING utf8mb4)")
+		}
+	case dialect.JSON:
+		return asBytes("CAST(" + ref + " AS CHAR CHARACTER SET utf8mb4)")
+	}
+	return asBytes(ref)
+}
+
+// zeroTimestamp becomes 0000-00-00T00:00:00Z on the wire.
+const zeroTimestamp = "0000-00-00 00:00:00+00"
+
+// Param implements [dialect.Spelling]. Each form has the type, and for text the
+// collation, of the column, so that a comparison uses the column's index and its
+// order, whatever type the driver or the DSN (interpolateParams, charset) gives the
+// placeholder.
+func (Dialect) Param(c dialect.Column, placeholder string) string {
+	base := baseType(c.Type)
+	switch c.Kind {
+	case dialect.Integer:
+		// Not AS UNSIGNED: MySQL takes the placeholder in it for a signed number.
+		return "CAST(" + placeholder + " AS DECIMAL(20,0))"
+	case dialect.Float32, dialect.Float64:
+		return "(" + placeholder + " + 0e0)"
+	case dialect.Decimal:
+		// A string would be compared as a double.
+		size, _, _ := strings.Cut(c.Type, ")")
+		return "CAST(" + placeholder + " AS " + size + "))"
+	case dialect.Date:
+		// A number, since MySQL refuses '0000-00-00' in comparisons.
+		return "CAST(REPLACE(" + placeholder + ", '-', '') AS UNSIGNED)"
+	case dialect.Timestamp:
+		return "CAST(REPLACE(REPLACE(REPLACE(" + placeholder + ", '-', ''), ' ', ''), ':', '') AS DECIMAL(20,6))"
+	case dialect.Time:
+		return "CAST(" + placeholder + " AS TIME(6))"
+	case dialect.TimestampTZ:
+		// 0 for the zero timestamp, else local time as a number.
+		seconds := "CAST(SUBSTRING_INDEX(" + placeholder + ", '-', 1) AS DECIMAL(20,6))"
+		return "COALESCE(FROM_UNIXTIME(NULLIF(" + seconds + ", 0)) + 0, 0)"
+	case dialect.Binary:
+		return "CAST(" + placeholder + " AS BINARY)"
+	case dialect.Text:
+		// The bytes are UTF-8, whatever the connection's character set is.
+		text := "CONVERT(CAST(" + placeholder + " AS BINARY) USING utf8mb4)"
+		if base == "enum" {
+			// Enums are ordered by their numbers, but compared with text as text.
+			members := c.Type[strings.Index(c.Type, "(")+1 : strings.LastIndex(c.Type, ")")]
+			return "FIELD(" + text + " COLLATE utf8mb4_bin, " + members + ")"
+		}
+		charset, collation := charsetOf(c.Decl)
+		if charset == "" {
+			return text
+		}
+		if charset != "utf8mb4" {
+			text = "CONVERT(" + text + " USING " + charset + ")"
+		}
+		return text + " COLLATE " + collation
+	}
+	return placeholder
+}

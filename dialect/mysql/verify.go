@@ -1,0 +1,197 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// found is a trigger that the catalog has, on the source table or elsewhere in its
+// schema under one of the feed's names.
+type found struct {
+	table, name, event, timing, body string
+}
+
+func (x found) is(tr trigger, t *dialect.Table) bool {
+	return x.table == t.Name.Name && slices.Contains(tr.names[:], x.name) &&
+		x.event == tr.event && x.timing == "AFTER" && x.body == tr.body
+}
+
+// state is how a feed's objects stand.
+type state struct {
+	wanted []trigger
+	ours   []found // the feed's by name or by body
+	// keys are the key columns as the source has them now; declared, table by table,
+	// what rowfeed's tables have. A table that is missing has none.
+	keys     []dialect.Column
+	declared map[string][]dialect.Column
+}
+
+// right reports whether a wanted trigger is in place, and under which name.
+func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
+	i := slices.IndexFunc(s.ours, func(x found) bool { return x.is(tr, t) })
+	if i < 0 {
+		return "", false
+	}
+	return s.ours[i].name, true
+}
+
+// stale are the feed's triggers that are not right, or right a second time.
+func (s *state) stale(t *dialect.Table) []found {
+	kept := map[string]bool{}
+	for _, tr := range s.wanted {
+		if name, ok := s.right(tr, t); ok {
+			kept[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(s.ours), func(x found) bool { return kept[x.name] })
+}
+
+func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (*state, error) {
+	s := &state{declared: map[string][]dialect.Column{}}
+	var err error
+	if s.wanted, err = d.triggers(f, t); err != nil {
+		return nil, err
+	}
+	names := []any{t.Name.Schema, t.Name.Name}
+	var bodies []string
+	for _, tr := range s.wanted {
+		names = append(names, tr.names[0], tr.names[1])
+		bodies = append(bodies, tr.body)
+	}
+	if len(bodies) > 0 {
+		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT
+FROM information_schema.TRIGGERS
+WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (?, ?, ?, ?, ?, ?)) ORDER BY TRIGGER_NAME`, names,
+			func(rows dialect.Rows) (found, error) {
+				v, err := dialect.ScanStrings(rows, 5)
+				if err != nil {
+					return found{}, err
+				}
+				return found{v[0], v[1], v[2], v[3], strings.TrimSpace(v[4])}, nil
+			})
+		if err != nil {
+			return nil, err
+		}
+		s.ours = slices.DeleteFunc(all, func(x found) bool {
+			return !slices.Contains(names[2:], any(x.name)) && !slices.Contains(bodies, x.body)
+		})
+	}
+	for _, key := range f.Key {
+		c := t.Column(key.Name)
+		if c == nil {
+			return nil, fmt.Errorf("table %s has no key column %q any more: drop the feed, or add the column again", t.Name, key.Name)
+		}
+		if c.Kind != key.Kind {
+			return nil, fmt.Errorf("key column %q of table %s is %s now and was %s: drop the feed and add it again", key.Name, t.Name, c.Type, key.Type)
+		}
+		now := *c
+		now.Stored = key.Stored
+		s.keys = append(s.keys, now)
+	}
+	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+		columns, err := d.columns(ctx, q, table)
+		if err != nil {
+			return nil, err
+		}
+		s.declared[table.Name] = columns
+	}
+	return s, nil
+}
+
+// misfits are the key columns that a table of rowfeed's declares otherwise than
+// the source does by now, so that a key might not fit or not be found.
+func (s *state) misfits(table string) []dialect.Column {
+	return slices.DeleteFunc(slices.Clone(s.keys), func(key dialect.Column) bool {
+		return slices.ContainsFunc(s.declared[table], func(c dialect.Column) bool { return c.Name == key.Stored && c.Decl == key.Decl })
+	})
+}
+
+// Verify implements [dialect.Schema].
+func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+	s, err := d.inspect(ctx, q, f, t)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	stale := s.stale(t)
+	for _, tr := range s.wanted {
+		if _, ok := s.right(tr, t); ok {
+			continue
+		}
+		i := slices.IndexFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
+		switch {
+		case i < 0:
+			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded", t.Name, tr.names[0], tr.event))
+		case stale[i].table != t.Name.Name:
+			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name, stale[i].table, t.Name.Name))
+		default:
+			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes", stale[i].name, t.Name))
+		}
+		stale = slices.DeleteFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
+	}
+	for _, x := range stale {
+		problems = append(problems, fmt.Sprintf("trigger %s on table %s is left over", x.name, x.table))
+	}
+	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+		if len(s.declared[table.Name]) == 0 {
+			problems = append(problems, fmt.Sprintf("table %s is missing", table))
+			continue
+		}
+		for _, c := range s.misfits(table.Name) {
+			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
+		}
+	}
+	return problems, nil
+}
+
+// Repair implements [dialect.Schema]. A table may have several triggers for one
+// event, so the new one is there before the stale one goes: between the two steps
+// a change is recorded twice, which costs a position and nothing else.
+func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	s, err := d.inspect(ctx, q, f, t)
+	if err != nil {
+		return nil, err
+	}
+	now := *f
+	now.Key = s.keys
+	steps, err := d.tables(&now)
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+		if len(s.declared[table.Name]) == 0 {
+			continue
+		}
+		for _, c := range s.misfits(table.Name) {
+			steps = append(steps, dialect.Step{Note: "declare the key as the table does",
+				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " MODIFY " + d.keyColumn(c)})
+		}
+	}
+	stale := s.stale(t)
+	drop := func(x found) {
+		steps = append(steps, dialect.Step{Note: "the stale trigger", SQL: d.dropTrigger(t.Name.Schema, x.name)})
+		stale = slices.DeleteFunc(stale, func(y found) bool { return x.name == y.name })
+	}
+	taken := func(name string) int { return slices.IndexFunc(stale, func(x found) bool { return x.name == name }) }
+	for _, tr := range s.wanted {
+		if _, ok := s.right(tr, t); ok {
+			continue
+		}
+		name := tr.names[0]
+		if taken(name) >= 0 {
+			name = tr.names[1]
+			if i := taken(name); i >= 0 {
+				drop(stale[i])
+			}
+		}
+		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event, SQL: d.createTrigger(tr, name, t.Name)})
+	}
+	for len(stale) > 0 {
+		drop(stale[0])
+	}
+	return steps, nil
+}

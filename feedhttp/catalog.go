@@ -1,0 +1,47 @@
+package feedhttp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// Catalog is the set of feeds that a Handler serves.
+type Catalog interface {
+	// Names lists the feeds, in the order in which they are shown.
+	Names(ctx context.Context) ([]string, error)
+	// Source answers the feed of that name, or an error with code
+	// [rowfeed.UnknownFeed].
+	Source(ctx context.Context, name string) (rowfeed.Source, error)
+}
+
+// Of makes a Catalog of all feeds of a DB.
+func Of(db *rowfeed.DB) Catalog { return dbCatalog{db} }
+
+type dbCatalog struct{ db *rowfeed.DB }
+
+func (c dbCatalog) Names(ctx context.Context) ([]string, error) {
+	feeds, err := c.db.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(feeds))
+	for i, f := range feeds {
+		names[i] = f.Name()
+	}
+	return names, nil
+}
+
+func (c dbCatalog) Source(ctx context.Context, name string) (rowfeed.Source, error) {
+	f, err := c.db.Feed(ctx, name)
+	if errors.Is(err, rowfeed.InvalidRequest) {
+		// What cannot be a feed's name is, in a path, just a feed that does not exist.
+		return nil, &rowfeed.Error{Code: rowfeed.UnknownFeed, Object: feedObject(name), Cause: "there is no such feed",
+			Next: "GET /_feeds lists the feeds"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,175 @@
+package feedhttp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// Client reads one feed of a server as a [rowfeed.Source]. Its errors have the codes
+// of the server's: errors.Is(err, rowfeed.CursorAhead) works across HTTP. A server
+// that cannot be reached is [rowfeed.Unavailable]. It is safe for concurrent use once
+// its fields are set; it must not be copied after its first use.
+type Client struct {
+	// URL is where the server is: "http://127.0.0.1:8080", with a path where it is
+	// served below one. A user and password in it are sent as basic authentication.
+	URL string
+	// Feed is the feed's name.
+	Feed string
+	// HTTP sends the requests. Default: http.DefaultClient.
+	HTTP *http.Client
+	// Timeout bounds a request, beyond the request's own Wait. Default: a minute.
+	Timeout time.Duration
+	// MaxBytes bounds an answer. Default: 256 MiB.
+	MaxBytes int64
+
+	known atomic.Pointer[knownInfo]
+}
+
+// knownInfo is the description that entries are read by.
+type knownInfo struct {
+	info *rowfeed.Info
+	tag  string // of the delivered columns
+}
+
+var _ rowfeed.Source = (*Client)(nil)
+
+const (
+	defaultTimeout  = time.Minute
+	defaultMaxBytes = 256 << 20
+	// columnTries bounds how often a page is asked for again because the table's
+	// columns changed between a page and its description.
+	columnTries = 5
+)
+
+// Info describes the feed, as it is now.
+func (c *Client) Info(ctx context.Context) (*rowfeed.Info, error) {
+	body, _, err := c.get(ctx, "/_feeds/"+url.PathEscape(c.Feed), nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	info := &rowfeed.Info{}
+	if err := json.Unmarshal(body, info); err != nil || info.Name == "" || info.Columns == nil {
+		return nil, c.notRowfeed("the answer is no description of a feed", err)
+	}
+	c.known.Store(&knownInfo{info, columnsTag(info.Columns)})
+	return info, nil
+}
+
+// Fetch implements [rowfeed.Source].
+func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	query := url.Values{}
+	if req.After != rowfeed.Beginning {
+		query.Set("after", string(req.After))
+	}
+	if req.Limit != 0 {
+		query.Set("limit", strconv.Itoa(req.Limit))
+	}
+	if req.Wait != 0 {
+		query.Set("wait", req.Wait.String())
+	}
+	for range columnTries {
+		body, header, err := c.get(ctx, "/_feeds/fetch/"+url.PathEscape(c.Feed), query, max(req.Wait, 0))
+		if err != nil {
+			return rowfeed.Page{}, err
+		}
+		var w wirePage
+		if err := json.Unmarshal(body, &w); err != nil || w.Entries == nil || w.Cursor == nil || w.More == nil {
+			return rowfeed.Page{}, c.notRowfeed("the answer is no page of a feed", err)
+		}
+		// What is known first; then, once, what the feed says of itself now.
+		tag, known := header.Get(columnsHeader), c.known.Load()
+		for fresh := false; ; fresh = true {
+			if known != nil && (tag == "" || tag == known.tag) {
+				page, ok, err := w.read(known.info)
+				if err != nil {
+					return rowfeed.Page{}, c.notRowfeed("the page cannot be read", err)
+				}
+				if ok {
+					return page, nil
+				}
+			}
+			if fresh {
+				break // the columns have changed since the page: ask for another
+			}
+			if _, err := c.Info(ctx); err != nil {
+				return rowfeed.Page{}, err
+			}
+			known = c.known.Load()
+		}
+	}
+	return rowfeed.Page{}, c.failure(rowfeed.Failed, "the table's columns change too fast", "try again", nil)
+}
+
+// wirePage is a page as it travels. Pointers and nil tell what was not there.
+type wirePage struct {
+	Entries []json.RawMessage `json:"entries"`
+	Cursor  *rowfeed.Cursor   `json:"cursor"`
+	More    *bool             `json:"more"`
+}
+
+// read decodes the page; ok is false when info does not describe its entries.
+func (w *wirePage) read(info *rowfeed.Info) (page rowfeed.Page, ok bool, err error) {
+	page = rowfeed.Page{Entries: make([]rowfeed.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Columns: info.Columns}
+	for _, data := range w.Entries {
+		e, ok, err := rowfeed.ParseEntry(data, info)
+		if err != nil || !ok {
+			return rowfeed.Page{}, ok, err
+		}
+		page.Entries = append(page.Entries, e)
+	}
+	return page, true, nil
+}
+
+// failure makes an error about the feed, as seen from here.
+func (c *Client) failure(code rowfeed.Code, cause, next string, err error) *rowfeed.Error {
+	where := c.URL
+	if u, e := url.Parse(c.URL); e == nil {
+		where = u.Redacted()
+	}
+	return &rowfeed.Error{Code: code, Object: feedObject(c.Feed) + " at " + where, Cause: cause, Next: next, Err: err}
+}
+
+func (c *Client) notRowfeed(cause string, err error) *rowfeed.Error {
+	return c.failure(rowfeed.Failed, cause, "check that the URL is that of a `rowfeed serve` (without /_feeds)", err)
+}
+
+// StatusError is the HTTP answer behind an error of a [Client]; errors.As finds it.
+type StatusError struct {
+	Status int
+	// RetryAfter is how long the server asks to wait before another try; 0 when it does
+	// not say.
+	RetryAfter time.Duration
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
+// endpoint is the address of a path below the server's URL.
+func (c *Client) endpoint(path string, query url.Values) (string, error) {
+	bad := func(param, cause, next string) (string, error) {
+		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
+	}
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.Feed == "":
+		return bad("feed", "there is no name", "name the feed to read")
+	case err != nil: // its text quotes the whole URL, with its password
+		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()), "write it like http://127.0.0.1:8080")
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
+	base, question, _ := strings.Cut(u.String(), "?")
+	if question != "" {
+		path += "?" + question
+	}
+	return strings.TrimRight(base, "/") + path, nil
+}

@@ -1,0 +1,131 @@
+package feedhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// get asks for JSON and answers a whole body, or the problem that came instead.
+func (c *Client) get(ctx context.Context, path string, query url.Values, wait time.Duration) ([]byte, http.Header, error) {
+	address, err := c.endpoint(path, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout+wait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(bounded, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, nil, c.failure(rowfeed.InvalidRequest, "no request can be made", "write the URL like http://127.0.0.1:8080", nil)
+	}
+	req.Header.Set("Accept", jsonMediaType)
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, c.lost(ctx, err)
+	}
+	defer resp.Body.Close()
+	body, err := c.readBody(resp.Body)
+	if err != nil {
+		var known *rowfeed.Error
+		if errors.As(err, &known) {
+			return nil, nil, err
+		}
+		return nil, nil, c.lost(ctx, err)
+	}
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode == http.StatusOK && mediaType == jsonMediaType:
+		return body, resp.Header, nil
+	case mediaType == problemMediaType:
+		return nil, nil, c.problem(resp, body)
+	}
+	return nil, nil, c.stranger(resp, mediaType)
+}
+
+func (c *Client) readBody(r io.Reader) ([]byte, error) {
+	limit := c.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		err = c.failure(rowfeed.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
+	}
+	return body, err
+}
+
+// lost is a request without a whole answer.
+func (c *Client) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: fetch: %w", feedObject(c.Feed), ctx.Err())
+	}
+	cause := "the server cannot be reached, or broke off"
+	if errors.Is(err, context.DeadlineExceeded) {
+		cause = "the server did not answer in time"
+	}
+	// A *url.Error repeats the address; what is inside it is the news.
+	var inner *url.Error
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return c.failure(rowfeed.Unavailable, cause, "check that `rowfeed serve` runs there, then try again", err)
+}
+
+// problem is the server's error, with its code.
+func (c *Client) problem(resp *http.Response, body []byte) error {
+	var p Problem
+	code, ok := "", false
+	if err := json.Unmarshal(body, &p); err == nil {
+		code, ok = strings.CutPrefix(p.Type, problemType)
+	}
+	if !ok {
+		return c.stranger(resp, problemMediaType)
+	}
+	e := c.failure(rowfeed.Code(code), p.Detail, p.Next, statusError(resp))
+	e.Cause = strings.TrimPrefix(e.Cause, feedObject(c.Feed)+": ")
+	e.Param = p.Parameter
+	return e
+}
+
+// stranger is an answer that no rowfeed gives; often a proxy, or the wrong port.
+func (c *Client) stranger(resp *http.Response, mediaType string) error {
+	if mediaType == "" {
+		mediaType = "no content type"
+	}
+	e := c.notRowfeed(fmt.Sprintf("the answer is not rowfeed's: status %d with %s", resp.StatusCode, mediaType), statusError(resp))
+	switch resp.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
+		// A proxy in front of a rowfeed that is away.
+		e.Code, e.Next = rowfeed.Unavailable, "check that `rowfeed serve` runs there, then try again"
+	}
+	return e
+}
+
+func statusError(resp *http.Response) *StatusError {
+	e := &StatusError{Status: resp.StatusCode}
+	text := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		e.RetryAfter = max(time.Until(at), 0)
+	}
+	return e
+}

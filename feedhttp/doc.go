@@ -1,0 +1,18 @@
+// Package feedhttp is rowfeed's HTTP protocol: a [Handler] that serves feeds, and a
+// [Client] that reads one feed of such a server as a [rowfeed.Source].
+//
+//	GET /_feeds                                        every feed
+//	GET /_feeds/{feed}                                 one feed
+//	GET /_feeds/fetch/{feed}?after=&limit=&wait=       a page of its entries
+//
+// A page is one JSON object, or with "Accept: application/x-ndjson" one entry a line
+// and then a line with cursor, more and base64. Positions and cursors are strings. A
+// consumer stores the cursor and sends it back as after; more is false when the page
+// reached the head of its moment, and only then. The names in base64 are those of the
+// page's columns whose JSON strings are base64.
+//
+// An error is an RFC 9457 problem (application/problem+json). Its type is
+// "urn:rowfeed:problem:" and a stable code; besides title, status and detail it may
+// have the members feed, parameter (the one at fault) and next (what to do about it).
+// No status of 200 is sent before the page has been read.
+package feedhttp

@@ -1,0 +1,251 @@
+package feedhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// Config holds the settings of a Handler. The zero value is good.
+type Config struct {
+	// Log gets what a client is not told: the whole error behind every answer of 500 or
+	// more. Default: nobody.
+	Log *slog.Logger
+}
+
+// Handler serves a Catalog's feeds at /_feeds. It is safe for concurrent use.
+type Handler struct {
+	catalog Catalog
+	log     *slog.Logger
+}
+
+// NewHandler makes a Handler; cfg may be nil. The paths it knows start with /_feeds;
+// to serve it elsewhere wrap it in [http.StripPrefix].
+func NewHandler(catalog Catalog, cfg *Config) *Handler {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	h := &Handler{catalog: catalog, log: cfg.Log}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.recoverPanic(w, r)
+	feed, err := h.serve(w, r)
+	if err == nil {
+		return
+	}
+	if gone := r.Context().Err(); gone != nil {
+		// The client is gone and hears nothing, or the server cuts off what takes too long.
+		// To answer nothing would send an empty 200.
+		ProblemOf(gone, feed).writeTo(w, r)
+		return
+	}
+	p := ProblemOf(err, feed)
+	if p.Status >= http.StatusInternalServerError {
+		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
+	}
+	p.writeTo(w, r)
+}
+
+// recoverPanic answers a panic with a problem. Answers are written in one piece after
+// everything has been made, so that there is still room for one.
+func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	ProblemOf(problem(rowfeed.Failed, "", "the request failed (the server's log has the cause)"), "").writeTo(w, r)
+}
+
+// serve answers a request, or tells which error to answer, and of which feed.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, err error) {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/_feeds")
+	parts := strings.Split(rest, "/")
+	var answer func() error
+	switch {
+	case !ok || parts[0] != "":
+	case len(parts) == 1:
+		answer = func() error { return h.list(w, r) }
+	case len(parts) == 2 && parts[1] != "":
+		feed = parts[1]
+		answer = func() error { return h.info(w, r, feed) }
+	case len(parts) == 3 && parts[1] == "fetch" && parts[2] != "":
+		feed = parts[2]
+		answer = func() error { return h.fetch(w, r, feed) }
+	}
+	if answer == nil {
+		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it",
+			"there is nothing at %q", r.URL.Path)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return feed, problem(methodNotAllowed, "use GET", "%s is not for reading", r.Method)
+	}
+	return feed, answer()
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	if _, err := parseQuery(r.URL.RawQuery); err != nil {
+		return err
+	}
+	if _, err := accepted(w, r, jsonMediaType); err != nil {
+		return err
+	}
+	names, err := h.catalog.Names(r.Context())
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"feeds":[`)
+	first := true
+	for _, name := range names {
+		data, err := h.describe(r.Context(), name)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue
+		}
+		if !first {
+			body = append(body, ',')
+		}
+		body, first = append(body, data...), false
+	}
+	write(w, r, http.StatusOK, jsonMediaType, append(body, "]}\n"...))
+	return nil
+}
+
+// describe is a feed's place in the list: its Info, or where only this feed is broken
+// (its table may be gone) its name and the problem. A feed dropped meanwhile is nil.
+func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
+	source, err := h.catalog.Source(ctx, name)
+	var info *rowfeed.Info
+	if err == nil {
+		info, err = source.Info(ctx)
+	}
+	switch {
+	case err == nil:
+		return marshal(info)
+	case errors.Is(err, rowfeed.UnknownFeed):
+		return nil, nil
+	case errors.Is(err, rowfeed.Refused) || errors.Is(err, rowfeed.Failed):
+		if Withheld(err) {
+			h.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
+		}
+		return marshal(struct {
+			Name    string  `json:"name"`
+			Problem Problem `json:"problem"`
+		}{name, ProblemOf(err, name)})
+	}
+	return nil, err
+}
+
+func (h *Handler) info(w http.ResponseWriter, r *http.Request, name string) error {
+	if _, err := parseQuery(r.URL.RawQuery); err != nil {
+		return err
+	}
+	if _, err := accepted(w, r, jsonMediaType); err != nil {
+		return err
+	}
+	source, err := h.catalog.Source(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	info, err := source.Info(r.Context())
+	if err != nil {
+		return err
+	}
+	body, err := marshal(info)
+	if err != nil {
+		return err
+	}
+	write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
+	return nil
+}
+
+func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) error {
+	req, err := parseRequest(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	format, err := accepted(w, r, jsonMediaType, ndjsonMediaType)
+	if err != nil {
+		return err
+	}
+	source, err := h.catalog.Source(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	page, err := source.Fetch(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	var body []byte
+	if format == ndjsonMediaType {
+		body = appendLines(nil, page)
+	} else {
+		body = appendPage(nil, name, page)
+	}
+	w.Header().Set(columnsHeader, columnsTag(page.Columns))
+	write(w, r, http.StatusOK, format, body)
+	return nil
+}
+
+// accepted picks the format of the answer.
+func accepted(w http.ResponseWriter, r *http.Request, offers ...string) (string, error) {
+	w.Header().Set("Vary", "Accept")
+	format, ok := negotiate(r.Header.Values("Accept"), offers...)
+	if !ok {
+		return "", problem(notAcceptable, "send Accept: "+strings.Join(offers, " or "),
+			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(offers, ", "))
+	}
+	return format, nil
+}
+
+const (
+	// writeChunk is what a client must take within writeTimeout: a slow one may read a
+	// large page for as long as it takes, one that stands still is cut off.
+	writeChunk   = 64 << 10
+	writeTimeout = 30 * time.Second
+)
+
+// write answers a request with a body that is all there.
+func write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	control := http.NewResponseController(w)
+	for len(body) > 0 {
+		n := min(len(body), writeChunk)
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it is not supported the server's own holds
+		if _, err := w.Write(body[:n]); err != nil {
+			return // the client is gone
+		}
+		body = body[n:]
+	}
+	// Other handlers may answer on this connection: leave no deadline of ours behind.
+	_ = control.Flush()
+	_ = control.SetWriteDeadline(time.Time{})
+}

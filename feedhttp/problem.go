@@ -1,0 +1,135 @@
+package feedhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+const (
+	problemType      = "urn:rowfeed:problem:"
+	problemMediaType = "application/problem+json"
+)
+
+// Codes of problems that only HTTP has.
+const (
+	notFound         rowfeed.Code = "not-found"          // no such path
+	methodNotAllowed rowfeed.Code = "method-not-allowed" // neither GET nor HEAD
+	notAcceptable    rowfeed.Code = "not-acceptable"     // Accept allows no format that there is
+	uriTooLong       rowfeed.Code = "uri-too-long"
+)
+
+// Problem is an RFC 9457 problem, as it travels.
+type Problem struct {
+	Type      string `json:"type"` // "urn:rowfeed:problem:" and the code
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Feed      string `json:"feed,omitempty"`
+	Parameter string `json:"parameter,omitempty"` // the query parameter at fault
+	Next      string `json:"next,omitempty"`      // what to do about it
+
+	retryAfter time.Duration
+}
+
+// kinds is the one place where codes meet HTTP. A retry of 0 sends no Retry-After.
+var kinds = map[rowfeed.Code]struct {
+	status int
+	title  string
+	retry  time.Duration
+}{
+	rowfeed.InvalidRequest:    {http.StatusBadRequest, "Invalid request", 0},
+	rowfeed.UnknownFeed:       {http.StatusNotFound, "Unknown feed", 0},
+	rowfeed.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
+	rowfeed.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
+	rowfeed.Conflict:          {http.StatusConflict, "Conflict", 0},
+	rowfeed.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
+	rowfeed.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
+	rowfeed.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
+	rowfeed.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
+	rowfeed.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
+	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
+	rowfeed.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
+	rowfeed.Failed:            {http.StatusInternalServerError, "Internal error", 0},
+	notFound:                  {http.StatusNotFound, "Not found", 0},
+	methodNotAllowed:          {http.StatusMethodNotAllowed, "Method not allowed", 0},
+	notAcceptable:             {http.StatusNotAcceptable, "Not acceptable", 0},
+	uriTooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
+}
+
+// ProblemOf says of an error what a stranger may know: what failed, on which feed,
+// why as far as rowfeed itself words it, and the next step. The driver's own text,
+// which may name hosts and users, stays out; it belongs in the log.
+func ProblemOf(err error, feed string) Problem {
+	var e *rowfeed.Error
+	if !errors.As(err, &e) {
+		e = &rowfeed.Error{Code: rowfeed.Failed, Cause: "the request failed"}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			e = &rowfeed.Error{Code: rowfeed.Unavailable, Cause: "the database did not answer in time", Next: "try again"}
+		}
+	}
+	kind, ok := kinds[e.Code]
+	if !ok {
+		kind = kinds[rowfeed.Failed]
+	}
+	p := Problem{Type: problemType + string(e.Code), Title: kind.title, Status: kind.status, Detail: e.Cause,
+		Feed: feed, Parameter: e.Param, Next: e.Next, retryAfter: kind.retry}
+	if e.Object != "" {
+		p.Detail = e.Object + ": " + p.Detail
+	}
+	if kind.status >= 500 && e.Err != nil {
+		p.Detail += " (the server's log has the cause)"
+	}
+	return p
+}
+
+// Withheld tells whether ProblemOf leaves something of the error out, which then
+// belongs in a log.
+func Withheld(err error) bool {
+	var e *rowfeed.Error
+	return !errors.As(err, &e) || e.Err != nil
+}
+
+// String is what the problem says, as one line.
+func (p Problem) String() string {
+	if p.Next == "" {
+		return p.Detail
+	}
+	return p.Detail + ". Next: " + p.Next
+}
+
+// writeTo answers a request with the problem.
+func (p Problem) writeTo(w http.ResponseWriter, r *http.Request) {
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
+	}
+	body, _ := marshal(p) // strings and an int
+	write(w, r, p.Status, problemMediaType, append(body, '\n'))
+}
+
+// marshal is json.Marshal without the escapes that only HTML needs.
+func marshal(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return []byte(strings.TrimSuffix(b.String(), "\n")), err
+}
+
+// problem makes an error for a Problem of the handler's own.
+func problem(code rowfeed.Code, next, format string, args ...any) error {
+	return &rowfeed.Error{Code: code, Cause: fmt.Sprintf(format, args...), Next: next}
+}
+
+func badParameter(name, next, format string, args ...any) error {
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " + fmt.Sprintf(format, args...), Next: next}
+}
+
+func feedObject(name string) string { return fmt.Sprintf("feed %q", name) }

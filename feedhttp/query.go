@@ -1,0 +1,83 @@
+package feedhttp
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+const (
+	// MaxWait is the longest wait that a request may ask for.
+	MaxWait = time.Minute
+	// maxQuery bounds the query string: the longest cursor has 60 bytes.
+	maxQuery = 2048
+)
+
+// laterParameters are the protocol's, but no feed has them yet. To ignore them would
+// answer another question than the one asked.
+var laterParameters = []string{"shard", "shard_count", "consistent"}
+
+// parseQuery reads a query string that may have the given parameters, each once.
+func parseQuery(raw string, known ...string) (url.Values, error) {
+	if len(raw) > maxQuery {
+		return nil, problem(uriTooLong, "", "the query string has %d bytes, at most %d are taken", len(raw), maxQuery)
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, problem(rowfeed.InvalidRequest, "percent-encode the parameters", "the query string is malformed: %v", err)
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
+		case slices.Contains(known, name):
+			if n := len(values[name]); n > 1 {
+				return nil, badParameter(name, "give it once", "given %d times", n)
+			}
+		case slices.Contains(laterParameters, name):
+			return nil, badParameter(name, "leave it out", "this version of rowfeed does not have it yet")
+		default:
+			next := "leave it out; there are no parameters here"
+			if len(known) > 0 {
+				next = "the parameters are after, limit and wait"
+			}
+			return nil, badParameter(name, next, "there is no such parameter")
+		}
+	}
+	return values, nil
+}
+
+// parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
+func parseRequest(raw string) (rowfeed.Request, error) {
+	values, err := parseQuery(raw, "after", "limit", "wait")
+	if err != nil {
+		return rowfeed.Request{}, err
+	}
+	req := rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: rowfeed.DefaultLimit}
+	if values.Has("limit") {
+		text := values.Get("limit")
+		// Unsigned, so that neither "+5" nor "-5" is a number.
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || n < 1 || n > rowfeed.MaxLimit {
+			return rowfeed.Request{}, badParameter("limit", "", "%q is no whole number between 1 and %d", text, rowfeed.MaxLimit)
+		}
+		req.Limit = int(n)
+	}
+	if values.Has("wait") {
+		text := values.Get("wait")
+		req.Wait, err = time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return rowfeed.Request{}, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is no duration", text)
+		case req.Wait < 0 || req.Wait > MaxWait:
+			return rowfeed.Request{}, badParameter("wait", "", "%s must be between 0s and %s", text, MaxWait)
+		}
+	}
+	return req, nil
+}

@@ -1,0 +1,114 @@
+// Package config reads rowfeed.yaml and decides which setting holds: a flag, the
+// environment, the file, the default, in this order.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/goccy/go-yaml"
+)
+
+const (
+	// FileName is looked for in the working directory.
+	FileName = "rowfeed.yaml"
+	// DefaultDB is the database when nobody names one.
+	DefaultDB = "sqlite:rowfeed.db"
+	// DefaultListen is the address of `rowfeed serve`.
+	DefaultListen = "127.0.0.1:8080"
+	// EnvDB is the environment variable with the database's URL.
+	EnvDB = "ROWFEED_DB"
+)
+
+// File is rowfeed.yaml. A nil field was not given.
+type File struct {
+	DB     *string `yaml:"db"`
+	Prefix *string `yaml:"prefix"` // may be empty: no prefix
+	Schema *string `yaml:"schema"`
+	Listen *string `yaml:"listen"`
+}
+
+// keys are File's, for messages.
+const keys = "db, prefix, schema, listen"
+
+// Error is something wrong with a configuration file.
+type Error struct {
+	Path  string
+	Line  int // 0 where none is known
+	Cause string
+	Next  string
+}
+
+func (e *Error) Error() string {
+	at := e.Path
+	if e.Line > 0 {
+		at += fmt.Sprintf(":%d", e.Line)
+	}
+	return fmt.Sprintf("config %s: %s. Next: %s", at, e.Cause, e.Next)
+}
+
+// Load reads the file at path. An empty path means FileName in the working
+// directory, which may be missing; a file that was asked for may not.
+func Load(path string) (*File, error) {
+	asked := path != ""
+	if !asked {
+		path = FileName
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !asked:
+		return &File{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Path: path, Cause: "there is no such file", Next: "check the path given with --config"}
+	case err != nil:
+		return nil, &Error{Path: path, Cause: fmt.Sprintf("it cannot be read: %v", err), Next: "check the file's rights"}
+	}
+	return parse(path, data)
+}
+
+func parse(path string, data []byte) (*File, error) {
+	var f File
+	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.DisallowUnknownField())
+	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, explain(path, err)
+	}
+	return &f, nil
+}
+
+// explain names line and key, and shows nothing else of the file, which may hold a
+// password.
+func explain(path string, err error) *Error {
+	e := &Error{Path: path, Cause: "it is no list of keys and values in YAML, each key once", Next: "the keys are " + keys}
+	var known yaml.Error
+	if !errors.As(err, &known) {
+		return e
+	}
+	token := known.GetToken()
+	if token == nil {
+		return e
+	}
+	e.Line = token.Position.Line
+	var unknown *yaml.UnknownFieldError
+	var wrongType *yaml.TypeError
+	switch {
+	case errors.As(err, &unknown):
+		e.Cause = fmt.Sprintf("there is no key %q", token.Value)
+	case errors.As(err, &wrongType):
+		e.Cause = "the value is no text"
+	}
+	return e
+}
+
+// First is the first of the values that is given, or otherwise.
+func First(otherwise string, values ...*string) string {
+	for _, v := range values {
+		if v != nil {
+			return *v
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLoad(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f, err := Load("")
+	if err != nil || f.DB != nil {
+		t.Fatalf("without a file: %+v, %v", f, err)
+	}
+	write(t, FileName, "db: postgres://me@localhost/shop # the shop\nprefix: ''\nlisten: 127.0.0.1:9000\n")
+	f, err = Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *f.DB != "postgres://me@localhost/shop" || *f.Prefix != "" || f.Schema != nil || *f.Listen != "127.0.0.1:9000" {
+		t.Errorf("loaded %q, %q, %v, %q", *f.DB, *f.Prefix, f.Schema, *f.Listen)
+	}
+	for _, empty := range []string{"", "\n", "# nothing\n"} {
+		write(t, FileName, empty)
+		if f, err = Load(""); err != nil || f.DB != nil {
+			t.Errorf("file %q: %+v, %v", empty, f, err)
+		}
+	}
+}
+
+// TestBad asserts that messages name file, line, cause and next step, and nothing
+// else of the file.
+func TestBad(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for text, want := range map[string]string{
+		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: the keys are db, prefix, schema, listen`,
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
+		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is no text. Next: the keys are db, prefix, schema, listen`,
+		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
+		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
+		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
+	} {
+		write(t, FileName, text)
+		_, err := Load("")
+		if err == nil {
+			t.Errorf("%q was loaded", text)
+			continue
+		}
+		if !strings.HasSuffix(err.Error(), want) || !strings.HasPrefix(err.Error(), "config rowfeed.yaml:") {
+			t.Errorf("%q\n got: %v\nwant: %s", text, err, want)
+		}
+		if strings.Contains(err.Error(), "hunter") {
+			t.Errorf("a password is shown: %v", err)
+		}
+	}
+	if _, err := Load("absent.yaml"); err == nil || !strings.Contains(err.Error(), "absent.yaml: there is no such file. Next: check the path given with --config") {
+		t.Errorf("an absent file: %v", err)
+	}
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	a, empty := "a", ""
+	if got := First("d", nil, &empty, &a); got != "" {
+		t.Errorf("an empty value that is given is %q", got)
+	}
+	if got := First("d", nil, nil); got != "d" {
+		t.Errorf("the default is %q", got)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

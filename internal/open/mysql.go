@@ -1,0 +1,103 @@
+package open
+
+import (
+	"database/sql"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rowfeed/rowfeed/dialect/mysql"
+)
+
+const (
+	// mysqlWaitTimeout makes the server end a session that says nothing for so many
+	// seconds, also inside a transaction: a publisher that was stopped in the middle
+	// of a pass must not keep the sequence's row for ever.
+	mysqlWaitTimeout = "60"
+	// mysqlIdle is shorter than that, so that the pool never hands out a connection
+	// that the server has ended.
+	mysqlIdle = 30 * time.Second
+)
+
+func parseMySQL(rawURL string) (*database, error) {
+	config, err := mysqlConfig(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return &database{
+		dialect: mysql.New(),
+		where:   config.Addr,
+		open: func() (*sql.DB, error) {
+			connector, err := driver.NewConnector(config)
+			if err != nil {
+				return nil, err
+			}
+			return limit(sql.OpenDB(connector), serverConnections, mysqlIdle), nil
+		},
+	}, nil
+}
+
+func mysqlConfig(rawURL string) (*driver.Config, error) {
+	if err := checkAuthority(rawURL); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, malformed(rawURL, "it cannot be read")
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	if name == "" {
+		return nil, malformed(rawURL, "it names no database")
+	}
+	query := u.Query()
+	socket := query.Get("socket")
+	var parameters []string
+	for _, p := range strings.Split(u.RawQuery, "&") {
+		if p != "" && !strings.HasPrefix(p, "socket=") {
+			parameters = append(parameters, p)
+		}
+	}
+	config, err := driver.ParseDSN("/?" + strings.Join(parameters, "&"))
+	if err != nil {
+		e := malformed(rawURL, "its parameters cannot be used")
+		e.Err = Scrub(rawURL, err)
+		return nil, e
+	}
+	config.DBName = name
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.Net, config.Addr = "tcp", net.JoinHostPort(orDefault(u.Hostname(), "127.0.0.1"), orDefault(u.Port(), "3306"))
+	if socket != "" {
+		config.Net, config.Addr = "unix", socket
+	}
+	config.ParseTime = false // values are read as they are written, see dialect.Kind
+	config.Logger = &driver.NopLogger{}
+	if !query.Has("timeout") {
+		config.Timeout = connectTimeout
+	}
+	if !query.Has("charset") {
+		if err := config.Apply(driver.Charset("utf8mb4", config.Collation)); err != nil {
+			return nil, malformed(rawURL, "its collation cannot be used")
+		}
+	}
+	if !query.Has("connectionAttributes") {
+		config.ConnectionAttributes = "program_name:rowfeed"
+	}
+	if config.Params == nil {
+		config.Params = map[string]string{}
+	}
+	if _, given := config.Params["wait_timeout"]; !given {
+		config.Params["wait_timeout"] = mysqlWaitTimeout
+	}
+	return config, nil
+}
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

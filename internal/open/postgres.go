@@ -1,0 +1,66 @@
+package open
+
+import (
+	"database/sql"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/rowfeed/rowfeed/dialect/postgres"
+)
+
+// serverConnections bounds the pool on a database server: a publisher holds one
+// during a pass, a request during its page.
+const serverConnections = 16
+
+// postgresIdle closes what a burst opened.
+const postgresIdle = 5 * time.Minute
+
+func parsePostgres(rawURL string) (*database, error) {
+	if err := checkAuthority(rawURL); err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(rawURL)
+	if err != nil {
+		e := malformed(rawURL, "its parameters cannot be used")
+		e.Err = Scrub(rawURL, err)
+		return nil, e
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "rowfeed"
+	}
+	if !strings.Contains(rawURL, "connect_timeout=") {
+		config.ConnectTimeout = connectTimeout
+	}
+	where := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	if strings.HasPrefix(config.Host, "/") {
+		where = "socket in " + config.Host
+	}
+	return &database{
+		dialect: postgres.New(),
+		where:   where,
+		open: func() (*sql.DB, error) {
+			return limit(stdlib.OpenDB(*config), serverConnections, postgresIdle), nil
+		},
+	}, nil
+}
+
+// checkAuthority refuses URLs that would be read otherwise than they were meant.
+func checkAuthority(rawURL string) error {
+	const hint = "; characters such as @ : / ? # % in a user or password must be percent-encoded (@ as %40)"
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+		return malformed(rawURL, "it cannot be read"+hint)
+	case !strings.Contains(rawURL, "://"):
+		return malformed(rawURL, "// is missing after the scheme")
+	case strings.Contains(u.Path, "@") || u.User == nil && strings.Contains(u.RawQuery, "@") || u.Fragment != "":
+		return malformed(rawURL, "its parts are not where they should be"+hint)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package server_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/server"
+)
+
+func TestServes(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b')`)
+	r.waitEntries(t, 2)
+	r.waitReasons(t)
+	for path, want := range map[string]string{
+		"/":                   "<h1 id=\"feed-name\">kv</h1>",
+		"/?feed=kv":           `class="op upsert"`,
+		"/_console/style.css": "--ground",
+		"/_console/app.js":    "use strict",
+		"/healthz":            `{"alive":true}`,
+		"/readyz":             `{"ready":true,"reasons":[]}`,
+		"/_feeds":             `{"feeds":[{"name":"kv"`,
+		"/_feeds/kv":          `"head":"2"`,
+		"/_feeds/fetch/kv":    `"cursor":"2","more":false`,
+	} {
+		if status, body := r.get(t, path); status != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, path := range []string{"/nothing", "/_feeds/nope"} {
+		if status, _ := r.get(t, path); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	for _, path := range []string{"/", "/healthz", "/readyz", "/_feeds"} {
+		resp, err := r.client.Post(r.url+path, "text/plain", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s: %s", path, resp.Status)
+		}
+	}
+	r.end(t)
+	if _, err := r.feed().Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unavailable) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestFeedsComeAndGo(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	r.waitEntries(t, 1)
+	for range 3 {
+		if err := x.db.DropFeed(t.Context(), "kv"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.feed().Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.UnknownFeed) {
+			t.Errorf("after the drop: %v", err)
+		}
+		x.addFeed(t)
+		r.waitEntries(t, 1)
+		r.waitReasons(t)
+	}
+	x.exec(t, `CREATE TABLE other (id INTEGER PRIMARY KEY)`)
+	x.exec(t, `INSERT INTO other VALUES (1)`)
+	f, err := x.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "other", Table: "other"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.feed()
+	c.Feed = "other"
+	await(t, func() bool {
+		p, err := c.Fetch(t.Context(), rowfeed.Request{})
+		return err == nil && len(p.Entries) == 1
+	}, f.State)
+}
+
+func TestWithoutPublishing(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db})
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	r.waitReasons(t)
+	if n, err := x.feed.Publish(t.Context()); n != 1 || err != nil { // nobody else has
+		t.Fatal(n, err)
+	}
+	r.waitEntries(t, 1)
+	x.exec(t, `DROP TRIGGER `+trigger(t, x))
+	r.waitReasons(t, `feed "kv": `)
+}
+
+func trigger(t *testing.T, x *fixture) (name string) {
+	t.Helper()
+	err := x.sql.QueryRowContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name LIMIT 1`).Scan(&name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `"` + name + `"`
+}
+
+func TestReadiness(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	r.waitReasons(t)
+
+	x.exec(t, `DROP TRIGGER `+trigger(t, x))
+	r.waitReasons(t, `feed "kv": `)
+	if _, body := r.get(t, "/"); !strings.Contains(body, "Something is wrong") {
+		t.Error("the console does not tell")
+	}
+	if _, err := x.feed.Upgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.waitReasons(t)
+
+	x.exec(t, `ALTER TABLE kv RENAME TO kv2`)
+	r.waitReasons(t, `feed "kv": `, "does not exist")
+	x.exec(t, `ALTER TABLE kv2 RENAME TO kv`)
+	if _, err := x.feed.Upgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.waitReasons(t)
+
+	x.hooks.Store(&testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error { return errors.Join(driver.ErrBadConn, errDown) }})
+	r.waitReasons(t, "check that the database runs")
+	if _, body := r.get(t, "/readyz"); strings.Contains(body, "secret") {
+		t.Errorf("it tells: %s", body)
+	}
+	if status, body := r.get(t, "/"); status != 503 || strings.Contains(body, "secret") {
+		t.Errorf("console: %d %s", status, body)
+	}
+	if status, _ := r.get(t, "/healthz"); status != 200 {
+		t.Errorf("the process lives, but /healthz says %d", status)
+	}
+	x.hooks.Store(&testdb.Hooks{})
+	r.waitReasons(t)
+
+	if err := x.db.DropFeed(t.Context(), "kv"); err != nil {
+		t.Fatal(err)
+	}
+	r.waitReasons(t)
+	if err := x.db.MigrateDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.waitReasons(t, "rowfeed init")
+}
+
+// A publisher that gives up makes the server not ready, and is started again.
+func TestPublisherIsStartedAgain(t *testing.T) {
+	x := newFixture(t, "_pragma=synchronous(0)") // commits may be forgotten: publishers refuse
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	var log logged
+	r := run(t, server.Config{DB: x.db, Publish: true, Log: log.logger()})
+	r.waitReasons(t, `feed "kv": its publisher stopped: `)
+	await(t, func() bool { return strings.Count(log.String(), "publisher stopped") >= 3 }, log.String)
+}
+
+func TestInFlightRequestFinishes(t *testing.T) {
+	x := newFixture(t)
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	r.waitEntries(t, 1)
+	held := testdb.Hold(isPage)
+	x.hooks.Store(&testdb.Hooks{Before: held.Before})
+	got := make(chan string, 1)
+	go func() {
+		resp, err := r.client.Get(r.url + "/_feeds/fetch/kv")
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		got <- fmt.Sprint(resp.StatusCode, " ", string(body), err)
+	}()
+	<-held.Reached
+	r.stop()
+	address := strings.TrimPrefix(r.url, "http://")
+	await(t, func() bool { // no new connections
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	}, func() string { return "it still accepts" })
+	select {
+	case err := <-r.ended:
+		t.Fatalf("Run did not wait for the request: %v", err)
+	default:
+	}
+	held.Release()
+	if answer := <-got; !strings.HasPrefix(answer, `200 {"feed":"kv","entries":[{`) || !strings.HasSuffix(answer, "}\n<nil>") {
+		t.Error(answer)
+	}
+	r.end(t)
+}
+
+// isPage tells the statement that reads a page.
+func isPage(ev testdb.TapEvent) bool { return strings.Contains(ev.SQL, "tombstones_below, s.value") }
+
+func TestRequestThatHangsIsCutOff(t *testing.T) {
+	x := newFixture(t)
+	var log logged
+	r := run(t, server.Config{DB: x.db, ShutdownTimeout: time.Nanosecond, Log: log.logger()})
+	held := testdb.Hold(isPage)
+	x.hooks.Store(&testdb.Hooks{Before: held.Before})
+	got := make(chan int, 1)
+	go func() {
+		resp, err := r.client.Get(r.url + "/_feeds/fetch/kv")
+		if err != nil {
+			got <- 0
+			return
+		}
+		resp.Body.Close()
+		got <- resp.StatusCode
+	}()
+	<-held.Reached
+	r.end(t)
+	if status := <-got; status != 0 && status != http.StatusServiceUnavailable {
+		t.Errorf("the request was answered with %d", status)
+	}
+	if !strings.Contains(log.String(), "cut off") {
+		t.Error(log.String())
+	}
+}
+
+func TestListen(t *testing.T) {
+	x := newFixture(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	err = server.Run(t.Context(), server.Config{DB: x.db, Listen: address})
+	if !errors.Is(err, rowfeed.Failed) || !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), address) ||
+		!strings.Contains(err.Error(), "--listen 127.0.0.1:0") && !strings.Contains(err.Error(), "127.0.0.1:0") {
+		t.Errorf("port in use: %v", err)
+	}
+	for _, bad := range []string{"8080", "localhost", "[::1", "a:b:c"} {
+		if err := server.Run(t.Context(), server.Config{DB: x.db, Listen: bad}); !errors.Is(err, rowfeed.InvalidRequest) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := server.Run(t.Context(), server.Config{}); err == nil {
+		t.Error("a server without a database runs")
+	}
+	for listen, warns := range map[string]bool{"127.0.0.1:0": false, "0.0.0.0:0": true, ":0": true} {
+		var log logged
+		run(t, server.Config{DB: x.db, Listen: listen, Log: log.logger()}).end(t)
+		if strings.Contains(log.String(), "NO AUTHENTICATION") != warns {
+			t.Errorf("%s: %s", listen, log.String())
+		}
+	}
+}
+
+// A header that never ends is not read for ever.
+func TestLargeHeaderIsRefused(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db})
+	req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Large", strings.Repeat("x", 64<<10))
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 431 {
+		t.Error(resp.Status)
+	}
+}
