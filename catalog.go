@@ -198,6 +198,11 @@ func (f *Feed) reload(ctx context.Context) error {
 			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	if err != nil {
+		if f.db.d.Classify(err) == dialect.ClassUndefined {
+			if err := f.db.requireSchema(ctx, f.db.on()); err != nil {
+				return err // rowfeed's own tables are gone
+			}
+		}
 		return f.db.fail(feedObject(f.name), "read its record", err)
 	}
 	f.record.Store(records[0])
@@ -230,6 +235,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 		return nil, err
 	}
 	l := &layout{feed: r.feed(f.db.names), table: table}
+	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})
 	}
@@ -285,5 +291,5 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 	}
 	r := f.record.Load()
 	return &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation, Head: page.Cursor,
-		Key: l.key, Columns: l.columns, Base64: Base64(l.columns), DataShards: 1}, nil
+		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: 1}, nil
 }

@@ -35,16 +35,18 @@ type place struct {
 	generation int64
 	position   int64
 	mark       int64
+	// start says that the consumer begins here and has seen nothing: it is not to be
+	// told of rows that are gone. A place found by its time is no start, also where it
+	// is below every position.
+	start bool
 }
-
-func (p place) atBeginning() bool { return p.position == 0 && p.mark == 0 }
 
 // seen is the position up to which the consumer knows of every delete.
 func (p place) seen() int64 { return max(p.position, p.mark) }
 
 // cursor writes the place down; a feed without any entry has only the beginning.
 func (p place) cursor() Cursor {
-	if p.atBeginning() {
+	if p.position == 0 && p.mark == 0 {
 		return Beginning
 	}
 	s := strconv.FormatInt(p.position, 10)
@@ -60,7 +62,7 @@ func (p place) cursor() Cursor {
 // parse reads a cursor that stands for a place, not the forms "now" and "at:".
 func (c Cursor) parse() (place, error) {
 	if c == Beginning {
-		return place{}, nil
+		return place{start: true}, nil
 	}
 	bad := func(what string) (place, error) {
 		return place{}, &Error{Code: InvalidRequest, Param: "after",
@@ -88,6 +90,7 @@ func (c Cursor) parse() (place, error) {
 	if p.mark != 0 && p.mark < p.position {
 		return bad("the start mark is below the position")
 	}
+	p.start = p.position == 0 && p.mark == 0
 	return p, nil
 }
 

@@ -153,14 +153,3 @@ func parseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, 
 	}
 	return r, true, nil
 }
-
-// Base64 lists the columns of a binary type: their JSON strings are base64.
-func Base64(columns []Column) []string {
-	names := []string{}
-	for _, c := range columns {
-		if c.Kind == dialect.Binary {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}

@@ -31,7 +31,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	vanished := 0
 	for range emptyPages {
 		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
-		if at.atBeginning() {
+		if at.start {
 			q.Mark = math.MaxInt64 // the head of this page, whatever it is
 		}
 		rows, l, err := f.readPage(ctx, q)
@@ -39,7 +39,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 			return Page{}, err
 		}
 		if req.After == Now {
-			at = place{rows.Generation, rows.Head, 0}
+			at = place{generation: rows.Generation, position: rows.Head}
 		}
 		if at, err = f.judge(at, rows); err != nil {
 			return Page{}, err
@@ -61,12 +61,12 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 
 func (r Request) limit() (int, error) {
 	switch {
-	case r.Limit == 0:
-		return DefaultLimit, nil
-	case r.Limit < 0 || r.Limit > MaxLimit:
-		return 0, invalid("limit", "%d must be between 1 and %d", r.Limit, MaxLimit)
 	case r.Wait < 0:
 		return 0, invalid("wait", "%s must not be negative", r.Wait)
+	case r.Limit < 0 || r.Limit > MaxLimit:
+		return 0, invalid("limit", "%d must be between 1 and %d", r.Limit, MaxLimit)
+	case r.Limit == 0:
+		return DefaultLimit, nil
 	}
 	return r.Limit, nil
 }
@@ -120,7 +120,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.Page
 // judge refuses a place that is not of this feed's history, and completes one at
 // the beginning. A refusal says what to do; it is never answered with silence.
 func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
-	if at.atBeginning() {
+	if at.start {
 		return place{generation: rows.Generation, mark: rows.Head}, nil
 	}
 	refuse := func(code Code, format string, args ...any) (place, error) {
@@ -154,7 +154,7 @@ func next(after int64, rows *dialect.PageRows, limit int) (position int64, more 
 // assemble makes entries of a page's rows and counts those left out: keys whose
 // row is gone although nothing has published that; their tombstone follows.
 func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
-	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Columns: l.columns}
+	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	for _, r := range rows.Rows {
 		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard}
 		switch {

@@ -3,7 +3,6 @@ package rowfeed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -51,7 +50,7 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 		default:
 			failures++
 			idle = min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
-			f.setProblems([]string{fmt.Sprintf("publishing fails: %v", err)})
+			f.setProblems([]string{"publishing fails: " + withoutDriver(err)})
 			verified = time.Time{}
 			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
 		}
@@ -96,6 +95,18 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 	}
 	_, err = f.PurgeTombstones(ctx)
 	return err
+}
+
+// withoutDriver says what failed without the driver's own text, which may name hosts
+// and users: problems are shown to everyone who may ask whether the feed is well.
+func withoutDriver(err error) string {
+	var e *Error
+	if !errors.As(err, &e) {
+		return "the database did not answer in time"
+	}
+	bare := *e
+	bare.Err = nil
+	return bare.Error()
 }
 
 func (f *Feed) setProblems(problems []string) {

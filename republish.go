@@ -165,6 +165,11 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 	case err != nil:
 		return 0, nil, err
 	}
+	for i, v := range last {
+		if bytes, ok := v.([]byte); ok && bytes == nil {
+			last[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
+		}
+	}
 	b = dialect.NewBuilder(d)
 	query := "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") +
 		", kind) SELECT " + strings.Join(refs, ", ") + ", " + strconv.Itoa(int(kind)) + from

@@ -192,7 +192,11 @@ func (r *record) differences(other *record) []string {
 			diffs = append(diffs, fmt.Sprintf("%s is %v, not %v", what, have, want))
 		}
 	}
-	compare("table", r.Source, other.Source)
+	have, want := r.Source, other.Source
+	if have.Schema == "" {
+		want.Schema = "" // made by a printed script, in whatever schema that ran
+	}
+	compare("table", have, want)
 	compare("mode", r.Mode, other.Mode)
 	compare("capture", r.Capture, other.Capture)
 	compare("key", keyNames(r.Key), keyNames(other.Key))
@@ -268,6 +272,17 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	if len(spec.Key) == 0 {
 		return nil, invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
 	}
+	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
+	fresh, err := d.CurrentSchema(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if names.Schema == "" {
+		names.Schema = fresh
+	}
+	if source.Schema == "" {
+		source.Schema = fresh
+	}
 	table := &dialect.Table{Name: source}
 	var index dialect.Index
 	for i, text := range spec.Key {
@@ -276,7 +291,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 			return nil, invalid("key", "%q has no type; without a server write it like id:bigint", text)
 		}
 		spec.Key[i] = name
-		table.Columns = append(table.Columns, dialect.Column{Name: name, Type: decl, Decl: decl, Kind: dialect.Text})
+		table.Columns = append(table.Columns, d.KeyColumn(name, decl))
 		index.Columns = append(index.Columns, dialect.IndexColumn{Name: name})
 	}
 	table.Unique = []dialect.Index{index}
@@ -288,19 +303,13 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	}
 	r.Columns = columns
 	r.State = stateActive
-	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
-	if names.Schema == "" {
-		if names.Schema, err = d.CurrentSchema(context.Background(), nil); err != nil {
-			return nil, err
-		}
-	}
 	up, err := d.FeedUp(r.feed(names), table)
 	if err != nil {
 		return nil, err
 	}
 	qualified := func(base string) string { return dialect.Qualified(d, names.Table(base)) }
 	steps := append([]dialect.Step{
-		{Note: "the feed's record; `rowfeed feed add` writes the key's kinds more exactly", SQL: r.save(dialect.NewScript(d), qualified("feeds"), false, d.Now())},
+		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), qualified("feeds"), false, d.Now())},
 		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), qualified("sequences"), r.Name, d.Now())},
 	}, up...)
 	return append(steps, dialect.Step{

@@ -28,19 +28,6 @@ type Request struct {
 	Wait  time.Duration // how long an empty page may wait for an entry; 0 answers at once
 }
 
-// Page is the answer.
-type Page struct {
-	Entries []Entry
-	// Cursor is to be stored and sent as the next After. On an empty page it is the
-	// cursor given or a greater one.
-	Cursor Cursor
-	// More is false when the page reached the head of its moment, and only then. A page
-	// may have fewer entries than asked for, even none, and still have More.
-	More bool
-	// Columns are the delivered columns at the time of the page.
-	Columns []Column
-}
-
 // Info describes a feed to its readers.
 type Info struct {
 	Name       string   `json:"name"`
@@ -50,6 +37,6 @@ type Info struct {
 	Head       Cursor   `json:"head"`    // the cursor of a consumer that has read everything
 	Key        []Column `json:"key"`     // in the key's order
 	Columns    []Column `json:"columns"` // delivered
-	Base64     []string `json:"base64"`  // the binary ones among Columns
+	Base64     []string `json:"base64"`  // the binary ones among Columns and Key
 	DataShards int      `json:"data_shards"`
 }

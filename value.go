@@ -23,10 +23,17 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 		return nil, nil
 	}
 	switch kind {
-	case dialect.Dynamic:
-		return raw, nil
-	case dialect.Binary:
-		return raw, nil // []byte; a string where SQLite keeps text in a BLOB column
+	case dialect.Dynamic, dialect.Binary: // in a BLOB column, too, SQLite keeps anything
+		switch v := raw.(type) {
+		case []byte:
+			if v == nil {
+				return []byte{}, nil // not NULL: some drivers answer it for an empty value
+			}
+			return v, nil
+		case string, int64, float64:
+			return v, nil
+		}
+		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: open the pool without its settings that turn values into others, such as _texttotime", raw)
 	case dialect.Boolean:
 		switch v := raw.(type) {
 		case bool:
@@ -37,7 +44,7 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 	case dialect.Integer:
 		return toInteger(raw)
 	case dialect.Float32, dialect.Float64:
-		return toFloat(raw)
+		return toFloat(kind, raw)
 	}
 	text, ok := toText(raw)
 	if !ok {
@@ -45,6 +52,9 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 	}
 	switch kind {
 	case dialect.JSON:
+		if tooDeep([]byte(text)) {
+			return json.RawMessage(text), nil // decoders, and json.Compact, refuse it
+		}
 		var b bytes.Buffer
 		if err := json.Compact(&b, []byte(text)); err != nil {
 			return nil, fmt.Errorf("a value of kind json is not JSON: %w", err)
@@ -72,7 +82,12 @@ func toText(raw any) (string, bool) {
 
 func toInteger(raw any) (any, error) {
 	switch v := raw.(type) {
-	case int64, uint64:
+	case int64:
+		return v, nil
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v), nil
+		}
 		return v, nil
 	}
 	text, _ := toText(raw)
@@ -86,15 +101,20 @@ func toInteger(raw any) (any, error) {
 	return u, nil
 }
 
-func toFloat(raw any) (any, error) {
+// toFloat keeps a float32 as the float64 of the same value, also where the database
+// answers its shortest text: 0.1 is 0.10000000149011612.
+func toFloat(kind dialect.Kind, raw any) (any, error) {
 	switch v := raw.(type) {
 	case float64:
+		if kind == dialect.Float32 {
+			return float64(float32(v)), nil
+		}
 		return v, nil
 	case float32:
 		return float64(v), nil
 	}
 	text, _ := toText(raw)
-	f, err := strconv.ParseFloat(text, 64) // takes NaN, Infinity and -Infinity too
+	f, err := strconv.ParseFloat(text, floatBits(kind)) // takes NaN, Infinity and -Infinity too
 	if err != nil {
 		return nil, fmt.Errorf("the database answered %v (%T) for a floating-point number", raw, raw)
 	}
@@ -146,10 +166,7 @@ func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
 	case float64:
 		return appendFloat(dst, kind, v)
 	case json.RawMessage:
-		if string(v) == "null" || bytes.HasPrefix(v, []byte(`{"$json":`)) { // not SQL's NULL
-			return append(append(append(dst, `{"$json":`...), v...), '}')
-		}
-		return append(dst, v...)
+		return appendDocument(dst, v)
 	case []byte:
 		if kind == dialect.Binary {
 			return appendBase64(dst, v)
@@ -157,7 +174,11 @@ func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
 		return append(appendBase64(append(dst, `{"$binary":`...), v), '}')
 	case string:
 		if !utf8.ValidString(v) {
-			return append(appendBase64(append(dst, `{"$binary":`...), []byte(v)), '}')
+			tag := `{"$binary":`
+			if kind == dialect.Dynamic || kind == dialect.Binary {
+				tag = `{"$text64":` // where a value may be binary as well, and is another one
+			}
+			return append(appendBase64(append(dst, tag...), []byte(v)), '}')
 		}
 		if kind == dialect.Binary {
 			return append(appendString(append(dst, `{"$text":`...), v), '}')
@@ -165,6 +186,63 @@ func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
 		return appendString(dst, v)
 	}
 	panic(fmt.Sprintf("rowfeed: a Row cannot hold a %T", v)) // fromDatabase makes no other
+}
+
+// appendDocument writes a JSON value as it is, if a reader can tell what it is.
+func appendDocument(dst []byte, v json.RawMessage) []byte {
+	switch {
+	case !utf8.Valid(v):
+		return append(appendBase64(append(dst, `{"$binary":`...), v), '}')
+	case tooDeep(v):
+		return append(appendString(append(dst, `{"$text":`...), string(v)), '}')
+	case string(v) == "null" || looksTyped(v): // not SQL's NULL, nor a value of ours
+		return append(append(append(dst, `{"$json":`...), v...), '}')
+	}
+	return append(dst, v...)
+}
+
+// looksTyped tells whether a compact JSON value could be taken for one of rowfeed's
+// own objects, in whatever spelling its first member's name has.
+func looksTyped(v []byte) bool {
+	name, ok := bytes.CutPrefix(v, []byte(`{"`))
+	if !ok {
+		return false
+	}
+	name, _, _ = bytes.Cut(name, []byte(`"`))
+	switch string(name) {
+	case "$json", "$text", "$binary":
+		return true
+	}
+	return bytes.IndexByte(name, '\\') >= 0
+}
+
+// maxDepth is how deeply a JSON value may be nested to travel as it is; an entry
+// and a page add a few levels, and encoding/json refuses more than 10,000.
+const maxDepth = 9000
+
+func tooDeep(v []byte) bool {
+	if bytes.Count(v, []byte{'['})+bytes.Count(v, []byte{'{'}) <= maxDepth {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case inString:
+			if c == '\\' {
+				i++
+			}
+			inString = c != '"'
+		case c == '"':
+			inString = true
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
 }
 
 func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
@@ -175,21 +253,24 @@ func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
 		} else if math.IsInf(f, -1) {
 			name = "-Infinity"
 		}
-		if kind == dialect.Dynamic {
+		if kind != dialect.Float32 && kind != dialect.Float64 {
 			return append(appendString(append(dst, `{"$float":`...), name), '}')
 		}
 		return appendString(dst, name)
 	}
-	bits := 64
-	if kind == dialect.Float32 {
-		bits = 32
-	}
 	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, 'g', -1, bits)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, floatBits(kind))
 	if !bytes.ContainsAny(dst[start:], ".e") {
 		dst = append(dst, ".0"...) // tells 1.0 from 1 where values, not columns, have types
 	}
 	return dst
+}
+
+func floatBits(kind dialect.Kind) int {
+	if kind == dialect.Float32 {
+		return 32
+	}
+	return 64
 }
 
 func appendBase64(dst, v []byte) []byte {
@@ -234,16 +315,12 @@ func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
 	}
 	switch {
 	case kind == dialect.JSON:
-		if inner, ok := bytes.CutPrefix(data, []byte(`{"$json":`)); ok {
-			data = inner[:len(inner)-1]
-		} else if string(data) == "null" {
-			return nil, nil
-		}
-		return append(json.RawMessage(nil), data...), nil
+		return fromDocument(data)
 	case data[0] == '{':
 		var typed struct {
 			Binary *[]byte `json:"$binary"`
 			Text   *string `json:"$text"`
+			Text64 *[]byte `json:"$text64"`
 			Float  *string `json:"$float"`
 		}
 		if err := json.Unmarshal(data, &typed); err != nil {
@@ -256,6 +333,8 @@ func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
 			return string(*typed.Binary), nil // text that is not UTF-8
 		case typed.Text != nil:
 			return *typed.Text, nil
+		case typed.Text64 != nil:
+			return string(*typed.Text64), nil
 		case typed.Float != nil:
 			return strconv.ParseFloat(*typed.Float, 64)
 		}
@@ -269,14 +348,35 @@ func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
 		case dialect.Binary:
 			return base64.StdEncoding.DecodeString(s)
 		case dialect.Float32, dialect.Float64:
-			return strconv.ParseFloat(s, 64)
+			return strconv.ParseFloat(s, floatBits(kind))
 		}
 		return s, nil
 	case data[0] == 't' || data[0] == 'f':
 		return data[0] == 't', nil
 	}
 	if kind == dialect.Float32 || kind == dialect.Float64 || bytes.ContainsAny(data, ".eE") {
-		return strconv.ParseFloat(string(data), 64)
+		return strconv.ParseFloat(string(data), floatBits(kind))
 	}
 	return toInteger(string(data))
+}
+
+// fromDocument is the inverse of appendDocument.
+func fromDocument(data []byte) (any, error) {
+	if string(data) == "null" {
+		return nil, nil
+	}
+	if inner, ok := bytes.CutPrefix(data, []byte(`{"$json":`)); ok {
+		return append(json.RawMessage(nil), bytes.TrimSpace(inner[:len(inner)-1])...), nil
+	}
+	if looksTyped(data) {
+		var typed struct {
+			Binary []byte `json:"$binary"`
+			Text   string `json:"$text"`
+		}
+		if err := json.Unmarshal(data, &typed); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(append(typed.Binary, typed.Text...)), nil
+	}
+	return append(json.RawMessage(nil), data...), nil
 }

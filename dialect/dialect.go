@@ -37,6 +37,8 @@ type Spelling interface {
 	Placeholder(n int) string
 	// Literal quotes a string as a literal; only printed scripts have any.
 	Literal(text string) string
+	// Terminate ends a statement in a script, as the database's own client reads one.
+	Terminate(statement string) string
 	// Now is an expression for the database's own clock, as an integer: microseconds
 	// since the Unix epoch. It follows neither the session's time zone nor the start
 	// of the transaction.
@@ -69,6 +71,9 @@ type Schema interface {
 	// Describe reads what the catalog says of a table. It answers an error of class
 	// [ClassUndefined] when there is no such table.
 	Describe(ctx context.Context, q Querier, t TableName) (*Table, error)
+	// KeyColumn is what Describe would say of a column declared so, as far as the
+	// declaration tells; for printing without a server.
+	KeyColumn(name, declaration string) Column
 	// FeedUp are the statements that make a feed's tables and triggers, each
 	// repeatable: running the list again after it broke off anywhere completes it.
 	FeedUp(f *Feed, t *Table) ([]Step, error)

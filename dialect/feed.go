@@ -44,8 +44,10 @@ const (
 // (left), and the JSON that rowfeed writes (right). Every value that its column's
 // kind cannot hold (SQLite types values, not columns; text may not be UTF-8)
 // travels by its own type, as an object with one member that names it:
-// {"$binary":"base64"}, {"$text":"…"}, {"$float":"Infinity"}; a JSON null, to tell
-// it from SQL's NULL, as {"$json":null}.
+// {"$binary":"base64"}, {"$text":"…"}, {"$float":"Infinity"}, and {"$text64":"base64"}
+// for text that is not UTF-8 in a column that may hold binary values too. A JSON
+// null, to tell it from SQL's NULL, is {"$json":null}; so is a document that could be
+// taken for one of these. One nested too deeply for decoders is {"$text":"…"}.
 type Kind string
 
 const (

@@ -118,7 +118,7 @@ type wirePage struct {
 
 // read decodes the page; ok is false when info does not describe its entries.
 func (w *wirePage) read(info *rowfeed.Info) (page rowfeed.Page, ok bool, err error) {
-	page = rowfeed.Page{Entries: make([]rowfeed.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Columns: info.Columns}
+	page = rowfeed.Page{Entries: make([]rowfeed.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Key: info.Key, Columns: info.Columns}
 	for _, data := range w.Entries {
 		e, ok, err := rowfeed.ParseEntry(data, info)
 		if err != nil || !ok {

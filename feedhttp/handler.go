@@ -198,9 +198,9 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	}
 	var body []byte
 	if format == ndjsonMediaType {
-		body = appendLines(nil, page)
+		body = page.AppendLines(nil)
 	} else {
-		body = appendPage(nil, name, page)
+		body = append(page.AppendJSON(nil, name), '\n')
 	}
 	w.Header().Set(columnsHeader, columnsTag(page.Columns))
 	write(w, r, http.StatusOK, format, body)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -20,7 +21,9 @@ func TestDemo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
-	ctx, interrupt := context.WithCancel(t.Context())
+	// As signal.NotifyContext does it: with a cause that is not the context's error.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupt := func() { cancel(errors.New("interrupt signal received")) }
 	defer interrupt()
 	var out, errs bytes.Buffer
 	address := make(chan string, 1)

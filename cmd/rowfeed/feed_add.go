@@ -165,13 +165,7 @@ func (o *feedAddOptions) printSQL(a *app, spec rowfeed.FeedSpec) error {
 		for line := range strings.SplitSeq(step.Note, "\n") {
 			b.WriteString("-- " + line + "\n")
 		}
-		body := strings.TrimRight(step.SQL, "; \n")
-		if d.Name() == "mysql" && strings.Contains(body, ";") {
-			// The clients of MySQL and MariaDB would end the statement inside its body.
-			b.WriteString("DELIMITER //\n" + body + "//\nDELIMITER ;\n")
-			continue
-		}
-		b.WriteString(body + ";\n")
+		b.WriteString(d.Terminate(step.SQL) + "\n")
 	}
 	_, err = a.stdout.Write([]byte(b.String()))
 	return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,26 +42,8 @@ func (a *app) printTable(header table.Row, rows []table.Row) error {
 
 // writePage writes a page as NDJSON: an entry a line, then where it ended.
 func writePage(out io.Writer, page rowfeed.Page) error {
-	w := bufio.NewWriterSize(out, 64<<10)
-	var line []byte
-	for _, e := range page.Entries {
-		line = append(e.AppendJSON(line[:0]), '\n')
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
-	}
-	end, err := json.Marshal(struct {
-		Cursor rowfeed.Cursor `json:"cursor"`
-		More   bool           `json:"more"`
-		Base64 []string       `json:"base64"`
-	}{page.Cursor, page.More, rowfeed.Base64(page.Columns)})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(append(end, '\n')); err != nil {
-		return err
-	}
-	return w.Flush()
+	_, err := out.Write(page.AppendLines(nil))
+	return err
 }
 
 // isTerminal tells whether a person is watching.

@@ -76,6 +76,15 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 		})
 }
 
+// KeyColumn implements [dialect.Schema]. The collation is the database's own, which a
+// declaration does not tell: no text counts as exact.
+func (Dialect) KeyColumn(name, declaration string) dialect.Column {
+	base := baseType(declaration)
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: kindOf(base)}
+	c.Exact = c.Kind != dialect.Text && exact(c, base, "")
+	return c
+}
+
 // exact reports whether equal values of a column have equal text.
 func exact(c dialect.Column, dataType, collation string) bool {
 	switch c.Kind {

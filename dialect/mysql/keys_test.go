@@ -28,6 +28,7 @@ var keyTypes = []struct {
 	{decl: "timestamp(6)", values: "'2025-01-01', '2026-01-01 00:00:00', '2026-01-01 00:00:00.000001', '2026-10-25 00:30:00', '2026-10-25 01:30:00'"},
 	{decl: "char(5)", values: "'', 'a', 'B', 'c', 'é'"},
 	{decl: "varchar(20) COLLATE utf8mb4_bin", values: "'', 'A', 'B', 'a', 'é'"},
+	{decl: "varchar(20) COLLATE utf8mb4_unicode_520_ci", values: "'', '🌍', '😀', '😁', 'z'"},
 	{decl: "varchar(20) CHARACTER SET latin1", values: "'', 'a', 'B', 'é', 'z'"},
 	{decl: "varchar(20) CHARACTER SET utf16 COLLATE utf16_unicode_ci", values: "'', 'a', 'B', 'é', '😀'"},
 	{decl: "varchar(700)", values: "'', 'aa', 'é', 'b', 'c'"},

@@ -25,6 +25,15 @@ func (Dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
+// Terminate implements [dialect.Spelling]. The clients end a statement at the first
+// semicolon, also inside a trigger's body, unless they are told of another end.
+func (Dialect) Terminate(statement string) string {
+	if strings.Contains(statement, ";") {
+		return "DELIMITER //\n" + statement + "//\nDELIMITER ;"
+	}
+	return statement + ";"
+}
+
 // Placeholder implements [dialect.Spelling].
 func (Dialect) Placeholder(int) string { return "?" }
 

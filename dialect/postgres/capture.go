@@ -11,6 +11,11 @@ import (
 // FeedUp makes tables, functions and triggers. It runs in one transaction; the
 // triggers come last, since they lock the source table against writers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	for _, c := range f.Key {
+		if c.Kind == dialect.JSON && c.Type != "jsonb" {
+			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: use another unique index with --key", c.Name)
+		}
+	}
 	steps := d.tables(f)
 	if f.Capture != dialect.CaptureTrigger {
 		return steps, nil

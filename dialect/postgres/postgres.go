@@ -34,6 +34,9 @@ func (Dialect) Literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
+// Terminate adds a semicolon: the bodies of functions are quoted.
+func (Dialect) Terminate(statement string) string { return statement + ";" }
+
 // Placeholder is $n.
 func (Dialect) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
@@ -42,20 +45,26 @@ func (Dialect) Now() string {
 	return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 }
 
-// Value reads most types by their text, which has every digit. char(n) is read as it
-// is: a cast to text drops its blanks.
+// Value reads most types by their text, which has every digit. Of a type that is
+// none of those known, a domain or an enum say, it is the text that the type itself
+// writes: casts to text drop the blanks of a char(n), and add a netmask to an inet.
+// A row of NULLs is not NULL, though it "IS NULL".
 func (Dialect) Value(c dialect.Column, ref string) string {
 	switch c.Kind {
 	case dialect.Integer, dialect.Boolean, dialect.Binary:
 		return ref
-	case dialect.JSON:
-		if strings.HasSuffix(c.Type, "[]") {
-			return "to_json(" + ref + ")::text"
-		}
+	case dialect.Decimal: // money's text depends on the locale
+		return ref + "::numeric::text"
+	case dialect.JSON: // an array becomes JSON here, also one behind a domain
+		return "to_json(" + ref + ")::text"
 	case dialect.Text:
-		if strings.HasPrefix(c.Type, "character(") || c.Type == "text" {
+		switch {
+		case c.Type == "text":
 			return ref
+		case c.Type == "uuid" || strings.HasPrefix(c.Type, "character varying"):
+			return ref + "::text"
 		}
+		return "CASE WHEN " + ref + " IS NOT DISTINCT FROM NULL THEN NULL ELSE format('%s', " + ref + ") END"
 	}
 	return ref + "::text"
 }

@@ -26,7 +26,7 @@ const (
 	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
 	// formats make text the same whatever the session's settings. A policy that would
 	// hide rows is an error, not a gap: with row_security off the server refuses.
-	formats = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 1; SET LOCAL row_security = off`
+	formats = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off`
 	// byKey keeps the planner from reading a whole table for a page or a batch: right
 	// after ANALYZE, or before the first one, it prefers a hash join with a full scan.
 	byKey = `SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`

@@ -222,7 +222,7 @@ func kindOf(base, category string) dialect.Kind {
 		return dialect.Float64
 	case "bool":
 		return dialect.Boolean
-	case "numeric":
+	case "numeric", "money":
 		return dialect.Decimal
 	case "bytea":
 		return dialect.Binary
@@ -238,6 +238,27 @@ func kindOf(base, category string) dialect.Kind {
 		return dialect.TimestampTZ
 	}
 	return dialect.Text
+}
+
+// KeyColumn knows the common spellings of types; any other is read as text, which is
+// never wrong, only less typed.
+func (Dialect) KeyColumn(name, declaration string) dialect.Column {
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration}
+	word, _, _ := strings.Cut(strings.ToLower(declaration), "(")
+	base := strings.TrimSpace(word)
+	if short, ok := spellings[base]; ok {
+		base = short
+	}
+	c.Kind, c.Exact = kindOf(base, ""), exact[base]
+	return c
+}
+
+// spellings are the standard's names of types that the catalog names otherwise.
+var spellings = map[string]string{
+	"smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "boolean": "bool", "real": "float4",
+	"double precision": "float8", "decimal": "numeric", "character varying": "varchar", "character": "bpchar", "char": "bpchar",
+	"timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
+	"time without time zone": "time", "time with time zone": "timetz",
 }
 
 // exact are the base types whose equal values have equal text, so that keys can be

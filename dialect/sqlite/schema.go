@@ -142,10 +142,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey); err != nil {
 				return c, err
 			}
-			c.Kind, c.Decl, c.Exact = dialect.Dynamic, c.Type, true
-			if strings.Contains(strings.ToUpper(c.Type), "BLOB") {
-				c.Kind = dialect.Binary
-			}
+			c = d.KeyColumn(c.Name, c.Type)
 			c.Nullable = notNull == 0
 			if inKey > 0 {
 				pk = append(pk, c.Name)
@@ -157,6 +154,15 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 		return nil, err
 	}
 	return table, d.describeUnique(ctx, q, table, pk)
+}
+
+// KeyColumn tells a BLOB column from the others, whose values have their own types.
+func (Dialect) KeyColumn(name, declaration string) dialect.Column {
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: dialect.Dynamic, Exact: true}
+	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
+		c.Kind = dialect.Binary
+	}
+	return c
 }
 
 func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {

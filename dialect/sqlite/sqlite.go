@@ -34,6 +34,9 @@ func (Dialect) Literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
+// Terminate adds a semicolon: the sqlite3 shell knows where a trigger's body ends.
+func (Dialect) Terminate(statement string) string { return statement + ";" }
+
 // Placeholder is "?".
 func (Dialect) Placeholder(int) string { return "?" }
 

@@ -112,15 +112,17 @@ func (w *writers) prepare(ctx context.Context, url string) error {
 
 // run writes until ctx ends, or until a writer fails.
 func (w *writers) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, writerCount)
 	var group sync.WaitGroup
 	for range writerCount {
 		group.Go(func() {
 			for w.limiter.Wait(ctx) == nil {
 				// A write is not broken off: whether it happened must be known.
 				if err := w.write(context.WithoutCancel(ctx)); err != nil {
-					cancel(fmt.Errorf("demo: a writer failed: %w", err))
+					failed <- fmt.Errorf("demo: a writer failed: %w", err)
+					cancel()
 					return
 				}
 			}
@@ -129,10 +131,12 @@ func (w *writers) run(ctx context.Context) error {
 	// Wait gives up early where it sees that a deadline comes first.
 	<-ctx.Done()
 	group.Wait()
-	if err := context.Cause(ctx); err != ctx.Err() {
+	select {
+	case err := <-failed:
 		return err
+	default:
+		return nil
 	}
-	return nil
 }
 
 // write does one random thing. A row is taken out of ids while it is written.

@@ -1,0 +1,90 @@
+package rowfeed
+
+import (
+	"errors"
+	"math"
+	"net/url"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// A cursor is [generation:]position[@start mark], generation 1 left out, the mark
+// dropped once reached, URL-safe as it stands (design, section 2).
+func TestCursorRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := place{generation: rapid.Int64Range(1, math.MaxInt64).Draw(t, "generation"), position: rapid.Int64Range(0, math.MaxInt64).Draw(t, "position")}
+		if rapid.Bool().Draw(t, "first") {
+			p.generation = 1
+		}
+		if rapid.Bool().Draw(t, "marked") && p.position < math.MaxInt64 {
+			p.mark = rapid.Int64Range(p.position+1, math.MaxInt64).Draw(t, "mark")
+		}
+		c := p.cursor()
+		if escaped := url.PathEscape(string(c)); escaped != string(c) {
+			t.Fatalf("%q becomes %q in a URL", c, escaped)
+		}
+		back, err := c.parse()
+		if p.position == 0 && p.mark == 0 {
+			p = place{start: true}
+		}
+		if err != nil || back != p {
+			t.Fatalf("%+v is %q, which reads as %+v, %v", p, c, back, err)
+		}
+	})
+	for p, want := range map[place]Cursor{
+		{}:                                    "",
+		{generation: 1}:                       "",
+		{generation: 7}:                       "", // the beginning is of every generation
+		{generation: 1, position: 3}:          "3",
+		{generation: 7, position: 3}:          "7:3",
+		{generation: 7, mark: 9}:              "7:0@9",
+		{generation: 1, position: 3, mark: 9}: "3@9",
+		{generation: 1, position: 9, mark: 9}: "9",
+	} {
+		if got := p.cursor(); got != want {
+			t.Errorf("%+v is written %q, want %q", p, got, want)
+		}
+	}
+}
+
+// Whatever is no cursor is refused by name, and never taken for another place (M16).
+func TestCursorMalformed(t *testing.T) {
+	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1", "0:1", "-1:1", "a:1", "1:", "1:2:3",
+		"@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4", "NOW", "at", "１"} {
+		p, err := c.parse()
+		var e *Error
+		if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "after" || e.Next == "" {
+			t.Errorf("%q reads as %+v, %v", c, p, err)
+		}
+	}
+	for _, c := range []Cursor{"at:", "at:yesterday", "at:2026-01-31", "at:2026-01-31T12:00:00"} {
+		_, ok, err := c.parseAt()
+		if !ok || !errors.Is(err, InvalidRequest) {
+			t.Errorf("%q: %v, %v", c, ok, err)
+		}
+	}
+	for _, c := range []Cursor{"0", "1:0", "007"} {
+		if _, err := c.parse(); err != nil {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+}
+
+// At and its parser keep the instant, to the microsecond that databases have.
+func TestCursorAt(t *testing.T) {
+	for text, want := range map[Cursor]time.Time{
+		"at:2026-01-31T12:00:00Z":             time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC),
+		"at:2026-01-31T12:00:00.000001+05:30": time.Date(2026, 1, 31, 6, 30, 0, 1000, time.UTC),
+		"at:2026-01-31T12:00:00 05:30":        time.Date(2026, 1, 31, 6, 30, 0, 0, time.UTC), // a '+' that a query string turned into a space
+		At(time.UnixMicro(1)):                 time.UnixMicro(1),
+	} {
+		if got, ok, err := text.parseAt(); err != nil || !ok || !got.Equal(want) {
+			t.Errorf("%q reads as %v, %v, %v", text, got, ok, err)
+		}
+	}
+	if _, ok, _ := Cursor("3").parseAt(); ok {
+		t.Error(`"3" is no time`)
+	}
+}
