@@ -250,9 +250,17 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 func parseKeyValue(c dialect.Column, text string) (any, error) {
 	switch c.Kind {
 	case dialect.Integer:
-		return toInteger(text)
+		v, err := toInteger(text)
+		if err != nil {
+			return nil, errors.New("it is no integer")
+		}
+		return v, nil
 	case dialect.Binary:
-		return base64.StdEncoding.DecodeString(text)
+		v, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, errors.New("it is not base64")
+		}
+		return v, nil
 	case dialect.Dynamic:
 		// The column's affinity turns text into a number where it has one; without a
 		// declared type a value that reads as an integer is taken for one.
@@ -266,8 +274,12 @@ func parseKeyValue(c dialect.Column, text string) (any, error) {
 func exampleKey(columns []dialect.Column) string {
 	r := Row{}
 	for _, c := range columns {
+		var v any = "…"
+		if c.Kind == dialect.Integer {
+			v = int64(7)
+		}
 		r.columns = append(r.columns, Column{Name: c.Name, Kind: dialect.Text})
-		r.values = append(r.values, "…")
+		r.values = append(r.values, v)
 	}
 	return string(r.AppendJSON(nil))
 }

@@ -285,6 +285,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	}
 	table := &dialect.Table{Name: source}
 	var index dialect.Index
+	spec.Key = slices.Clone(spec.Key)
 	for i, text := range spec.Key {
 		name, decl, ok := strings.Cut(text, ":")
 		if !ok {

@@ -65,6 +65,12 @@ var ErrNoTable = errors.New("no such table")
 // IsConnection tells whether err means a connection that was lost or could not be
 // made, for errors that carry no code of the server.
 func IsConnection(err error) bool {
+	// pgx says so of an error that came before anything was sent: the connection was
+	// closed under it.
+	var unsent interface{ SafeToRetry() bool }
+	if errors.As(err, &unsent) && unsent.SafeToRetry() {
+		return true
+	}
 	var network net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, net.ErrClosed) || errors.As(err, &network)
