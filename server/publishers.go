@@ -20,13 +20,35 @@ const (
 	probation = 10 * time.Second
 )
 
-// publishers runs one publisher for every feed of a DB, and keeps that so while feeds
-// come and go.
+// Publishing says what RunPublishers does. Only DB is needed.
+type Publishing struct {
+	DB *rowfeed.DB
+	// Feeds are the names of those to publish. Default: all, also those added later.
+	Feeds []string
+	// Log is told what operators should know. Default: nobody.
+	Log *slog.Logger
+	// DiscoverEvery is as in Config.
+	DiscoverEvery time.Duration
+}
+
+// RunPublishers publishes until ctx ends, and then answers nil. Unlike Run it answers
+// an error when a publisher gives up, or a feed that was named is gone.
+func RunPublishers(ctx context.Context, what Publishing) error {
+	cfg := Config{DB: what.DB, Log: what.Log, DiscoverEvery: what.DiscoverEvery, Publish: true}
+	p := newPublishers(cfg.withDefaults())
+	p.names, p.gaveUp = what.Feeds, make(chan error, 1)
+	return p.run(ctx)
+}
+
+// publishers runs one publisher for every feed of a DB, or for those named, and keeps
+// that so while feeds come and go.
 type publishers struct {
 	db      *rowfeed.DB
+	names   []string
 	log     *slog.Logger
 	every   time.Duration
 	enabled bool
+	gaveUp  chan error // nil: who gives up is started again
 
 	mu      sync.Mutex
 	running map[string]*publisher
@@ -47,18 +69,37 @@ func newPublishers(cfg Config) *publishers {
 	return &publishers{db: cfg.DB, log: cfg.Log, every: cfg.DiscoverEvery, enabled: cfg.Publish, running: make(map[string]*publisher)}
 }
 
-// run looks for feeds until ctx ends, and answers when every publisher has ended.
-func (p *publishers) run(ctx context.Context) {
-	if !p.enabled {
-		return
+// list finds the feeds to publish.
+func (p *publishers) list(ctx context.Context) ([]*rowfeed.Feed, error) {
+	if len(p.names) == 0 {
+		return p.db.Feeds(ctx)
 	}
+	var feeds []*rowfeed.Feed
+	for _, name := range p.names {
+		f, err := p.db.Feed(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		feeds = append(feeds, f)
+	}
+	return feeds, nil
+}
+
+// run looks for feeds until ctx ends, and answers when every publisher has ended.
+func (p *publishers) run(ctx context.Context) error {
+	if !p.enabled {
+		return nil
+	}
+	defer p.adjust(ctx, nil)
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	complaint := ""
 	for {
-		feeds, err := p.db.Feeds(ctx)
+		feeds, err := p.list(ctx)
 		switch {
 		case ctx.Err() != nil:
+		case p.gaveUp != nil && errors.Is(err, rowfeed.UnknownFeed):
+			return err
 		case err == nil:
 			p.adjust(ctx, feeds)
 			if complaint != "" {
@@ -71,8 +112,9 @@ func (p *publishers) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			p.adjust(ctx, nil)
-			return
+			return nil
+		case err := <-p.gaveUp:
+			return err
 		case <-tick.C:
 		}
 	}
@@ -84,9 +126,6 @@ func (p *publishers) adjust(ctx context.Context, feeds []*rowfeed.Feed) {
 	for _, ending := range p.forget(feeds) {
 		ending.stop()
 		<-ending.done
-	}
-	if ctx.Err() != nil {
-		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +139,7 @@ func (p *publishers) adjust(ctx context.Context, feeds []*rowfeed.Feed) {
 		p.log.InfoContext(ctx, "publishing", "feed", f.Name())
 		go func() {
 			defer close(started.done)
-			started.run(own, p.log, p.every)
+			started.run(own, p)
 		}()
 	}
 }
@@ -122,15 +161,23 @@ func (p *publishers) forget(feeds []*rowfeed.Feed) (ending []*publisher) {
 
 // run publishes, and again after a growing pause when the publisher gives up (the
 // server may forget commits, say): what it gave up for can be put right.
-func (p *publisher) run(ctx context.Context, log *slog.Logger, firstPause time.Duration) {
+func (p *publisher) run(ctx context.Context, all *publishers) {
 	defer p.stop()
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	log := all.log
+	for pause := all.every; ; pause = min(2*pause, maxPause) {
 		err := p.feed.RunPublisher(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, rowfeed.UnknownFeed) {
+		if errors.Is(err, rowfeed.UnknownFeed) && len(all.names) == 0 {
 			log.InfoContext(ctx, "the feed is gone, its publisher ends", "feed", p.feed.Name())
+			return
+		}
+		if all.gaveUp != nil {
+			select {
+			case all.gaveUp <- err:
+			default: // another one was first
+			}
 			return
 		}
 		wait := pause/2 + rand.N(pause/2+1)

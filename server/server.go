@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg Config) error {
 	published := make(chan struct{})
 	go func() {
 		defer close(published)
-		publishers.run(publishing)
+		_ = publishers.run(publishing) // none gives up
 	}()
 
 	srv := &http.Server{

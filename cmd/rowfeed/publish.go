@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/server"
 )
 
 // discoverEvery is the default of publishOptions.discover.
@@ -58,7 +57,10 @@ func (o *publishOptions) run(ctx context.Context, a *app) error {
 	if o.once {
 		return o.publishOnce(ctx, a, feeds)
 	}
-	return (&publishers{session: s, app: a, names: o.names, discover: o.discover}).run(ctx, feeds)
+	if len(feeds) == 0 {
+		s.log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
+	}
+	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.log, DiscoverEvery: o.discover})
 }
 
 // feeds are the named ones, or all.
@@ -101,76 +103,4 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 		}
 	}
 	return nil
-}
-
-// publishers runs one publisher for each feed.
-type publishers struct {
-	*session
-	app      *app
-	names    []string // empty: every feed there is
-	discover time.Duration
-
-	group   sync.WaitGroup
-	running map[string]bool
-	ended   chan publisherEnd
-}
-
-type publisherEnd struct {
-	feed string
-	err  error
-}
-
-// run publishes until ctx ends (and answers nil) or until going on makes no sense.
-func (p *publishers) run(ctx context.Context, feeds []*rowfeed.Feed) error {
-	ctx, cancel := context.WithCancel(ctx)
-	p.running, p.ended = map[string]bool{}, make(chan publisherEnd)
-	defer p.group.Wait()
-	defer cancel()
-	if len(feeds) == 0 {
-		p.log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
-	}
-	p.start(ctx, feeds)
-	tick := time.NewTicker(p.discover)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case end := <-p.ended:
-			delete(p.running, end.feed)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if len(p.names) > 0 || !errors.Is(end.err, rowfeed.UnknownFeed) {
-				return end.err
-			}
-			p.log.Info("the feed was dropped", "feed", end.feed)
-		case <-tick.C:
-			if len(p.names) > 0 {
-				continue
-			}
-			found, err := p.Feeds(ctx)
-			if err != nil && ctx.Err() == nil {
-				p.log.Warn("looking for new feeds failed", "error", p.app.plain(err))
-			}
-			p.start(ctx, found)
-		}
-	}
-}
-
-func (p *publishers) start(ctx context.Context, feeds []*rowfeed.Feed) {
-	for _, f := range feeds {
-		if p.running[f.Name()] {
-			continue
-		}
-		p.running[f.Name()] = true
-		p.log.Info("publishing", "feed", f.Name(), "table", f.Source().String())
-		p.group.Go(func() {
-			err := f.RunPublisher(ctx)
-			select {
-			case p.ended <- publisherEnd{f.Name(), err}:
-			case <-ctx.Done():
-			}
-		})
-	}
 }
