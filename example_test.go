@@ -1,0 +1,188 @@
+package rowfeed_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+// openExample makes a database with the table kv in a temporary folder.
+func openExample() (db *sql.DB, remove func()) {
+	folder, err := os.MkdirTemp("", "rowfeed-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(folder, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	must(db.Exec("CREATE TABLE kv (id INTEGER PRIMARY KEY, k TEXT NOT NULL, v TEXT)"))
+	return db, func() {
+		_ = db.Close()
+		_ = os.RemoveAll(folder)
+	}
+}
+
+func must(_ sql.Result, err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A feed of a table, from a plain *sql.DB to the first page.
+func Example() {
+	ctx := context.Background()
+	db, remove := openExample()
+	defer remove()
+
+	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := feeds.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	kv, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	must(db.Exec("INSERT INTO kv VALUES (1, 'fred', 'jim'), (2, 'ann', 'bob')"))
+	must(db.Exec("DELETE FROM kv WHERE id = 2"))
+	must(db.Exec("UPDATE kv SET v = 'joe' WHERE id = 1"))
+	if _, err := kv.Publish(ctx); err != nil { // or `go kv.RunPublisher(ctx)`
+		log.Fatal(err)
+	}
+	page, err := kv.Fetch(ctx, rowfeed.Request{After: rowfeed.Beginning})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		var row struct{ K, V string }
+		if err := e.Decode(&row); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Position, e.Op, row.K, row.V)
+	}
+	fmt.Println("store the cursor", page.Cursor, "and send it next time; more:", page.More)
+	// Output:
+	// 1 upsert fred joe
+	// store the cursor 1 and send it next time; more: false
+}
+
+// A consumer's loop: fetch above the cursor, handle, store the cursor.
+func ExampleFeed_Fetch() {
+	ctx := context.Background()
+	db, remove := openExample()
+	defer remove()
+	_, kv := exampleFeed(ctx, db)
+	for i := 1; i <= 5; i++ {
+		must(db.Exec("INSERT INTO kv VALUES (?, 'key', 'value')", i))
+	}
+	if _, err := kv.Publish(ctx); err != nil {
+		log.Fatal(err)
+	}
+	cursor := rowfeed.Beginning
+	for {
+		page, err := kv.Fetch(ctx, rowfeed.Request{After: cursor, Limit: 2})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, e := range page.Entries {
+			fmt.Print(e.Position, " ")
+		}
+		cursor = page.Cursor // in one transaction with what the entries did
+		fmt.Printf("cursor %s\n", cursor)
+		if !page.More {
+			break // the head of this moment; wait a little, then go on
+		}
+	}
+	// Output:
+	// 1 2 cursor 2@5
+	// 3 4 cursor 4@5
+	// 5 cursor 5
+}
+
+// A feed without triggers: the application records what it writes, in the same
+// transaction.
+func ExampleFeed_Record() {
+	ctx := context.Background()
+	db, remove := openExample()
+	defer remove()
+	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := feeds.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	kv, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: "app"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tx.Rollback()
+	must(tx.ExecContext(ctx, "INSERT INTO kv VALUES (7, 'fred', 'jim')"))
+	if err := kv.Record(ctx, rowfeed.InTx(tx), rowfeed.Key{7}); err != nil {
+		log.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		log.Fatal(err)
+	}
+	kv.Wake() // a publisher of this process looks at once
+	n, err := kv.Publish(ctx)
+	fmt.Println(n, err)
+	// Output: 1 <nil>
+}
+
+// Feeds over HTTP, and read there as if they were here.
+func Example_http() {
+	ctx := context.Background()
+	db, remove := openExample()
+	defer remove()
+	feeds, kv := exampleFeed(ctx, db)
+	must(db.Exec("INSERT INTO kv VALUES (1, 'fred', 'jim')"))
+	if _, err := kv.Publish(ctx); err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(feeds), nil))
+	defer server.Close()
+
+	var source rowfeed.Source = &feedhttp.Client{URL: server.URL, Feed: "kv"}
+	page, err := source.Fetch(ctx, rowfeed.Request{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(page.AppendLines(nil)))
+	// Output:
+	// {"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"k":"fred","v":"jim"}}
+	// {"cursor":"1","more":false,"base64":[]}
+}
+
+func exampleFeed(ctx context.Context, db *sql.DB) (*rowfeed.DB, *rowfeed.Feed) {
+	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := feeds.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	kv, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return feeds, kv
+}
