@@ -76,8 +76,8 @@ func Example() {
 	}
 	fmt.Println("store the cursor", page.Cursor, "and send it next time; more:", page.More)
 	// Output:
-	// 1 upsert fred joe
-	// store the cursor 1 and send it next time; more: false
+	// 2 upsert fred joe
+	// store the cursor 2 and send it next time; more: false
 }
 
 // A consumer's loop: fetch above the cursor, handle, store the cursor.
