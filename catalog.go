@@ -18,6 +18,7 @@ const ModeSequence = "sequence"
 // The states of a feed.
 const (
 	stateCreating = "creating" // tables and triggers are being made
+	stateDropping = "dropping" // they are being removed
 	stateFilling  = "filling"  // the table's rows are being recorded as changes
 	stateActive   = "active"
 	stateDropped  = "dropped" // only name and generation are kept
@@ -103,6 +104,9 @@ func encodeKey(key []any) string {
 	return string(append(dst, ']'))
 }
 
+// gone tells whether the feed is no more, or about to be.
+func (r *record) gone() bool { return r.State == stateDropped || r.State == stateDropping }
+
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
 	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture}
@@ -116,6 +120,7 @@ type Feed struct {
 
 	record atomic.Pointer[record]
 	layout atomic.Pointer[layout]
+	fit    fit
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found
@@ -124,6 +129,10 @@ type Feed struct {
 
 // layout is a feed with its columns, as of a signature of the table.
 type layout struct {
+	// generation is that of the record that the layout was made of: a feed dropped and
+	// added again may follow another table.
+	generation int64
+
 	feed    *dialect.Feed
 	table   *dialect.Table
 	key     []Column
@@ -168,7 +177,7 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 	}
 	var all []*Feed
 	for _, r := range records {
-		if r.State == stateDropped {
+		if r.gone() {
 			continue
 		}
 		f, err := db.Feed(ctx, r.Name)
@@ -190,7 +199,7 @@ func (db *DB) forgetFeeds() {
 // reload reads the feed's record again. When the feed is gone it is forgotten.
 func (f *Feed) reload(ctx context.Context) error {
 	records, err := f.db.loadRecords(ctx, f.db.on(), f.name)
-	if err == nil && (len(records) == 0 || records[0].State == stateDropped) {
+	if err == nil && (len(records) == 0 || records[0].gone()) {
 		f.db.mu.Lock()
 		delete(f.db.feeds, f.name)
 		f.db.mu.Unlock()
@@ -234,7 +243,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{feed: r.feed(f.db.names), table: table}
+	l := &layout{generation: r.Generation, feed: r.feed(f.db.names), table: table}
 	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})

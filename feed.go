@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,10 +77,17 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
 				Next: "take another name, or drop the feed first"}
 		}
-		if known[0].State != stateCreating {
+		switch known[0].State {
+		case stateDropping:
+			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
+		case stateCreating:
+		default:
 			return nil
 		}
 	} else {
+		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
+			return err
+		}
 		if exists {
 			// Cursors of the dropped feed must not be taken for cursors of this one.
 			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
@@ -109,6 +117,22 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return err
 	}
 	return db.setState(ctx, q, spec.Name, stateFilling, nil)
+}
+
+// mustBeFree refuses names that are taken: with another prefix, or none, a table of
+// the user's own may have the name, and must not be taken for rowfeed's.
+func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
+	for _, name := range []dialect.TableName{f.Changes(), f.Positions()} {
+		_, err := db.d.Describe(ctx, q, name)
+		if err == nil {
+			return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
+				Next: "give the feed another name, or rowfeed's tables another --prefix"}
+		}
+		if db.d.Classify(err) != dialect.ClassUndefined {
+			return err
+		}
+	}
+	return nil
 }
 
 func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
@@ -187,6 +211,10 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if known[0].State == stateDropped {
 			return nil
 		}
+		// Where DDL commits by itself a drop that breaks off must not pass for a feed.
+		if err := db.setState(ctx, q, name, stateDropping, nil); err != nil {
+			return err
+		}
 		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names))); err != nil {
 			return err
 		}
@@ -213,16 +241,35 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if err != nil {
 			return err
 		}
-		feed := r.feed(f.db.names)
-		if mended, err = f.db.d.Verify(ctx, q, feed, table); err != nil || len(mended) == 0 {
+		if mended, err = f.db.verify(ctx, q, r, table); err != nil || len(mended) == 0 {
 			return err
 		}
-		steps, err := f.db.d.Repair(ctx, q, feed, table)
+		// The key's types may be others by now.
+		now := *r
+		now.Key = slices.Clone(r.Key)
+		for i, c := range now.Key {
+			current := table.Column(c.Name)
+			c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
+			now.Key[i] = c
+		}
+		steps, err := f.db.d.Repair(ctx, q, now.feed(f.db.names), table)
 		if err != nil {
 			return err
 		}
-		return run(ctx, q, steps)
+		if err := run(ctx, q, steps); err != nil {
+			return err
+		}
+		key, err := json.Marshal(now.Key)
+		if err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(f.db.d)
+		_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
+		return err
 	})
+	if err == nil {
+		err = f.reload(ctx)
+	}
 	if err != nil {
 		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
 	}

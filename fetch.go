@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -30,6 +31,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	var page Page
 	vanished := 0
 	for range emptyPages {
+		limit := f.fit.cap(limit)
 		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
 		if at.start {
 			q.Mark = math.MaxInt64 // the head of this page, whatever it is
@@ -38,6 +40,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
+		f.fit.learn(rows, limit)
 		if req.After == Now {
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
@@ -97,7 +100,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.Page
 		}
 		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, q)
 		switch {
-		case err == nil && rows.Generation == f.Generation() && rows.Signature == l.table.Signature:
+		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
 			return rows, l, nil
 		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := pause(ctx, backoff(try)); err != nil {
@@ -139,6 +142,30 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 			at.cursor(), rows.TombstonesBelow)
 	}
 	return at, nil
+}
+
+// fit remembers how many rows of a feed fit into a page's bytes. A page that was cut
+// has made the database send rows in vain; the next one asks for fewer.
+type fit struct{ rows atomic.Int64 }
+
+func (f *fit) cap(limit int) int {
+	if rows := f.rows.Load(); rows > 0 {
+		return int(min(int64(limit), rows))
+	}
+	return limit
+}
+
+func (f *fit) learn(page *dialect.PageRows, limit int) {
+	rows := f.rows.Load()
+	switch {
+	case page.Truncated:
+		f.rows.Store(int64(len(page.Rows)))
+	case rows > 0 && int64(limit) == rows && len(page.Rows) == limit: // it filled the page and was not cut
+		if rows *= 2; rows > MaxLimit {
+			rows = 0
+		}
+		f.rows.Store(rows)
+	}
 }
 
 // next is the position that a page reaches, and whether there was more. A page

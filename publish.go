@@ -18,8 +18,9 @@ import (
 // the feed's row of the sequences table makes them take turns.
 func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 	batch := newBatchSize(f.db.cfg.BatchSize)
+	full := false
 	for {
-		e, err := f.pass(ctx, batch.size)
+		e, err := f.pass(ctx, batch.size, full)
 		if err != nil {
 			return n, err
 		}
@@ -27,22 +28,27 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 			return n, nil
 		}
 		n += e.Keys
+		full = e.Changes == batch.size
 		batch.learn(e)
 	}
 }
 
 // errStale means that the sequence was advanced by someone who did not lock it.
-var errStale = errors.New("the sequence's version changed under its lock")
+var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
 
 // pass publishes one batch. The cheap question, whether there is a change, comes
-// first and takes no lock; with none, nothing is written.
-func (f *Feed) pass(ctx context.Context, limit int) (PublishEvent, error) {
+// first and takes no lock; with none, nothing is written. After a full batch there
+// is no need to ask.
+func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
 	started := time.Now()
-	waiting, err := f.hasChanges(ctx)
-	if err != nil || !waiting {
-		return e, f.settle(ctx, err)
+	if !full {
+		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), f.dialectFeed())
+		if err != nil || !waiting {
+			return e, f.settle(ctx, err)
+		}
 	}
+	var err error
 	for attempt := 1; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
 			e, err = f.publishBatch(ctx, tx, limit)
@@ -52,6 +58,9 @@ func (f *Feed) pass(ctx context.Context, limit int) (PublishEvent, error) {
 			break
 		}
 		if err := pause(ctx, backoff(attempt)); err != nil {
+			return e, err
+		}
+		if err := f.reload(ctx); err != nil {
 			return e, err
 		}
 	}
@@ -77,21 +86,12 @@ func (f *Feed) settle(ctx context.Context, err error) error {
 	return f.db.fail(feedObject(f.name), "publish", err)
 }
 
-func (f *Feed) hasChanges(ctx context.Context) (bool, error) {
-	var seq int64
-	err := dialect.QueryRow(ctx, f.db.on(), "SELECT seq FROM "+
-		dialect.Qualified(f.db.d, f.dialectFeed().Changes())+" ORDER BY seq LIMIT 1", nil, &seq)
-	if errors.Is(err, errNoRows) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
-	d, feed := f.db.d, f.dialectFeed()
+	d, r := f.db.d, f.record.Load()
+	feed := r.feed(f.db.names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, err
 	}
@@ -114,8 +114,10 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 		return e, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
 	assignments := assign(changes, seq.Value)
-	if err := d.AssignPositions(ctx, tx, feed, assignments, max(seq.Now, seq.UpdatedAt)); err != nil {
-		return e, err
+	for _, part := range statements(assignments, feed.Key) {
+		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
+			return e, err
+		}
 	}
 	seqs := make([]int64, len(changes))
 	for i, c := range changes {
@@ -127,16 +129,19 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 		return e, fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
 	}
 	e.Changes, e.Keys, e.Head = len(changes), len(assignments), seq.Value+int64(len(assignments))
-	return e, f.advance(ctx, tx, seq, e.Head)
+	return e, f.advance(ctx, tx, r, seq, e.Head)
 }
 
 // advance moves the sequence to head. The version is the optimistic lock of the
-// original design: it tells of an in-house publisher that does not lock the row.
-func (f *Feed) advance(ctx context.Context, tx dialect.Querier, seq dialect.Sequence, head int64) error {
+// original design: it tells of an in-house publisher that does not lock the row. The
+// generation tells that the feed is still the one whose table and key were used here,
+// and not another that was added under its name meanwhile.
+func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *record, seq dialect.Sequence, head int64) error {
 	b := dialect.NewBuilder(f.db.d)
 	n, err := tx.Exec(ctx, "UPDATE "+f.db.table("sequences")+
 		" SET value = "+b.Arg(head)+", version = version + 1, updated_at = "+b.Arg(max(seq.Now, seq.UpdatedAt))+
-		" WHERE name = "+b.Arg(f.name)+" AND version = "+b.Arg(seq.Version), b.Args()...)
+		" WHERE name = "+b.Arg(f.name)+" AND version = "+b.Arg(seq.Version)+
+		" AND EXISTS (SELECT 1 FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+")", b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
@@ -192,6 +197,24 @@ func assign(changes []dialect.Change, base int64) []dialect.Assignment {
 	return as
 }
 
+// statements cuts assignments into those that one statement may hold. Where keys can
+// be equal although their text differs, two assignments of a batch may be one key, and
+// what a wish to hide or show did must be seen by what follows it.
+func statements(as []dialect.Assignment, key []dialect.Column) [][]dialect.Assignment {
+	if !slices.ContainsFunc(key, func(c dialect.Column) bool { return !c.Exact }) {
+		return [][]dialect.Assignment{as}
+	}
+	var parts [][]dialect.Assignment
+	for start := 0; start < len(as); {
+		end := start
+		for end < len(as) && as[end].Kind == as[start].Kind {
+			end++
+		}
+		parts, start = append(parts, as[start:end]), end
+	}
+	return parts
+}
+
 // keyIdentity is a string that two keys share only if all their values are equal.
 func keyIdentity(key []any) string {
 	var id []byte
@@ -223,13 +246,36 @@ func (b *batchSize) learn(e PublishEvent) {
 // Verify compares the feed's triggers and tables with what they should be, and
 // answers one sentence for each difference, sorted.
 func (f *Feed) Verify(ctx context.Context) ([]string, error) {
-	l, err := f.describe(ctx, f.db.on())
+	r := f.record.Load()
+	table, err := f.db.describeTable(ctx, f.db.on(), r.Source)
 	if err != nil {
 		return nil, err
 	}
-	problems, err := f.db.d.Verify(ctx, f.db.on(), l.feed, l.table)
+	problems, err := f.db.verify(ctx, f.db.on(), r, table)
 	if err != nil {
 		return nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
+	}
+	return problems, nil
+}
+
+// verify adds to the dialect's findings what has become of the table itself: it may
+// have turned into one that feed add would refuse.
+func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+	for _, c := range r.Key {
+		if table.Column(c.Name) == nil {
+			return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: fmt.Sprintf("table %s has no key column %q any more", table.Name, c.Name),
+				Next: "rename it back, or drop the feed and add it again"}
+		}
+	}
+	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, table.Refusals...)
+	if r.Capture == dialect.CaptureTrigger && !r.AcceptUntriggered {
+		for _, u := range table.Untriggered {
+			problems = append(problems, "some writes fire no trigger: "+u)
+		}
 	}
 	slices.Sort(problems)
 	return problems, nil

@@ -21,7 +21,7 @@ const (
 // the server may forget commits.
 func (f *Feed) RunPublisher(ctx context.Context) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
-	idle, failures := firstPoll, 0
+	idle, failures, full := firstPoll, 0, false
 	var verified time.Time
 	for ctx.Err() == nil {
 		var err error
@@ -30,12 +30,14 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 				verified = time.Now()
 			}
 		}
-		var e PublishEvent
-		if err == nil {
-			e, err = f.pass(ctx, batch.size)
+		// A publisher whose house is not in order still publishes what was captured.
+		e, failed := f.pass(ctx, batch.size, full)
+		full = failed == nil && e.Changes == batch.size
+		if failed != nil {
+			err = failed
 		}
 		switch {
-		case err == nil && e.Changes > 0:
+		case failed == nil && e.Changes > 0:
 			batch.learn(e)
 			idle, failures = firstPoll, 0
 			if e.Changes >= batch.size/2 {
@@ -50,7 +52,7 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 		default:
 			failures++
 			idle = min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
-			f.setProblems([]string{"publishing fails: " + withoutDriver(err)})
+			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
 			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
 		}

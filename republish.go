@@ -82,7 +82,7 @@ func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
 }
 
 // RepublishWhere republishes every row for which the SQL condition holds (every row
-// when it is empty), in batches of a transaction each. each may be nil; it is called
+// when it is empty), in batches of a transaction each. Hidden rows stay hidden. each may be nil; it is called
 // after every batch with the number of rows so far, and ends the work with its error.
 // The condition is the operator's own SQL and runs as it is written.
 func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
@@ -95,7 +95,7 @@ func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each
 		var n int64
 		var last []any
 		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
-			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Republished)
+			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Changed)
 			return err
 		})
 		if err != nil {
@@ -181,10 +181,19 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 	return n, last, err
 }
 
-// compareKey compares a composite key with a tuple, spelled out so that every
-// database uses the key's index: MySQL does not for row values.
+// compareKey compares a row's (t) key with a tuple, in the form that the database's
+// index answers whole. Where it answers row values, the spelled-out form would read
+// every key with the same first column again: a batch would cost more the further it
+// is from that column's first key.
 func compareKey(d dialect.Spelling, b *dialect.Builder, f *dialect.Feed, refs []string, values []any, op, lastOp string) string {
 	arg := func(i int) string { return d.Param(f.Key[i], b.Arg(values[i])) }
+	if d.RowValues() && len(refs) > 1 {
+		args := make([]string, len(refs))
+		for i := range args {
+			args[i] = arg(i) + f.Key[i].Collate // on this side, since SQLite's index answers bare columns only
+		}
+		return "(" + strings.Join(dialect.KeyRefs(d, f, "t"), ", ") + ") " + lastOp + " (" + strings.Join(args, ", ") + ")"
+	}
 	var text string
 	if len(refs) > 1 {
 		text = refs[0] + " " + op + "= " + arg(0) + " AND "

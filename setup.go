@@ -24,6 +24,9 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 		if err != nil {
 			return err
 		}
+		if err := db.mustBeOurs(ctx, q); err != nil {
+			return err
+		}
 		for _, m := range db.d.Migrations(db.names) {
 			if m.Version <= current {
 				continue
@@ -38,6 +41,30 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 		return nil
 	})
 	return applied, db.fail("rowfeed's tables", "migrate", err)
+}
+
+// mustBeOurs refuses to take tables of the user's own for rowfeed's: without the
+// schema_version table, which is the first to be made, the others must not exist.
+func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier) error {
+	exists := func(base string) (bool, error) {
+		_, err := db.d.Describe(ctx, q, db.names.Table(base))
+		if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if made, err := exists("schema_version"); err != nil || made {
+		return err
+	}
+	for _, base := range []string{"sequences", "feeds"} {
+		if taken, err := exists(base); err != nil {
+			return err
+		} else if taken {
+			return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", db.names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
+				Next: "give rowfeed's tables another --prefix, or another --schema"}
+		}
+	}
+	return nil
 }
 
 // MigrateDown removes rowfeed's own tables. It refuses while feeds exist.

@@ -153,6 +153,7 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 		for _, ic := range index.Columns {
 			if ic.Name == name && ic.Collation != "" {
 				key.Collate = " COLLATE " + ic.Collation
+				key.Exact = key.Exact && ic.Exact
 			}
 		}
 		if folded := strings.ToLower(key.Stored); stored[folded] {
@@ -303,21 +304,22 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 		return nil, err
 	}
 	r.Columns = columns
-	r.State = stateActive
 	up, err := d.FeedUp(r.feed(names), table)
 	if err != nil {
 		return nil, err
 	}
-	qualified := func(base string) string { return dialect.Qualified(d, names.Table(base)) }
-	steps := append([]dialect.Step{
-		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), qualified("feeds"), false, d.Now())},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), qualified("sequences"), r.Name, d.Now())},
-	}, up...)
-	return append(steps, dialect.Step{
-		Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-		SQL: "INSERT INTO " + dialect.Qualified(d, r.feed(names).Changes()) + " (" + strings.Join(dialect.StoredRefs(d, r.feed(names), ""), ", ") +
-			")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source),
-	}), nil
+	feeds := dialect.Qualified(d, names.Table("feeds"))
+	first, last := d.Frame()
+	steps := slices.Concat(first, []dialect.Step{
+		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), feeds, false, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), dialect.Qualified(d, names.Table("sequences")), r.Name, d.Now())},
+	}, up, []dialect.Step{
+		{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+			SQL: "INSERT INTO " + dialect.Qualified(d, r.feed(names).Changes()) + " (" + strings.Join(dialect.StoredRefs(d, r.feed(names), ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source)},
+		{Note: "the feed is ready", SQL: "UPDATE " + feeds + " SET state = " + d.Literal(stateActive) + " WHERE name = " + d.Literal(r.Name)},
+	}, last)
+	return steps, nil
 }
 
 func insertSequence(b *dialect.Builder, table, name, now string) string {

@@ -14,7 +14,11 @@ func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0
-		err := f.db.inTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
+		due, err := f.expired(ctx, f.db.on(), 1)
+		if err != nil || len(due) == 0 {
+			return total, f.settle(ctx, err)
+		}
+		err = f.db.inTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
 			n, err = f.purgeBatch(ctx, tx)
 			return err
 		})
@@ -31,23 +35,18 @@ func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) {
 const purgeBatchSize = 500
 
 func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
-	d, r := f.db.d, f.record.Load()
+	d := f.db.d
 	feed := f.dialectFeed()
 	positions := dialect.Qualified(d, feed.Positions())
 	// Publishers are kept out, so that no key comes back to life between the two steps.
-	seq, err := d.LockSequence(ctx, tx, feed)
-	if err != nil {
+	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}
-	b := dialect.NewBuilder(d)
-	expired, err := dialect.QueryAll(ctx, tx,
-		"SELECT feed_sync_id FROM "+positions+" WHERE deleted = 1 AND hidden = 0 AND published_at < "+
-			b.Arg(seq.Now-r.Tombstones.Microseconds())+" ORDER BY feed_sync_id LIMIT "+b.Arg(purgeBatchSize),
-		b.Args(), func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
+	expired, err := f.expired(ctx, tx, purgeBatchSize)
 	if err != nil || len(expired) == 0 {
 		return 0, err
 	}
-	b = dialect.NewBuilder(d)
+	b := dialect.NewBuilder(d)
 	marks := make([]string, len(expired))
 	for i, position := range expired {
 		marks[i] = b.Arg(position)
@@ -60,4 +59,27 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET tombstones_below = "+b.Arg(highest)+
 		" WHERE name = "+b.Arg(f.name)+" AND tombstones_below < "+b.Arg(highest), b.Args()...)
 	return len(expired), err
+}
+
+// expired answers the positions of tombstones that are kept long enough, lowest
+// first, up to limit. Publication times never fall from one position to a higher one,
+// so the first tombstone that is not due ends the search: none is read in vain.
+func (f *Feed) expired(ctx context.Context, q dialect.Querier, limit int) ([]int64, error) {
+	d, r := f.db.d, f.record.Load()
+	type tombstone struct{ position, age int64 }
+	b := dialect.NewBuilder(d)
+	oldest, err := dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.dialectFeed().Positions())+
+		" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
+		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
+	if err != nil {
+		return nil, err
+	}
+	var due []int64
+	for _, t := range oldest {
+		if t.age <= r.Tombstones.Microseconds() {
+			break
+		}
+		due = append(due, t.position)
+	}
+	return due, nil
 }

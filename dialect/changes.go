@@ -2,6 +2,8 @@ package dialect
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strings"
 )
 
@@ -23,4 +25,19 @@ func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, limit int
 		}
 		return c, rows.Scan(dest...)
 	})
+}
+
+// HasChanges is the statement behind [Publish]'s operation of that name.
+func HasChanges(ctx context.Context, q Querier, s Spelling, f *Feed) (bool, error) {
+	var seq int64
+	err := QueryRow(ctx, q, FirstChange(s, f), nil, &seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// FirstChange reads the oldest change's seq, by the primary key.
+func FirstChange(s Spelling, f *Feed) string {
+	return "SELECT seq FROM " + Qualified(s, f.Changes()) + " ORDER BY seq LIMIT 1"
 }

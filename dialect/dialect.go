@@ -37,6 +37,11 @@ type Spelling interface {
 	Placeholder(n int) string
 	// Literal quotes a string as a literal; only printed scripts have any.
 	Literal(text string) string
+	// RowValues tells whether an index answers (a, b) > (?, ?).
+	RowValues() bool
+	// Frame are the statements before and after those of a printed script, so that it is
+	// done whole or can be run again, and disturbs no writer.
+	Frame() (first, last []Step)
 	// Terminate ends a statement in a script, as the database's own client reads one.
 	Terminate(statement string) string
 	// Now is an expression for the database's own clock, as an integer: microseconds
@@ -98,6 +103,9 @@ type Publish interface {
 	// Durability answers an error when a commit on this connection could be forgotten
 	// after a power cut, and says which setting to change.
 	Durability(ctx context.Context, q Querier) error
+	// HasChanges is the cheap question that comes before a publishing transaction, in
+	// one round trip and without locks: whether a change waits.
+	HasChanges(ctx context.Context, q Querier, f *Feed) (bool, error)
 	// LockSequence locks the feed's row of the sequences table until the transaction
 	// ends. The row lock is what makes positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)

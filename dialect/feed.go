@@ -84,6 +84,8 @@ type Column struct {
 	// Exact says that equal values have equal text, for key columns.
 	Exact    bool `json:"exact,omitempty"`
 	Nullable bool `json:"-"`
+	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
+	Default string `json:"-"`
 }
 
 // reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
@@ -110,16 +112,15 @@ type Index struct {
 	Primary bool
 	Columns []IndexColumn
 	Partial bool // has a WHERE clause
-	// NullsNotDistinct is true where NULLs are equal to each other.
-	NullsNotDistinct bool
 }
 
 // IndexColumn is a column of an index; Name is empty for an expression.
 type IndexColumn struct {
 	Name string
 	// Collation is that of the index, quoted, on databases where it may differ from the
-	// column's; empty elsewhere.
+	// column's; empty elsewhere. Exact then says that it tells all texts apart.
 	Collation string
+	Exact     bool
 }
 
 // Names of the index's columns; false when one of them is an expression.

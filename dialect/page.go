@@ -14,6 +14,9 @@ type PageParts struct {
 	// Signature is an expression for the source table's columns, evaluated in the
 	// page's own snapshot, or a constant.
 	Signature string
+	// Lateral looks each row up by its key in a subquery of its own, where the planner
+	// could otherwise take the page for a join to be turned round.
+	Lateral bool
 }
 
 // PageSQL is the statement that reads a page: always at least one row, so that
@@ -43,7 +46,11 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	t.WriteString("\n  WHERE feed_sync_id > " + b.Arg(q.After) + " AND feed_sync_id <= " + p.Head(b))
 	t.WriteString("\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))")
 	t.WriteString("\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1")
-	t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t ON " + SourceJoin(s, f, "t", "p"))
+	if p.Lateral {
+		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " + SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
+	} else {
+		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t ON " + SourceJoin(s, f, "t", "p"))
+	}
 	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
 	t.WriteString("\nORDER BY p.feed_sync_id")
 	return t.String(), b.Args()

@@ -69,6 +69,15 @@ func triggerTarget(f *dialect.Feed, t *dialect.Table) (dialect.TableName, error)
 	return changes, nil
 }
 
+// keyMode is the sql_mode under which keys are copied: whatever the source took (a
+// zero date) is taken, and nothing is ever shortened to fit. A trigger keeps the
+// mode of the session that made it, and would fail the writes of sessions with a
+// laxer one.
+const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
+
+var modeStep = dialect.Step{Note: "triggers keep this mode: they take every key that the table takes, and shorten none",
+	SQL: "SET SESSION sql_mode = '" + keyMode + "'"}
+
 func (d Dialect) createTrigger(tr trigger, name string, t dialect.TableName) string {
 	return "CREATE TRIGGER " + dialect.Qualified(d, dialect.TableName{Schema: t.Schema, Name: name}) +
 		" AFTER " + tr.event + " ON " + dialect.Qualified(d, t) + " FOR EACH ROW\n" + tr.body
@@ -88,6 +97,9 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	if err != nil {
 		return nil, err
 	}
+	if len(all) > 0 {
+		steps = append(steps, modeStep)
+	}
 	for _, tr := range all {
 		// Nothing is lost between the two: the rows are recorded after FeedUp.
 		steps = append(steps,
@@ -101,8 +113,14 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	var columns []string
 	for _, c := range f.Key {
-		if baseType(c.Type) == "set" {
+		switch baseType(c.Type) {
+		case "set":
 			return nil, fmt.Errorf("key column %q is a SET, which the server orders in one way and compares in another: use another unique index with --key", c.Name)
+		case "timestamp":
+			// MySQL copies it through the session's local time, so that a trigger records
+			// another key in the hour that the end of summer time repeats.
+			return nil, fmt.Errorf("key column %q is a TIMESTAMP, which loses an hour's difference when summer time ends: "+
+				"use another unique index with --key, or make the column a DATETIME", c.Name)
 		}
 		columns = append(columns, "  "+d.keyColumn(c))
 	}
@@ -137,17 +155,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 
 // keyColumn declares a key column in rowfeed's tables.
 func (d Dialect) keyColumn(c dialect.Column) string {
-	decl := d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
-	if c.Kind == dialect.TimestampTZ {
-		// Without a default of its own the first TIMESTAMP of a table is set anew on
-		// every UPDATE where explicit_defaults_for_timestamp is off.
-		_, precision, _ := strings.Cut(c.Type, "(")
-		decl += " DEFAULT CURRENT_TIMESTAMP"
-		if precision != "" {
-			decl += "(" + precision
-		}
-	}
-	return decl
+	return d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
 }
 
 // FeedDown implements [dialect.Schema]. Triggers go first: one without its table

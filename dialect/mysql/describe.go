@@ -15,6 +15,13 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name dialect.T
 	t := &dialect.Table{}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
+	var charset string
+	if err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client", nil, &charset); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(charset, "utf8") {
+		return nil, fmt.Errorf("the connection's character set is %s, in which names arrive garbled: open the pool with utf8mb4", charset)
+	}
 	err := dialect.QueryRow(ctx, q, `SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
 FROM information_schema.TABLES t
 WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`, []any{name.Schema, name.Name},
@@ -104,12 +111,15 @@ func exact(c dialect.Column, dataType, collation string) bool {
 	return true
 }
 
+// uniqueIndexes leaves ROW END out: in MariaDB's system-versioned tables it is part
+// of every key, and the same for all current rows.
 func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Index, error) {
 	var all []dialect.Index
 	_, err := dialect.QueryAll(ctx, q, `SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE
 FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0
-ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`, []any{name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
+WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
+  SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END')
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`, []any{name.Schema, name.Name, name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
 		v, err := dialect.ScanStrings(rows, 4)
 		if err != nil {
 			return none, err

@@ -1,5 +1,8 @@
 package mysql
 
-import "github.com/rowfeed/rowfeed/dialect"
-
-func Signature(t dialect.TableName) string { return New().signature(t) }
+// SetSchemaLockSeconds shortens the wait for a schema lock.
+func SetSchemaLockSeconds(n int) (restore func()) {
+	old := schemaLockSeconds
+	schemaLockSeconds = n
+	return func() { schemaLockSeconds = old }
+}

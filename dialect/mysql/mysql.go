@@ -25,6 +25,18 @@ func (Dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
+// RowValues implements [dialect.Spelling]: an index answers the spelled-out form only.
+func (Dialect) RowValues() bool { return false }
+
+// Frame implements [dialect.Spelling]. DDL commits by itself; what follows it must
+// not lock the rows that it reads.
+func (Dialect) Frame() (first, last []dialect.Step) {
+	return []dialect.Step{
+		{Note: "rows are read without locking them", SQL: "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"},
+		{Note: "when this runs out, run the script again", SQL: "SET SESSION lock_wait_timeout = 2"},
+	}, nil
+}
+
 // Terminate implements [dialect.Spelling]. The clients end a statement at the first
 // semicolon, also inside a trigger's body, unless they are told of another end.
 func (Dialect) Terminate(statement string) string {

@@ -45,6 +45,11 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	return nil
 }
 
+// HasChanges implements [dialect.Publish].
+func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (bool, error) {
+	return dialect.HasChanges(ctx, q, d, f)
+}
+
 // LockSequence implements [dialect.Publish].
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
@@ -59,6 +64,10 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
 	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
 }
+
+// insertKeys is INSERT INTO under keyMode, for this statement alone, in MariaDB's
+// words and in MySQL's; each takes the other's for a comment.
+const insertKeys = "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') */ INTO "
 
 // AssignPositions implements [dialect.Publish] in one statement. The assignments
 // travel as JSON and the keys not at all. The join's order is the list's, so that
@@ -80,7 +89,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	firstKey, firstStored := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
 
 	var q strings.Builder
-	q.WriteString("INSERT INTO " + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
+	q.WriteString(insertKeys + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
 	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, 0, " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
 	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")

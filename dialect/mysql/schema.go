@@ -89,16 +89,18 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 	return int(version.Int64), err
 }
 
+// schemaLockSeconds is how long a second schema change waits for the first.
+var schemaLockSeconds = 10
+
 const (
-	schemaLockSeconds = 10 // how long a second schema change waits for the first
-	ddlLockSeconds    = 1  // how long DDL may keep writers queueing behind it
-	releaseTimeout    = 5 * time.Second
+	ddlLockSeconds = 1 // how long DDL may keep writers queueing behind it
+	releaseTimeout = 5 * time.Second
 )
 
 // WithSchemaLock implements [dialect.Schema] with a named lock of the server, on a
-// connection of its own. It is released also when ctx has ended; a connection that
-// cannot be brought back to its former state is closed.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) (err error) {
+// connection of its own. The lock is released also when ctx has ended; a connection
+// that cannot be brought back to its former state is closed.
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -106,17 +108,18 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	defer conn.Close()
 	q := dialect.On(conn)
 	var (
-		lockWait   int64
+		lockWait   string
+		mode       string
 		autocommit bool
 		gotten     sql.NullInt64
 	)
-	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.autocommit", nil, &lockWait, &autocommit)
+	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit", nil, &lockWait, &mode, &autocommit)
 	if err != nil {
 		return err
 	}
 	if !autocommit {
 		return errors.New("autocommit is off in this session: open the pool without that setting, " +
-			"or rowfeed reads old snapshots and its settings stay uncommitted")
+			"or rowfeed reads old snapshots and its own rows stay uncommitted")
 	}
 	lock := lockName(n)
 	err = dialect.QueryRow(ctx, q, "SELECT GET_LOCK(?, ?)", []any{lock, schemaLockSeconds}, &gotten)
@@ -129,7 +132,7 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	defer func() {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockWait))
+		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %s, sql_mode = '%s'", lockWait, mode))
 		if failed == nil {
 			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
 		}

@@ -171,6 +171,9 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " MODIFY " + d.keyColumn(c)})
 		}
 	}
+	if len(s.wanted) > 0 {
+		steps = append(steps, modeStep)
+	}
 	stale := s.stale(t)
 	drop := func(x found) {
 		steps = append(steps, dialect.Step{Note: "the stale trigger", SQL: d.dropTrigger(t.Name.Schema, x.name)})

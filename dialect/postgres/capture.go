@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -93,8 +94,13 @@ func (d Dialect) truncateBody(f *dialect.Feed) string {
 	// format() reads % in the text itself.
 	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
 		strings.Join(dialect.KeyRefs(d, f, ""), ", "), "%", "%%") + " FROM %I.%I"
+	// A snapshot older than the TRUNCATE does not show all that it removes.
 	return `
 BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION 'TRUNCATE of a table with a rowfeed feed needs READ COMMITTED'
+      USING ERRCODE = 'feature_not_supported', HINT = 'Begin the transaction in READ COMMITTED, or use DELETE.';
+  END IF;
   EXECUTE format(` + d.Literal(text) + `, TG_TABLE_SCHEMA, TG_TABLE_NAME);
   RETURN NULL;
 END
@@ -116,6 +122,9 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		d.functionStep(f, "truncate", "records every key before a TRUNCATE", d.truncateBody(f)),
 		{Note: "nobody else hangs the functions on a table of theirs",
 			SQL: "REVOKE ALL ON FUNCTION " + d.function(f, "capture") + "(), " + d.function(f, "truncate") + "() FROM PUBLIC"},
+		{Note: "except the table's owner, who makes partitions", SQL: "DO $rowfeed$ BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION %s, %s TO %I', " +
+			d.Literal(d.function(f, "capture")+"()") + ", " + d.Literal(d.function(f, "truncate")+"()") + ", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = " +
+			d.Literal(dialect.Qualified(d, f.Source)) + "::regclass)); END $rowfeed$"},
 		{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER INSERT OR UPDATE OR DELETE ON " +
 				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"},
@@ -154,7 +163,17 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("table %s is missing", table))
 		}
 	}
-	if f.Capture != dialect.CaptureTrigger || len(problems) > 0 {
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	unfit, err := d.misfits(ctx, q, f, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range unfit {
+		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
+	}
+	if f.Capture != dialect.CaptureTrigger {
 		return problems, nil
 	}
 	for suffix, body := range map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)} {
@@ -172,8 +191,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
 		for _, suffix := range []string{"capture", "truncate"} {
-			// O fires for ordinary sessions, A for replication too; a partition attached
-			// later may have O from the table it is cloned of.
+			// O fires for ordinary sessions only, A for replication too.
 			var state string
 			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) THEN g.tgenabled::text ELSE 'foreign' END
   FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
@@ -183,7 +201,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				return nil, err
 			case state == "missing":
 				problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), table))
-			case state != "O" && state != "A":
+			case state == "O":
+				problems = append(problems, fmt.Sprintf("trigger %s on %s does not fire for replicated rows", f.Object(suffix), table))
+			case state != "A":
 				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled or runs another function", f.Object(suffix), table))
 			}
 		}
@@ -191,7 +211,46 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	return problems, nil
 }
 
-// Repair is FeedUp again: it replaces in one transaction.
-func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
-	return d.FeedUp(f, t)
+// Repair is FeedUp again, which replaces in one transaction, behind what gives key
+// columns the types that the source's have by now.
+func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+	unfit, err := d.misfits(ctx, q, f, t)
+	if err != nil {
+		return nil, err
+	}
+	var steps []dialect.Step
+	for _, m := range unfit {
+		steps = append(steps, dialect.Step{Note: "declare the key as the table does",
+			SQL: "ALTER TABLE " + dialect.Qualified(d, m.table) + " ALTER COLUMN " + d.Quote(m.column) + " TYPE " + m.decl})
+	}
+	up, err := d.FeedUp(f, t)
+	return append(steps, up...), err
+}
+
+// misfit is a key column that a table of rowfeed's declares otherwise than the source.
+type misfit struct {
+	table        dialect.TableName
+	column, decl string
+}
+
+// misfits compares the declarations of the key: a key that fits the source and not
+// rowfeed's tables would make the user's write fail.
+func (d Dialect) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]misfit, error) {
+	var all []misfit
+	for _, name := range []dialect.TableName{f.Changes(), f.Positions()} {
+		own, err := d.Describe(ctx, q, name)
+		if errors.Is(err, dialect.ErrNoTable) {
+			continue // FeedUp makes it
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range f.Key {
+			have, want := own.Column(key.Stored), t.Column(key.Name)
+			if have != nil && want != nil && have.Decl != want.Decl {
+				all = append(all, misfit{name, key.Stored, want.Decl})
+			}
+		}
+	}
+	return all, nil
 }

@@ -34,6 +34,18 @@ func (Dialect) Literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
+// RowValues are compared by an index as a whole.
+func (Dialect) RowValues() bool { return true }
+
+// Frame is one transaction that does not wait long: whoever comes after a CREATE
+// TRIGGER that waits for the table waits behind it.
+func (Dialect) Frame() (first, last []dialect.Step) {
+	return []dialect.Step{
+		{Note: "all or nothing", SQL: "BEGIN"},
+		{Note: "when this runs out, run the script again", SQL: "SET LOCAL lock_timeout = '2s'"},
+	}, []dialect.Step{{Note: "done", SQL: "COMMIT"}}
+}
+
 // Terminate adds a semicolon: the bodies of functions are quoted.
 func (Dialect) Terminate(statement string) string { return statement + ";" }
 

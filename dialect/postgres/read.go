@@ -15,6 +15,8 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 			return "(SELECT value FROM " + dialect.Qualified(d, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
 		},
 		Signature: signature(d.Literal(dialect.Qualified(d, f.Source)) + "::regclass"),
+		// With the statistics of an emptier table the planner reads that whole, once.
+		Lateral: true,
 	})
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {

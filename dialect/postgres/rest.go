@@ -65,7 +65,8 @@ func (Dialect) Classify(err error) dialect.Class {
 	}
 	code := coded.SQLState()
 	switch code {
-	case "40001", "40P01": // serialization_failure, deadlock_detected
+	case "40001", "40P01", // serialization_failure, deadlock_detected
+		"0A000": // a column's type changed under a driver's prepared statement, which it makes anew
 		return dialect.ClassRetry
 	case "55P03": // lock_not_available
 		return dialect.ClassLockTimeout

@@ -134,7 +134,12 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 		}
 		var same []string
 		for _, c := range ix.Columns {
-			same = append(same, "r."+d.Quote(c.Name)+" = NEW."+d.Quote(c.Name)+" COLLATE "+c.Collation)
+			value := "NEW." + d.Quote(c.Name)
+			if column := t.Column(c.Name); column != nil && column.Default != "" {
+				// OR REPLACE writes the default in place of a NULL that is not allowed.
+				value = "COALESCE(" + value + ", (" + column.Default + "))"
+			}
+			same = append(same, "r."+d.Quote(c.Name)+" = "+value+" COLLATE "+c.Collation)
 		}
 		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE " + strings.Join(same, " AND ")
 		insertions += find + ";"

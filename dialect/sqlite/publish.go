@@ -39,6 +39,11 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	return nil
 }
 
+// HasChanges reads without the write lock.
+func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (bool, error) {
+	return dialect.HasChanges(ctx, q, d, f)
+}
+
 // LockSequence reads the row; the transaction has the database's only write lock.
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence

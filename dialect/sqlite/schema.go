@@ -136,13 +136,17 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, '') FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
 		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
 			var notNull, inKey int
-			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey); err != nil {
+			var otherwise string
+			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey, &otherwise); err != nil {
 				return c, err
 			}
 			c = d.KeyColumn(c.Name, c.Type)
+			if notNull == 1 {
+				c.Default = otherwise
+			}
 			c.Nullable = notNull == 0
 			if inKey > 0 {
 				pk = append(pk, c.Name)
@@ -179,7 +183,7 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	if len(pk) == 1 && (len(indexes) == 0 || indexes[0].origin != "pk") {
 		// An INTEGER PRIMARY KEY is the rowid itself: no index of its own, never NULL.
-		table.Unique = append(table.Unique, dialect.Index{Primary: true, Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`}}})
+		table.Unique = append(table.Unique, dialect.Index{Primary: true, Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
 		table.Column(pk[0]).Nullable = false
 	}
 	for _, l := range indexes {
@@ -187,7 +191,7 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
 			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)
-				c.Collation = d.Quote(c.Collation)
+				c.Collation, c.Exact = d.Quote(c.Collation), c.Collation == "BINARY"
 				return c, err
 			})
 		if err != nil {

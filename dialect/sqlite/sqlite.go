@@ -34,6 +34,14 @@ func (Dialect) Literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
+// RowValues are compared by an index as a whole.
+func (Dialect) RowValues() bool { return true }
+
+// Frame is one transaction.
+func (Dialect) Frame() (first, last []dialect.Step) {
+	return []dialect.Step{{Note: "all or nothing", SQL: "BEGIN IMMEDIATE"}}, []dialect.Step{{Note: "done", SQL: "COMMIT"}}
+}
+
 // Terminate adds a semicolon: the sqlite3 shell knows where a trigger's body ends.
 func (Dialect) Terminate(statement string) string { return statement + ";" }
 

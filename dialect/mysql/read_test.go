@@ -1,0 +1,163 @@
+package mysql_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// isHead tells a page's first statement from its second.
+func isHead(ev testdb.TapEvent) bool {
+	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.value, f.generation")
+}
+
+// Hazard 1: a page belongs to the head that was read before it. What is published
+// between the two statements waits for the next page.
+func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.sql("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+		f := h.add(h.open(), "t")
+		h.publish(f)
+		after := func(f *dialect.Feed, between func()) *dialect.PageRows {
+			page := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Query && !isHead(ev) })
+			pool := h.OpenTapped(t, testdb.Hooks{Before: page.Before})
+			type answer struct {
+				rows *dialect.PageRows
+				err  error
+			}
+			done := make(chan answer, 1)
+			go func() {
+				rows, err := mysql.New().ReadPage(h.ctx(), pool, f, dialect.PageQuery{Limit: 100, MaxBytes: 1 << 20})
+				done <- answer{rows, err}
+			}()
+			<-page.Reached
+			between()
+			page.Release()
+			a := <-done
+			h.must(a.err)
+			return a.rows
+		}
+		df, _ := h.feed("t")
+		page := after(df, func() {
+			h.sql("INSERT INTO t VALUES (2)")
+			h.publish(f)
+		})
+		if page.Head != 1 || len(page.Rows) != 1 || page.Rows[0].Position != 1 {
+			t.Errorf("head %d, rows %v", page.Head, page.Rows)
+		}
+		// A feed dropped and added again in between has nothing of the old head.
+		page = after(df, func() {
+			h.sql("UPDATE rowfeed_feeds SET generation = 7; UPDATE rowfeed_sequences SET value = 0; DELETE FROM rowfeed_positions_t")
+		})
+		if page.Head != 0 || page.Generation != 7 || len(page.Rows) != 0 {
+			t.Errorf("after a new generation: head %d, generation %d, rows %v", page.Head, page.Generation, page.Rows)
+		}
+		// A column added in between shows in the page's signature.
+		var changed string
+		page = after(df, func() {
+			h.sql("ALTER TABLE t ADD COLUMN v int")
+			_, table := h.feed("t")
+			changed = table.Signature
+		})
+		if page.Signature != changed {
+			t.Errorf("signature %s, want %s", page.Signature, changed)
+		}
+	})
+}
+
+// The signature is that of Describe, and another one after every change of columns.
+func TestSignature(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.sql("CREATE TABLE t (id int PRIMARY KEY, v varchar(10) CHARACTER SET latin1)")
+		db := h.open()
+		f := h.add(db, "t")
+		seen := map[string]string{}
+		for _, alter := range []string{"", "MODIFY v varchar(10) CHARACTER SET utf8mb4", "MODIFY v varchar(11) CHARACTER SET utf8mb4", "ADD COLUMN w int",
+			"CHANGE w x int", "MODIFY x int AFTER id", "DROP COLUMN x", "MODIFY v varbinary(11)"} {
+			if alter != "" {
+				h.sql("ALTER TABLE t " + alter)
+			}
+			df, table := h.feed("t")
+			page, err := mysql.New().ReadPage(h.ctx(), h.Admin(), df, dialect.PageQuery{Limit: 1, MaxBytes: 1})
+			h.must(err)
+			if page.Signature != table.Signature {
+				t.Errorf("%s: the page says %s, Describe %s", alter, page.Signature, table.Signature)
+			}
+			if other, ok := seen[page.Signature]; ok && alter != "DROP COLUMN x" {
+				t.Errorf("%q and %q have one signature", alter, other)
+			}
+			seen[page.Signature] = alter
+			_, err = f.Fetch(h.ctx(), rowfeed.Request{})
+			h.must(err)
+		}
+		h.must(db.DropFeed(h.ctx(), "t"))
+		df, _ := h.feed("t")
+		_, err := mysql.New().ReadPage(h.ctx(), h.Admin(), df, dialect.PageQuery{Limit: 1, MaxBytes: 1})
+		if !errors.Is(err, dialect.ErrNoTable) {
+			t.Errorf("page of a dropped feed: %v", err)
+		}
+	})
+}
+
+// An instant in the hour that the end of summer time repeats is the same instant
+// for every reader, whatever the session's zone; ages do not depend on it either.
+func TestTimeZones(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		// A zone with one summer, since the servers come without any.
+		const zone = "Rowfeed/Test"
+		admin, err := h.Admin().Conn(h.ctx())
+		h.must(err)
+		defer admin.Close()
+		for _, q := range []string{
+			"INSERT INTO mysql.time_zone (Use_leap_seconds) VALUES ('N')", "SET @z = LAST_INSERT_ID()",
+			"INSERT INTO mysql.time_zone_name VALUES ('" + zone + "', @z)",
+			"INSERT INTO mysql.time_zone_transition_type VALUES (@z, 0, 3600, 0, 'W'), (@z, 1, 7200, 1, 'S')",
+			"INSERT INTO mysql.time_zone_transition VALUES (@z, 1774746000, 1), (@z, 1792890000, 0)",
+			"SET time_zone = '+00:00'",
+			"CREATE TABLE t (id int PRIMARY KEY, at timestamp NULL, local datetime)",
+			"INSERT INTO t VALUES (1, '2026-10-25 00:30:00', '2026-10-25 02:30:00'), (2, '2026-10-25 01:30:00', '2026-03-29 02:30:00')",
+		} {
+			_, err := admin.ExecContext(h.ctx(), q)
+			h.must(err)
+		}
+		t.Cleanup(func() {
+			h.sql("DELETE t, n, y, x FROM mysql.time_zone_name n JOIN mysql.time_zone t USING (Time_zone_id) JOIN mysql.time_zone_transition_type y USING (Time_zone_id) JOIN mysql.time_zone_transition x USING (Time_zone_id) WHERE n.Name = '" + zone + "'")
+		})
+		setting := "time_zone=%27Rowfeed%2FTest%27"
+		f := h.add(h.open(setting), "t")
+		h.expect(f, "", `1 upsert {"id":1} {"id":1,"at":"2026-10-25T00:30:00Z","local":"2026-10-25T02:30:00"}`,
+			`2 upsert {"id":2} {"id":2,"at":"2026-10-25T01:30:00Z","local":"2026-03-29T02:30:00"}`)
+		h.sql("UPDATE t SET id = id + 10")
+		d := mysql.New()
+		df, _ := h.feed("t")
+		writer, err := h.pool().BeginTx(h.ctx(), nil)
+		h.must(err)
+		defer writer.Rollback()
+		_, err = writer.ExecContext(h.ctx(), "INSERT INTO t VALUES (99, NULL, NULL)")
+		h.must(err)
+		for _, param := range []string{setting, "time_zone=%27-11%3A30%27", "time_zone=%27%2B13%3A00%27"} {
+			q := dialect.On(h.pool(param))
+			n, age, err := d.Backlog(h.ctx(), q, df, 100)
+			if err != nil || n != 4 || age < 0 || age > 60e6 {
+				t.Errorf("%s: backlog %d, %d µs, %v", param, n, age, err)
+			}
+			if n, _, err = d.Backlog(h.ctx(), q, df, 3); err != nil || n != 3 {
+				t.Errorf("%s: backlog up to 3: %d, %v", param, n, err)
+			}
+			blockers, err := d.Blockers(h.ctx(), q, df)
+			if err != nil || len(blockers) == 0 || blockers[0].AgeMicros > 60e6 {
+				t.Errorf("%s: blockers %v, %v", param, blockers, err)
+			}
+			var now int64
+			h.must(dialect.QueryRow(h.ctx(), q, "SELECT "+d.Now()+" - CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", nil, &now))
+			if now < -1 || now > 1 {
+				t.Errorf("%s: Now is %d µs off", param, now)
+			}
+		}
+	})
+}
