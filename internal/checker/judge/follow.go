@@ -1,0 +1,141 @@
+package judge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Follower reads a feed over HTTP from its beginning.
+type Follower struct {
+	// URL is that of the feed's pages: http://127.0.0.1:8080/_feeds/fetch/kv.
+	URL string
+	// Limit is the number of entries to ask for at once.
+	Limit int
+	// Patience is how long the server may go without answering a page. Servers whose
+	// database is away answer 5xx; that is not a fault of theirs.
+	Patience time.Duration
+	// Quiet, if not 0, ends following when nothing new has come for so long.
+	Quiet time.Duration
+	// Got is told every entry, in the order of arrival.
+	Got func(Entry) error
+}
+
+// Stats count what Follow did.
+type Stats struct {
+	Pages, Failures int
+}
+
+const (
+	betweenPages = 2 * time.Millisecond
+	afterFailure = 20 * time.Millisecond
+)
+
+// Follow reads until finish is closed and a page that was asked for after that has
+// reached the head and brought nothing: nothing is left that the feed could give.
+// It fails when the feed refuses the cursor that it gave itself.
+func (f *Follower) Follow(ctx context.Context, finish <-chan struct{}) (Stats, error) {
+	var stats Stats
+	cursor, answered, news := "", time.Now(), time.Now()
+	for {
+		finishing := f.Quiet > 0 && time.Since(news) > f.Quiet
+		select {
+		case <-finish:
+			finishing = true
+		default:
+		}
+		page, err := f.page(ctx, cursor)
+		var away *awayError
+		switch {
+		case errors.As(err, &away) && ctx.Err() == nil && time.Since(answered) < f.Patience:
+			stats.Failures++
+			pause(ctx, afterFailure)
+			continue
+		case err != nil:
+			return stats, err
+		}
+		stats.Pages++
+		answered = time.Now()
+		for _, e := range page.Entries {
+			news = answered
+			if err := f.Got(e); err != nil {
+				return stats, err
+			}
+		}
+		if page.Cursor == "" && len(page.Entries) > 0 {
+			return stats, fmt.Errorf("a page with %d entries above %q has no cursor", len(page.Entries), cursor)
+		}
+		cursor = page.Cursor
+		if page.More {
+			continue
+		}
+		if finishing && len(page.Entries) == 0 {
+			return stats, nil
+		}
+		pause(ctx, betweenPages)
+	}
+}
+
+type page struct {
+	Entries []Entry `json:"entries"`
+	Cursor  string  `json:"cursor"`
+	More    bool    `json:"more"`
+}
+
+// awayError is a server, or the database behind it, that cannot be reached now.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string { return e.err.Error() }
+func (e *awayError) Unwrap() error { return e.err }
+
+func (f *Follower) page(ctx context.Context, after string) (page, error) {
+	query := url.Values{"after": {after}, "limit": {strconv.Itoa(f.Limit)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+"?"+query.Encode(), nil)
+	if err != nil {
+		return page{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return page{}, &awayError{err}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return page{}, &awayError{err}
+	}
+	if response.StatusCode != http.StatusOK {
+		err := fmt.Errorf("after=%s: %s: %s", after, response.Status, body)
+		if response.StatusCode >= 500 {
+			err = &awayError{err}
+		}
+		return page{}, err
+	}
+	// Every member must be there: an answer that lacks "more" would end it too soon.
+	var wire struct {
+		Entries *[]Entry `json:"entries"`
+		Cursor  *string  `json:"cursor"`
+		More    *bool    `json:"more"`
+	}
+	if err := json.Unmarshal(body, &wire); err != nil {
+		return page{}, fmt.Errorf("after=%s: %w: %s", after, err, body)
+	}
+	if wire.Entries == nil || wire.Cursor == nil || wire.More == nil {
+		return page{}, fmt.Errorf("after=%s: entries, cursor or more is missing: %s", after, body)
+	}
+	return page{*wire.Entries, *wire.Cursor, *wire.More}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

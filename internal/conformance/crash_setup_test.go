@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestFeedAddKilledAtEveryStatement: `feed add` on a live table with rows is killed
+// before every one of its statements, and run again. Writers never notice, whatever
+// is half-made; in the end every row is in the feed, and the schema is that of an
+// undisturbed `feed add`.
+func TestFeedAddKilledAtEveryStatement(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		x.fill(30)
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv"}
+		fresh := x.db.Dump(x.T)
+		x.add(spec)
+		undisturbed := x.db.Dump(x.T)
+		write := func(n int) {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10_000+n, n), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, %d, 2099)", n),
+				fmt.Sprintf("DELETE FROM kv WHERE id = %d", 10_000+n-1))
+		}
+		verify := func(f *rowfeed.Feed, when string) {
+			x.Helper()
+			if got := x.db.Dump(x.T); got != undisturbed {
+				x.Fatalf("%s: the schema is\n%s\nwant\n%s", when, got, undisturbed)
+			}
+			if f.State() != "active" {
+				x.Errorf("%s: the feed is %s", when, f.State())
+			}
+			k := x.keeper(f, 10_000)
+			x.publish(f)
+			k.read()
+			k.judge(x.kvRows(), byID)
+			x.wantSound(f)
+			if x.Failed() {
+				x.Fatal(when)
+			}
+		}
+		drop := func() {
+			x.Helper()
+			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+			if got := x.db.Dump(x.T); got != fresh {
+				x.Fatalf("feed drop left behind\n%s\nwant\n%s", got, fresh)
+			}
+		}
+
+		// Killed once, then completed.
+		drop()
+		n := 1
+		for ; ; n++ {
+			before := x.killed("add", n)
+			write(n)
+			verify(x.add(spec), fmt.Sprintf("killed at n=%d (%s)", n, before))
+			if before == "" {
+				break
+			}
+			drop()
+		}
+		if n < 15 {
+			x.Errorf("only %d kills", n-1)
+		}
+		x.Logf("%d kills", n-1)
+
+		// Killed again and again, each time a statement later, with so many rows that
+		// back-fill takes two batches.
+		drop()
+		x.exec("DELETE FROM kv WHERE id <= 30")
+		x.fill(2100)
+		for m := 1; x.killed("add", m) != ""; m++ {
+			write(n + m)
+		}
+		write(0)
+		f, err := x.rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		verify(f, "killed again and again")
+		drop()
+	})
+}
+
+// TestFeedDropKilledAtEveryStatement: `feed drop` is killed before every one of its
+// statements, and run again. Writers never notice; in the end nothing is left.
+func TestFeedDropKilledAtEveryStatement(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		x.fill(3)
+		fresh := x.db.Dump(x.T)
+		n := 1
+		for ; ; n++ {
+			x.publish(x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"}))
+			before := x.killed("drop", n)
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10+n, n), "UPDATE kv SET v = v + 1 WHERE id = 1",
+				"UPDATE kv SET id = -id WHERE id IN (2, -2)", fmt.Sprintf("DELETE FROM kv WHERE id = %d", 9+n))
+			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+				x.Fatalf("killed at n=%d (%s): %v", n, before, err)
+			}
+			if got := x.db.Dump(x.T); got != fresh {
+				x.Fatalf("killed at n=%d (%s): left behind\n%s\nwant\n%s", n, before, got, fresh)
+			}
+			if before == "" {
+				break
+			}
+		}
+		if n < 5 {
+			x.Errorf("only %d kills", n-1)
+		}
+		x.Logf("%d kills", n-1)
+	})
+}
