@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -66,6 +67,9 @@ func main() {
 			chosen = append(chosen, m)
 		}
 	}
+	if !baseline(strings.TrimSpace(string(root)), chosen) {
+		os.Exit(1)
+	}
 	results := make([]result, len(chosen))
 	slots := make(chan struct{}, *parallel)
 	var group sync.WaitGroup
@@ -101,6 +105,40 @@ func main() {
 	}
 }
 
+// baseline runs the tests of the chosen mutants on the code as it is. They must be
+// green: a red test kills every mutant.
+func baseline(root string, chosen []mutant) bool {
+	type suite struct{ pkg, engines string }
+	tests := map[suite][]string{}
+	for _, m := range chosen {
+		s := suite{m.Package, m.Engines}
+		tests[s] = append(tests[s], m.Test)
+	}
+	green := true
+	for s, names := range tests {
+		slices.Sort(names)
+		output, err := test(root, mutant{Package: s.pkg, Engines: s.engines, Test: "^(" + strings.Join(slices.Compact(names), "|") + ")$"})
+		if err != nil || strings.Contains(output, "no tests to run") {
+			fmt.Printf("the tests are not green without any mutant (%s on %s):\n%s\n", s.pkg, s.engines, output)
+			green = false
+		}
+	}
+	return green
+}
+
+// test runs a mutant's test.
+func test(root string, m mutant, goflags ...string) (output string, err error) {
+	cmd := exec.Command("go", "test", "-count=1", "-timeout=5m", "-run", m.Test, m.Package)
+	cmd.Dir = root
+	// In GOFLAGS, so that they reach the binaries that tests build too.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.Join(append(goflags, os.Getenv("GOFLAGS")), " "))
+	if m.Engines != "" {
+		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 func try(root string, m mutant) (r result) {
 	started := time.Now()
 	defer func() { r.took = time.Since(started) }()
@@ -109,14 +147,7 @@ func try(root string, m mutant) (r result) {
 		return result{outcome: err.Error()}
 	}
 	defer cleanup()
-	cmd := exec.Command("go", "test", "-overlay", overlay, "-count=1", "-timeout=5m", "-run", m.Test, m.Package)
-	cmd.Dir = root
-	cmd.Env = os.Environ()
-	if m.Engines != "" {
-		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
-	}
-	output, err := cmd.CombinedOutput()
-	text := string(output)
+	text, err := test(root, m, "-overlay="+overlay)
 	switch {
 	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
 		return result{outcome: "DOES NOT COMPILE", output: text}

@@ -1,10 +1,15 @@
 package main
 
+import "slices"
+
 const conformance = "./internal/conformance"
 
 // mutants, by what they take away. Every guarantee and every hazard that one edit
 // can bring back has a line.
-var mutants = []mutant{
+var mutants = slices.Concat(capturing, publishing)
+
+// capturing takes away what capture, set-up, pages and cursors rest on.
+var capturing = []mutant{
 	{
 		Name: "columns-of-yesterday", Guards: "guarantee 1: columns added later",
 		File: "fetch.go", Old: " && rows.Signature == l.table.Signature:", New: ":",
@@ -84,5 +89,100 @@ var mutants = []mutant{
 		Name: "nullable-keys-accepted", Guards: "hazard 22: NULL keys",
 		File: "setup_feed.go", Old: "		if c.Nullable {", New: "		if false {",
 		Package: conformance, Test: "TestRefused", Engines: "sqlite",
+	},
+	{
+		Name: "foreign-cursor-accepted", Guards: "guarantee 3: generation",
+		File: "fetch.go", Old: "	case at.generation != rows.Generation:", New: "	case at.generation > rows.Generation+1<<60:",
+		Package: conformance, Test: "TestGeneration", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "future-cursor-accepted", Guards: "guarantee 3: cursor-ahead",
+		File: "fetch.go", Old: "	case at.seen() > rows.Head:", New: "	case at.seen() < 0:",
+		Package: conformance, Test: "TestCursorRefused", Engines: "sqlite",
+	},
+	{
+		Name: "expired-tombstones-forgotten", Guards: "guarantee 3: tombstones-expired",
+		File: "fetch.go", Old: "	case at.seen() < rows.TombstonesBelow:", New: "	case at.seen() < 0:",
+		Package: conformance, Test: "TestTombstonesExpire", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "mark-not-judged", Guards: "hazard: 410 by the start mark",
+		File: "cursor.go", Old: "func (p place) seen() int64 { return max(p.position, p.mark) }", New: "func (p place) seen() int64 { return p.position }",
+		Package: conformance, Test: "TestTombstone|TestStartMark|TestManyTombstones", Engines: "sqlite",
+	},
+	{
+		Name: "start-without-mark", Guards: "hazard 16: a start is not shown the dead",
+		File: "fetch.go", Old: "			q.Mark = math.MaxInt64 // the head of this page, whatever it is", New: "			q.Mark = 0",
+		Package: conformance, Test: "TestStartMark", Engines: "sqlite",
+	},
+	{
+		Name: "purge-does-not-say-so", Guards: "hazard 16: tombstones_below rises with the purge",
+		File: "tombstone.go", Old: `" SET tombstones_below = "+b.Arg(highest)+`, New: `" SET tombstones_below = tombstones_below + 0 * "+b.Arg(highest)+`,
+		Package: conformance, Test: "TestTombstonesExpire", Engines: "sqlite",
+	},
+	{
+		Name: "times-go-back", Guards: "at:TIME misses nothing when the clock goes back",
+		File: "publish.go", Old: "part, max(seq.Now, seq.UpdatedAt)); err != nil {", New: "part, seq.Now); err != nil {",
+		Package: conformance, Test: "TestClockGoesBack", Engines: "sqlite",
+	},
+	{
+		Name: "vanished-shown-as-deleted", Guards: "guarantee 1: a vanished row is no delete",
+		File: "fetch.go", Old: "		case r.Deleted:\n", New: "		case r.Deleted || !r.Present:\n",
+		Package: conformance, Test: "TestVanishedRows", Engines: "sqlite",
+	},
+	{
+		Name: "add-again-at-generation-1", Guards: "hazard: a feed dropped and added again",
+		File: "feed.go", Old: "r.Generation = max(time.Now().Unix(), known[0].Generation+1)", New: "_ = time.Now",
+		Package: conformance, Test: "TestGeneration", Engines: "sqlite",
+	},
+	{
+		Name: "table-of-yesterday-published", Guards: "guarantee 1: a feed dropped and added again by another process",
+		File: "publish.go", Old: `" AND generation = "+b.Arg(r.Generation)+")"`, New: `" AND generation >= "+b.Arg(int64(1))+")"`,
+		Package: conformance, Test: "TestReaddedFeed", Engines: "sqlite,postgres15",
+	},
+	{
+		Name: "table-of-yesterday-shown", Guards: "guarantee 1: a feed dropped and added again by another process",
+		File: "fetch.go", Old: "rows.Generation == l.generation &&", New: "rows.Generation == f.Generation() &&",
+		Package: conformance, Test: "TestReaddedFeed", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "fill-forgets-its-place", Guards: "feed add goes on where it broke off",
+		File: "feed.go", Old: "	total, after := int64(0), r.FillAfter\n", New: "	total, after := int64(0), []any(nil)\n	if r.FillAfter != nil {\n		return f.db.setState(ctx, f.db.on(), f.name, stateActive, nil)\n	}\n",
+		Package: conformance, Test: "TestFeedAddKilledAtEveryStatement", Engines: "sqlite",
+	},
+	{
+		Name: "replaced-by-default-forgotten", Guards: "hazard 6: OR REPLACE writes the default for NULL",
+		File: "dialect/sqlite/capture.go", Old: `column != nil && column.Default != ""`, New: `column != nil && column.Default == "-"`,
+		Package: conformance, Test: "TestReplaceByDefault", Engines: "sqlite",
+	},
+	{
+		Name: "hidden-shown-by-a-change", Guards: "M70: changes of hidden rows stay hidden",
+		File: "dialect/sqlite/publish.go", Old: "ELSE COALESCE(old.hidden, 0) END", New: "ELSE 0 END",
+		Package: conformance, Test: "TestUnpublish", Engines: "sqlite",
+	},
+	{
+		Name: "truncate-in-an-old-snapshot", Guards: "guarantee 1: TRUNCATE",
+		File: "dialect/postgres/capture.go", Old: "NOT IN ('read committed', 'read uncommitted')", New: "NOT IN ('read committed', 'repeatable read')",
+		Package: conformance, Test: "TestTruncateInOldSnapshot", Engines: "postgres15",
+	},
+	{
+		Name: "unfit-table-unnoticed", Guards: "hazards 11 and 21: what turns a table unfit later",
+		File: "publish.go", Old: "	problems = append(problems, table.Refusals...)\n", New: "",
+		Package: conformance, Test: "TestTableTurnsUnfit", Engines: "postgres15",
+	},
+	{
+		Name: "users-tables-taken", Guards: "hazard 22: names that are taken",
+		File: "feed.go", Old: "		if err == nil {\n			return &Error{Code: Conflict, Object: fmt.Sprintf(\"table %q\"", New: "		if err == nil && false {\n			return &Error{Code: Conflict, Object: fmt.Sprintf(\"table %q\"",
+		Package: conformance, Test: "TestNamesTaken", Engines: "sqlite",
+	},
+	{
+		Name: "moved-key-forgotten-mariadb", Guards: "guarantee 1: a changed key records both",
+		File: "dialect/mysql/capture.go", Old: `body: "BEGIN\n  " + moved + ";\n  " + insert("NEW")`, New: `body: "BEGIN\n  " + insert("NEW")`,
+		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "mariadb",
+	},
+	{
+		Name: "text-keys-by-collation-mariadb", Guards: "guarantee 1: 'Fred' is not 'fred' when changes are collapsed",
+		File: "publish.go", Old: "		part := appendValue(nil, dialect.Dynamic, v)\n", New: "		part := []byte(strings.ToLower(string(appendValue(nil, dialect.Dynamic, v))))\n",
+		Package: conformance, Test: "TestKeysThatLookAlike", Engines: "sqlite",
 	},
 }
