@@ -37,11 +37,13 @@ type record struct {
 	Tombstones        time.Duration
 	TombstonesBelow   int64
 	AcceptUntriggered bool
+	PrimaryKey        bool  // the key is the table's primary key
 	FillAfter         []any // the last key that back-fill recorded; nil: none yet
 }
 
 type recordOptions struct {
 	AcceptUntriggered bool `json:"accept_untriggered,omitempty"`
+	PrimaryKey        bool `json:"primary_key,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -87,7 +89,7 @@ FROM ` + db.table("feeds")
 		if err != nil {
 			return nil, fmt.Errorf("the record of feed %q is damaged: %w", r.Name, err)
 		}
-		r.AcceptUntriggered = decodedOptions.AcceptUntriggered
+		r.AcceptUntriggered, r.PrimaryKey = decodedOptions.AcceptUntriggered, decodedOptions.PrimaryKey
 		return &r, nil
 	})
 }
@@ -109,7 +111,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture}
+	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey}
 }
 
 // Feed is one feed of a DB. It is safe for concurrent use.

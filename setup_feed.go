@@ -138,7 +138,7 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
-		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered}
+		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary}
 	stored := map[string]bool{}
 	for _, name := range names {
 		c := table.Column(name)
@@ -219,7 +219,7 @@ func keyNames(key []dialect.Column) []string {
 // already (a dropped feed keeps its generation there), an INSERT otherwise.
 func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt string) string {
 	key, _ := json.Marshal(r.Key) // strings and bools only
-	options, _ := json.Marshal(recordOptions{AcceptUntriggered: r.AcceptUntriggered})
+	options, _ := json.Marshal(recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey})
 	var columns any
 	if r.Columns != nil {
 		text, _ := json.Marshal(r.Columns)

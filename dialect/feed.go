@@ -178,6 +178,8 @@ type Feed struct {
 	Key     []Column
 	Columns []Column // delivered, as of Signature
 	Capture Capture
+	// Primary says that the key is the source's primary key.
+	Primary bool
 }
 
 // Changes is the feed's table of changes.

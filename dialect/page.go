@@ -17,6 +17,8 @@ type PageParts struct {
 	// Lateral looks each row up by its key in a subquery of its own, where the planner
 	// could otherwise take the page for a join to be turned round.
 	Lateral bool
+	// Hint follows the source's alias.
+	Hint string
 }
 
 // PageSQL is the statement that reads a page: always at least one row, so that
@@ -49,7 +51,7 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	if p.Lateral {
 		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " + SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
 	} else {
-		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t ON " + SourceJoin(s, f, "t", "p"))
+		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
 	}
 	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
 	t.WriteString("\nORDER BY p.feed_sync_id")

@@ -281,16 +281,12 @@ func TestVerifyAndRepair(t *testing.T) {
 // a table in another database without saying where rowfeed's tables are.
 func TestFeedUpRefuses(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.sql("CREATE TABLE a (k timestamp(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), PRIMARY KEY (k))")
-		h.sql("CREATE TABLE b (k set('x','y') PRIMARY KEY)")
-		db := h.open()
-		for table, want := range map[string]string{"a": "TIMESTAMP", "b": "SET"} {
-			_, err := db.AddFeed(h.ctx(), rowfeed.FeedSpec{Name: table, Table: table}, nil)
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", table, err)
-			}
+		h.sql("CREATE TABLE t (k set('x','y') PRIMARY KEY)")
+		_, err := h.open().AddFeed(h.ctx(), rowfeed.FeedSpec{Name: "t", Table: "t"}, nil)
+		if err == nil || !strings.Contains(err.Error(), "SET") {
+			t.Errorf("a SET as key: %v", err)
 		}
-		_, err := rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "other.t", Key: []string{"id:bigint"}})
+		_, err = rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "other.t", Key: []string{"id:bigint"}})
 		if err == nil || !strings.Contains(err.Error(), "--schema") {
 			t.Errorf("print: %v", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -15,14 +16,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name dialect.T
 	t := &dialect.Table{}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
-	var charset string
-	if err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client", nil, &charset); err != nil {
-		return nil, err
-	}
-	if !strings.HasPrefix(charset, "utf8") {
-		return nil, fmt.Errorf("the connection's character set is %s, in which names arrive garbled: open the pool with utf8mb4", charset)
-	}
-	err := dialect.QueryRow(ctx, q, `SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
+	err := dialect.QueryRow(ctx, q, `SELECT `+asBytes("t.TABLE_SCHEMA")+`, `+asBytes("t.TABLE_NAME")+`, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
 FROM information_schema.TABLES t
 WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`, []any{name.Schema, name.Name},
 		&schema, &table, &kind, &engine, &binlog, &binlogFormat)
@@ -44,12 +38,51 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	if t.Unique, err = uniqueIndexes(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
+	if err := checkSession(ctx, q, t); err != nil {
+		return nil, err
+	}
 	if t.Untriggered, err = cascades(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
 	err = dialect.QueryRow(ctx, q, "SELECT "+d.signature(t.Name), nil, &t.Signature)
 	return t, err
 }
+
+// checkSession refuses what rowfeed's own sessions cannot do with the table.
+func checkSession(ctx context.Context, q dialect.Querier, t *dialect.Table) error {
+	var charset, zone, system string
+	err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client, @@SESSION.time_zone, @@GLOBAL.system_time_zone", nil, &charset, &zone, &system)
+	if err != nil {
+		return err
+	}
+	if zone == "SYSTEM" {
+		zone = system
+	}
+	sent := t.Name.String() // what statements about the table will have to say
+	for _, c := range t.Columns {
+		sent += c.Name
+	}
+	for _, ix := range t.Unique {
+		for _, ic := range ix.Columns {
+			c := t.Column(ic.Name)
+			if c == nil {
+				continue
+			}
+			sent += c.Type // an enum's members
+			if c.Kind == dialect.TimestampTZ && !summerless.MatchString(zone) {
+				t.Refusals = append(t.Refusals, fmt.Sprintf("column %s of its unique index %s is a TIMESTAMP, of which the server cannot tell an hour from the next when "+
+					"summer time ends in the session's time zone, %s: open rowfeed's pool with time_zone='+00:00'", ic.Name, ix.Name, zone))
+			}
+		}
+	}
+	if !strings.HasPrefix(charset, "utf8") && strings.ContainsFunc(sent, func(r rune) bool { return r > 127 }) {
+		return fmt.Errorf("names beyond ASCII are garbled on this connection, whose character set is %s: open the pool with utf8mb4", charset)
+	}
+	return nil
+}
+
+// summerless are the time zones that are known to have no summer time.
+var summerless = regexp.MustCompile(`^([+-][0-9:]+|(Etc/)?(UTC|GMT))$`)
 
 func refusals(kind, engine string) []string {
 	switch kind {
@@ -67,7 +100,7 @@ func refusals(kind, engine string) []string {
 }
 
 func (d Dialect) columns(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Column, error) {
-	return dialect.QueryAll(ctx, q, `SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME
+	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`,
 		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
 			v, err := dialect.ScanStrings(rows, 6)
@@ -115,7 +148,7 @@ func exact(c dialect.Column, dataType, collation string) bool {
 // of every key, and the same for all current rows.
 func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Index, error) {
 	var all []dialect.Index
-	_, err := dialect.QueryAll(ctx, q, `SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE
+	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+`, SUB_PART, INDEX_TYPE
 FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
   SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END')

@@ -3,7 +3,6 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -148,9 +147,4 @@ func (h *harness) one(query string, args ...any) string {
 	var v sql.NullString
 	h.must(h.Admin().QueryRowContext(h.ctx(), query, args...).Scan(&v))
 	return v.String
-}
-
-func asJSON(v any) string {
-	b, _ := json.Marshal(v)
-	return string(b)
 }

@@ -65,9 +65,20 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
 }
 
-// insertKeys is INSERT INTO under keyMode, for this statement alone, in MariaDB's
-// words and in MySQL's; each takes the other's for a comment.
-const insertKeys = "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') */ INTO "
+// byKey keeps the planner on the source's primary key: with the statistics of a time
+// when the table was empty it would join by reading all of it, for every batch and
+// every page. (Another unique index is not named, since it may be renamed.)
+func byKey(f *dialect.Feed) string {
+	if f.Primary {
+		return " FORCE INDEX (PRIMARY)"
+	}
+	return ""
+}
+
+// insertKeys is INSERT INTO under keyMode and in UTC, for this statement alone, in
+// MariaDB's words and in MySQL's; each takes the other's for a comment.
+const insertKeys = "/*M! SET STATEMENT sql_mode='" + keyMode + "', time_zone='+00:00' FOR */ " +
+	"INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') SET_VAR(time_zone='+00:00') */ INTO "
 
 // AssignPositions implements [dialect.Publish] in one statement. The assignments
 // travel as JSON and the keys not at all. The join's order is the list's, so that
@@ -93,7 +104,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, 0, " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
 	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
-	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
+	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
 	q.WriteString("LEFT JOIN " + positions + " old FORCE INDEX (PRIMARY) ON " + dialect.StoredJoin(d, f, "old", "c") + "\n")
 	q.WriteString("WHERE " + firstKey + " IS NOT NULL OR " + firstStored + " IS NOT NULL\nORDER BY j.place\n")
 	// From left to right, so hidden is still the old one until its own turn. VALUES()

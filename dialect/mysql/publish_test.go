@@ -131,6 +131,38 @@ func TestOpenPublisherDelaysNobody(t *testing.T) {
 	})
 }
 
+// Publishers take turns: the second waits at the sequence until the first commits.
+func TestPublishersTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
+		h.add(h.open(), "t")
+		d := mysql.New()
+		f, _ := h.feed("t")
+		lock := func(pool *sql.DB) (*sql.Tx, dialect.Sequence, error) {
+			tx, err := pool.BeginTx(h.ctx(), d.TxOptions(dialect.ForPublish))
+			h.must(err)
+			t.Cleanup(func() { _ = tx.Rollback() })
+			s, err := d.LockSequence(h.ctx(), dialect.On(tx), f)
+			return tx, s, err
+		}
+		first, _, err := lock(h.pool())
+		h.must(err)
+		if _, _, err := lock(h.pool(impatient)); d.Classify(err) != dialect.ClassLockTimeout {
+			t.Errorf("a second publisher: %v", err)
+		}
+		_, err = first.ExecContext(h.ctx(), "UPDATE rowfeed_sequences SET value = 5, version = 7")
+		h.must(err)
+		h.must(first.Commit())
+		if _, s, err := lock(h.pool(impatient)); err != nil || s.Value != 5 || s.Version != 7 {
+			t.Errorf("the next one: %+v %v", s, err)
+		}
+		f.Name = "none"
+		if _, _, err := lock(h.pool()); err != sql.ErrNoRows {
+			t.Errorf("without a row: %v", err)
+		}
+	})
+}
+
 // Galera's auto_increment_increment and rollbacks leave no two seqs in a row.
 func TestSeqsWithGaps(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {

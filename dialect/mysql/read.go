@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -49,7 +50,12 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		Head: func(b *dialect.Builder) string { return b.Arg(head) },
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
+		Hint:      byKey(f),
 	})
+	if hasTimestamp(f) {
+		// Not to find the row an hour off, as for insertKeys.
+		query = "/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */" + strings.TrimPrefix(query, "SELECT")
+	}
 	page, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)
 	if err != nil {
 		return nil, err

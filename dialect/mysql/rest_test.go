@@ -31,7 +31,7 @@ func TestBlockers(t *testing.T) {
 		// InnoDB tells again what it told, until nobody has asked for a tenth of a second.
 		eventually := func(what, session string, good func(*dialect.Blocker) bool) {
 			t.Helper()
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(150 * time.Millisecond) {
+			for end := time.Now().Add(10 * time.Second); ; <-time.After(150 * time.Millisecond) {
 				found, err := d.Blockers(h.ctx(), dialect.On(h.Admin()), f)
 				h.must(err)
 				var b *dialect.Blocker

@@ -3,6 +3,7 @@ package mysql_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestSchemaLockIsExclusive(t *testing.T) {
 		names := dialect.Names{Schema: h.Name, Prefix: "rowfeed_"}
 		pool := h.pool()
 		lock := func(n dialect.Names, fn func(dialect.Querier) error) error {
-			return d.WithSchemaLock(h.ctx(), pool, n, fn)
+			return d.WithSchemaLock(h.ctx(), h.pool(), n, fn) // a session has a lock as often as it likes
 		}
 		nothing := func(dialect.Querier) error { return nil }
 		h.must(lock(names, func(dialect.Querier) error {
@@ -128,11 +129,13 @@ func TestDescribe(t *testing.T) {
 		if table.Name != (dialect.TableName{Schema: h.Name, Name: "t"}) {
 			t.Errorf("name %v", table.Name)
 		}
-		if pk := table.PrimaryKey(); pk != &table.Unique[0] || asJSON(table.Unique) !=
-			`[{"Name":"PRIMARY","Primary":true,"Columns":[{"Name":"b","Collation":""}],"Partial":false,"NullsNotDistinct":false},`+
-				`{"Name":"half","Primary":false,"Columns":[{"Name":"","Collation":""}],"Partial":false,"NullsNotDistinct":false},`+
-				`{"Name":"u","Primary":false,"Columns":[{"Name":"n","Collation":""},{"Name":"b","Collation":""}],"Partial":false,"NullsNotDistinct":false}]` {
-			t.Errorf("unique %s", asJSON(table.Unique))
+		var unique []string
+		for _, ix := range table.Unique {
+			names, ok := ix.Names()
+			unique = append(unique, fmt.Sprintf("%s %v %v %v", ix.Name, ix.Primary, names, ok))
+		}
+		if !slices.Equal(unique, []string{"PRIMARY true [b] true", "half false [] false", "u false [n b] true"}) {
+			t.Errorf("unique %q", unique)
 		}
 		a := table.Column("a")
 		if a.Decl != "varchar(20) CHARACTER SET latin1 COLLATE latin1_bin" || !a.Nullable || a.Exact || table.Columns[0].Name != "b" || !table.Columns[0].Exact {
@@ -150,8 +153,20 @@ func TestDescribe(t *testing.T) {
 		if !errors.Is(err, dialect.ErrNoTable) {
 			t.Errorf("a missing table: %v", err)
 		}
-		if _, err := d.Describe(h.ctx(), dialect.On(h.pool("charset=latin1")), dialect.TableName{Name: "t"}); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
-			t.Errorf("a connection in latin1: %v", err)
+		h.sql("CREATE TABLE accents (id int PRIMARY KEY, é int)")
+		latin1 := dialect.On(h.pool("charset=latin1"))
+		if plain, err := d.Describe(h.ctx(), latin1, dialect.TableName{Name: "t"}); err != nil || plain.Signature != table.Signature {
+			t.Errorf("over a connection in latin1: %v, %v", plain, err)
+		}
+		if _, err := d.Describe(h.ctx(), latin1, dialect.TableName{Name: "accents"}); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
+			t.Errorf("names beyond ASCII over a connection in latin1: %v", err)
+		}
+		h.sql("CREATE TABLE moments (id int PRIMARY KEY, at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE KEY (at))")
+		for zone, refusals := range map[string]int{"%2B02%3A00": 0, "-11%3A30": 0, "SYSTEM": 0} { // the test servers' own zone is UTC
+			moments, err := d.Describe(h.ctx(), dialect.On(h.pool("time_zone=%27"+zone+"%27")), dialect.TableName{Name: "moments"})
+			if err != nil || len(moments.Refusals) != refusals {
+				t.Errorf("a TIMESTAMP as key in zone %s: %v %v", zone, moments.Refusals, err)
+			}
 		}
 		if maria {
 			h.sql("CREATE SEQUENCE s; CREATE TABLE long_key (k text NOT NULL, UNIQUE KEY (k))")

@@ -124,6 +124,11 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 		return "CAST(REPLACE(REPLACE(REPLACE(" + placeholder + ", '-', ''), ' ', ''), ':', '') AS DECIMAL(20,6))"
 	case dialect.Time:
 		return "CAST(" + placeholder + " AS TIME(6))"
+	case dialect.TimestampTZ:
+		// 0 for the zero timestamp, else the session's time as a number. Sessions whose
+		// zone has summer time are refused for such keys.
+		seconds := "CAST(SUBSTRING_INDEX(" + placeholder + ", '-', 1) AS DECIMAL(20,6))"
+		return "COALESCE(FROM_UNIXTIME(NULLIF(" + seconds + ", 0)) + 0, 0)"
 	case dialect.Binary:
 		return "CAST(" + placeholder + " AS BINARY)"
 	case dialect.Text:

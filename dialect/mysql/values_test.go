@@ -81,6 +81,7 @@ var dsns = map[string][]string{
 	"prepared": nil,
 	"text":     {"interpolateParams=true"},
 	"times":    {"parseTime=true", "loc=Asia%2FKathmandu", "columnsWithAlias=true"},
+	"latin1":   {"charset=latin1", "interpolateParams=true", "parseTime=true"},
 	"utf8":     {"charset=utf8", "parseTime=true"},
 	"utf8text": {"charset=utf8", "parseTime=true", "interpolateParams=true"},
 	"zone":     {"time_zone=%27%2B05%3A45%27", "sql_mode=%27ANSI_QUOTES%2CPIPES_AS_CONCAT%2CSTRICT_ALL_TABLES%2CNO_ZERO_DATE%2CNO_ZERO_IN_DATE%27"},

@@ -80,7 +80,9 @@ func TestImportsPointDown(t *testing.T) {
 		}, "what serves feeds knows neither commands nor databases"},
 		{`^feedhttp$`, func(i string) bool { return i == module+"/server" || i == module+"/console" }, "the protocol is below the server"},
 		{`^console$`, func(i string) bool { return i == module+"/server" }, "the console is below the server"},
-		{`^internal/checker`, func(i string) bool { return strings.HasPrefix(i, module) && !strings.HasPrefix(i, module+"/internal/checker") },
+		{`^internal/checker`, func(i string) bool {
+			return strings.HasPrefix(i, module) && !strings.HasPrefix(i, module+"/internal/checker")
+		},
 			"the judge shares no code with what it judges"},
 		{`.*`, func(i string) bool { return strings.HasPrefix(i, module+"/cmd") }, "nothing imports a command"},
 	}
