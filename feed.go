@@ -63,6 +63,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err != nil {
 		return err
 	}
+	if err := db.mustNotBeOurs(ctx, q, table.Name); err != nil {
+		return err
+	}
 	r, err := newRecord(spec, table)
 	if err != nil {
 		return err
@@ -131,6 +134,24 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		if db.d.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
+	}
+	return nil
+}
+
+// mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a
+// change of it.
+func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source dialect.TableName) error {
+	ours := []dialect.TableName{db.names.Table("sequences"), db.names.Table("feeds"), db.names.Table("schema_version")}
+	records, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		f := r.feed(db.names)
+		ours = append(ours, f.Changes(), f.Positions())
+	}
+	if slices.Contains(ours, source) {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
 	}
 	return nil
 }

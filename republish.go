@@ -221,6 +221,8 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 	var parts []json.RawMessage
 	var object map[string]json.RawMessage
 	switch {
+	case len(columns) == 1 && strings.HasPrefix(text, `{"$`): // a value that says its own type
+		parts = append(parts, json.RawMessage(text))
 	case json.Unmarshal([]byte(text), &object) == nil && object != nil:
 		for _, c := range columns {
 			part, ok := object[c.Name]

@@ -148,6 +148,9 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 		if c.Nullable {
 			return refuse("declare the column NOT NULL", "key column %q may be NULL, and a NULL is equal to nothing", name)
 		}
+		if c.NoKey != "" {
+			return refuse("use another unique index with --key", "key column %q %s", name, c.NoKey)
+		}
 		key := *c
 		key.Stored = dialect.StoredName(name)
 		for _, ic := range index.Columns {

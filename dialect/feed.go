@@ -84,6 +84,8 @@ type Column struct {
 	// Exact says that equal values have equal text, for key columns.
 	Exact    bool `json:"exact,omitempty"`
 	Nullable bool `json:"-"`
+	// NoKey says why the column cannot be part of a key; empty when it can.
+	NoKey string `json:"-"`
 	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
 	Default string `json:"-"`
 }
@@ -146,6 +148,8 @@ type Table struct {
 	Refusals []string
 	// Untriggered say what changes the table without firing a trigger.
 	Untriggered []string
+	// RowID names a hidden unique column that statements can write, where there is one.
+	RowID string
 	// Signature changes when the table's columns do; see PageRows.Signature.
 	Signature string
 }

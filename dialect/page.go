@@ -54,7 +54,8 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
 	}
 	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
-	t.WriteString("\nORDER BY p.feed_sync_id")
+	// A limit of its own, since a session's default limit would otherwise cut the page.
+	t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
 	return t.String(), b.Args()
 }
 

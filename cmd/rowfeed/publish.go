@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -85,10 +86,12 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 	if len(feeds) == 0 {
 		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
+	var failed []error
 	for _, f := range feeds {
 		n, err := f.Publish(ctx)
-		if err != nil {
-			return err
+		if err != nil { // the others are published all the same
+			failed = append(failed, err)
+			continue
 		}
 		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Now, Limit: 1})
 		if err != nil {
@@ -102,5 +105,5 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }

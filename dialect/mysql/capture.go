@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -40,34 +39,20 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	if err != nil {
 		return nil, err
 	}
-	insertInto := "INSERT INTO "
-	if hasTimestamp(f) {
-		// MySQL copies a TIMESTAMP through the writer's local time, and so would record
-		// another key in the hour that the end of summer time repeats.
-		insertInto = "INSERT /*+ SET_VAR(time_zone='+00:00') */ INTO "
-	}
 	insert := func(row string) string {
-		return insertInto + dialect.Qualified(d, changes) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
+		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
 			") VALUES (" + strings.Join(dialect.KeyRefs(d, f, row), ", ") + ")"
 	}
-	moved := "IF NOT (" + dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ") + ") THEN\n    " +
-		insert("OLD") + ";\n  END IF"
-	if hasTimestamp(f) {
-		moved = insert("OLD") // compared in local time they might seem the same
-	}
+	same := dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ")
 	all := []trigger{
 		{event: "INSERT", body: insert("NEW")},
-		{event: "UPDATE", body: "BEGIN\n  " + moved + ";\n  " + insert("NEW") + ";\nEND"},
+		{event: "UPDATE", body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + insert("OLD") + ";\n  END IF;\n  " + insert("NEW") + ";\nEND"},
 		{event: "DELETE", body: insert("OLD")},
 	}
 	for i := range all {
 		all[i].names = triggerNames(f, all[i].event)
 	}
 	return all, nil
-}
-
-func hasTimestamp(f *dialect.Feed) bool {
-	return slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return baseType(c.Type) == "timestamp" })
 }
 
 // triggerTarget is the changes table as a trigger must name it: MySQL looks up a
@@ -128,8 +113,12 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	var columns []string
 	for _, c := range f.Key {
-		if baseType(c.Type) == "set" {
-			return nil, fmt.Errorf("key column %q is a SET, which the server orders in one way and compares in another: use another unique index with --key", c.Name)
+		if baseType(c.Type) == "timestamp" {
+			// MySQL copies it through the writer's local time, so that a trigger records
+			// another key in the hour that the end of summer time repeats. The hint
+			// SET_VAR(time_zone=…) in the trigger cures that and crashes MySQL 9.7.
+			return nil, fmt.Errorf("key column %q is a TIMESTAMP, of which triggers cannot tell an hour from the next when summer time ends: "+
+				"use another unique index with --key, or make the column a DATETIME", c.Name)
 		}
 		columns = append(columns, "  "+d.keyColumn(c))
 	}
@@ -164,14 +153,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 
 // keyColumn declares a key column in rowfeed's tables.
 func (d Dialect) keyColumn(c dialect.Column) string {
-	decl := d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
-	if baseType(c.Type) == "timestamp" {
-		// Without a default of its own the first TIMESTAMP of a table is set anew on
-		// every UPDATE where explicit_defaults_for_timestamp is off.
-		_, precision, _ := strings.Cut(c.Type, "timestamp")
-		decl += " DEFAULT CURRENT_TIMESTAMP" + precision
-	}
-	return decl
+	return d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
 }
 
 // FeedDown implements [dialect.Schema]. Triggers go first: one without its table

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -38,7 +37,7 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	if t.Unique, err = uniqueIndexes(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
-	if err := checkSession(ctx, q, t); err != nil {
+	if err := checkCharset(ctx, q, t); err != nil {
 		return nil, err
 	}
 	if t.Untriggered, err = cascades(ctx, q, t.Name); err != nil {
@@ -48,41 +47,29 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	return t, err
 }
 
-// checkSession refuses what rowfeed's own sessions cannot do with the table.
-func checkSession(ctx context.Context, q dialect.Querier, t *dialect.Table) error {
-	var charset, zone, system string
-	err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client, @@SESSION.time_zone, @@GLOBAL.system_time_zone", nil, &charset, &zone, &system)
-	if err != nil {
+// checkCharset refuses a connection over which statements about the table would
+// arrive garbled.
+func checkCharset(ctx context.Context, q dialect.Querier, t *dialect.Table) error {
+	var charset string
+	if err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client", nil, &charset); err != nil {
 		return err
 	}
-	if zone == "SYSTEM" {
-		zone = system
-	}
-	sent := t.Name.String() // what statements about the table will have to say
+	said := t.Name.String()
 	for _, c := range t.Columns {
-		sent += c.Name
+		said += c.Name
 	}
 	for _, ix := range t.Unique {
 		for _, ic := range ix.Columns {
-			c := t.Column(ic.Name)
-			if c == nil {
-				continue
-			}
-			sent += c.Type // an enum's members
-			if c.Kind == dialect.TimestampTZ && !summerless.MatchString(zone) {
-				t.Refusals = append(t.Refusals, fmt.Sprintf("column %s of its unique index %s is a TIMESTAMP, of which the server cannot tell an hour from the next when "+
-					"summer time ends in the session's time zone, %s: open rowfeed's pool with time_zone='+00:00'", ic.Name, ix.Name, zone))
+			if c := t.Column(ic.Name); c != nil {
+				said += c.Type // the members of an enum
 			}
 		}
 	}
-	if !strings.HasPrefix(charset, "utf8") && strings.ContainsFunc(sent, func(r rune) bool { return r > 127 }) {
+	if !strings.HasPrefix(charset, "utf8") && strings.ContainsFunc(said, func(r rune) bool { return r > 127 }) {
 		return fmt.Errorf("names beyond ASCII are garbled on this connection, whose character set is %s: open the pool with utf8mb4", charset)
 	}
 	return nil
 }
-
-// summerless are the time zones that are known to have no summer time.
-var summerless = regexp.MustCompile(`^([+-][0-9:]+|(Etc/)?(UTC|GMT))$`)
 
 func refusals(kind, engine string) []string {
 	switch kind {

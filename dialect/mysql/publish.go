@@ -75,10 +75,17 @@ func byKey(f *dialect.Feed) string {
 	return ""
 }
 
-// insertKeys is INSERT INTO under keyMode and in UTC, for this statement alone, in
-// MariaDB's words and in MySQL's; each takes the other's for a comment.
-const insertKeys = "/*M! SET STATEMENT sql_mode='" + keyMode + "', time_zone='+00:00' FOR */ " +
-	"INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') SET_VAR(time_zone='+00:00') */ INTO "
+// insertKeys begins the statement that copies keys. Dates are copied under keyMode,
+// for this statement alone, in MariaDB's words and in MySQL's (each takes the
+// other's for a comment): a zero date that the source took must not stop the feed.
+func insertKeys(f *dialect.Feed) string {
+	for _, c := range f.Key {
+		if c.Kind == dialect.Date || c.Kind == dialect.Timestamp {
+			return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') */ INTO "
+		}
+	}
+	return "INSERT INTO "
+}
 
 // AssignPositions implements [dialect.Publish] in one statement. The assignments
 // travel as JSON and the keys not at all. The join's order is the list's, so that
@@ -100,7 +107,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	firstKey, firstStored := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
 
 	var q strings.Builder
-	q.WriteString(insertKeys + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
+	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
 	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, 0, " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
 	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -52,10 +51,6 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		Signature: d.signature(f.Source),
 		Hint:      byKey(f),
 	})
-	if hasTimestamp(f) {
-		// Not to find the row an hour off, as for insertKeys.
-		query = "/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */" + strings.TrimPrefix(query, "SELECT")
-	}
 	page, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)
 	if err != nil {
 		return nil, err

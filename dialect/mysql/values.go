@@ -124,18 +124,14 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 		return "CAST(REPLACE(REPLACE(REPLACE(" + placeholder + ", '-', ''), ' ', ''), ':', '') AS DECIMAL(20,6))"
 	case dialect.Time:
 		return "CAST(" + placeholder + " AS TIME(6))"
-	case dialect.TimestampTZ:
-		// 0 for the zero timestamp, else the session's time as a number. Sessions whose
-		// zone has summer time are refused for such keys.
-		seconds := "CAST(SUBSTRING_INDEX(" + placeholder + ", '-', 1) AS DECIMAL(20,6))"
-		return "COALESCE(FROM_UNIXTIME(NULLIF(" + seconds + ", 0)) + 0, 0)"
 	case dialect.Binary:
 		return "CAST(" + placeholder + " AS BINARY)"
 	case dialect.Text:
 		// The bytes are UTF-8, whatever the connection's character set is.
 		text := "CONVERT(CAST(" + placeholder + " AS BINARY) USING utf8mb4)"
 		if base == "enum" {
-			// Enums are ordered by their numbers, but compared with text as text.
+			// By its number, by which enums are ordered: text is compared as text, and a
+			// batch between two keys would be of any size.
 			members := c.Type[strings.Index(c.Type, "(")+1 : strings.LastIndex(c.Type, ")")]
 			return "FIELD(" + text + " COLLATE utf8mb4_bin, " + members + ")"
 		}

@@ -178,8 +178,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for suffix, body := range map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)} {
 		var state string
-		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc = $2::text AND p.prosecdef THEN 'ok' ELSE 'changed' END
-  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", body}, &state)
+		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef THEN 'changed'
+    WHEN NOT has_table_privilege(p.proowner, $3::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
+  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", body, dialect.Qualified(d, f.Changes()), dialect.Qualified(d, t.Name)}, &state)
 		switch {
 		case err != nil:
 			return nil, err
@@ -187,6 +188,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("function %s is missing", f.Object(suffix)))
 		case state == "changed":
 			problems = append(problems, fmt.Sprintf("function %s is not as it should be", f.Object(suffix)))
+		case state == "powerless":
+			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, f.Changes()))
 		}
 	}
 	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {

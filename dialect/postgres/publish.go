@@ -21,6 +21,8 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 }
 
 const (
+	// writing undoes default_transaction_read_only.
+	writing = `SET TRANSACTION READ WRITE`
 	// durable raises synchronous_commit where the server's default is weaker, and never
 	// lowers it (remote_apply stays).
 	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
@@ -34,16 +36,16 @@ const (
 	// table every batch would read and sort the whole table. Hash joins stay, for Repair.
 	inOrder = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`
 	// bounds: a publisher that is paused or cut off lets go of the sequence row.
-	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'`
+	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'`
 )
 
 // Settings go out as one message: a statement without parameters may hold several.
 func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 	switch p {
 	case dialect.ForPublish:
-		return []string{strings.Join([]string{durable, formats, byKey, bounds}, "; ")}
+		return []string{strings.Join([]string{writing, durable, formats, byKey, bounds}, "; ")}
 	case dialect.ForRecord:
-		return []string{strings.Join([]string{durable, formats, inOrder, bounds}, "; ")}
+		return []string{strings.Join([]string{writing, durable, formats, inOrder, bounds}, "; ")}
 	case dialect.ForRead:
 		return []string{strings.Join([]string{formats, byKey}, "; ")}
 	}

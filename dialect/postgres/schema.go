@@ -203,6 +203,9 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 		if !builtin {
 			base = "" // a type of that name in another schema
 		}
+		if category == "C" {
+			c.NoKey = "has a composite type, of which a value with a NULL in it is neither NULL nor NOT NULL"
+		}
 		c.Kind = kindOf(base, category)
 		c.Exact = exact[base] && determinate
 		return c, nil

@@ -66,8 +66,9 @@ func sameColumns(f *dialect.Feed, ix dialect.Index) bool {
 		return false
 	}
 	for _, c := range f.Key {
-		if !slices.Contains(names, c.Name) {
-			return false
+		i := slices.Index(names, c.Name)
+		if i < 0 || c.Collate != "" && c.Collate != " COLLATE "+ix.Columns[i].Collation {
+			return false // on other columns, or for other values
 		}
 	}
 	return true
@@ -142,6 +143,12 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 			same = append(same, "r."+d.Quote(c.Name)+" = "+value+" COLLATE "+c.Collation)
 		}
 		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE " + strings.Join(same, " AND ")
+		insertions += find + ";"
+		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
+	}
+	if t.RowID != "" {
+		// The rowid is unique, too, and can be written under its own name.
+		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE r." + t.RowID + " = NEW." + t.RowID
 		insertions += find + ";"
 		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
 	}

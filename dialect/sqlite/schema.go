@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,8 +125,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 	table.Signature = ddl
 	// strict and wr tell nothing on tables older than they are.
 	var listed string
-	var withoutRowid int
-	err = dialect.QueryRow(ctx, q, "SELECT type, wr FROM pragma_table_list(?) WHERE schema = 'main'", []any{table.Name.Name}, &listed, &withoutRowid)
+	var withoutRowid, strict int
+	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'", []any{table.Name.Name}, &listed, &withoutRowid, &strict)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,9 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 			if notNull == 1 {
 				c.Default = otherwise
 			}
+			if strict == 1 && strings.EqualFold(c.Type, "ANY") {
+				c.Decl = "" // in a table that is not STRICT, ANY would turn '1' into 1
+			}
 			c.Nullable = notNull == 0
 			if inKey > 0 {
 				pk = append(pk, c.Name)
@@ -157,7 +161,23 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 	if err != nil {
 		return nil, err
 	}
-	return table, d.describeUnique(ctx, q, table, pk)
+	if err := d.describeUnique(ctx, q, table, pk); err != nil {
+		return nil, err
+	}
+	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool { return ix.Primary && ix.Name == "" }) {
+		table.RowID = hiddenRowID(table.Columns)
+	}
+	return table, nil
+}
+
+// hiddenRowID is the rowid's name that no column has; without one nobody can write it.
+func hiddenRowID(columns []dialect.Column) string {
+	for _, name := range []string{"rowid", "_rowid_", "oid"} {
+		if !slices.ContainsFunc(columns, func(c dialect.Column) bool { return strings.EqualFold(c.Name, name) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // KeyColumn tells a BLOB column from the others, whose values have their own types.

@@ -293,3 +293,114 @@ func TestPurgeFindsTheOldest(t *testing.T) {
 		x.wantSound(f)
 	})
 }
+
+// TestReplaceByOtherWays (hazard 6): OR REPLACE removes rows by a second index on the
+// key's columns with another collation, and by the hidden rowid.
+func TestReplaceByOtherWays(t *testing.T) {
+	testdb.SQLite.Require(t)
+	x := newEnv(t, testdb.SQLite, nil)
+	x.migrate()
+	x.exec("CREATE TABLE n (k TEXT PRIMARY KEY NOT NULL, v)", "CREATE UNIQUE INDEX n_k ON n (k COLLATE NOCASE)")
+	f := x.add(rowfeed.FeedSpec{Name: "n", Table: "n"})
+	x.exec("INSERT INTO n VALUES ('a', 1)")
+	_, cursor := x.drain(f, "")
+	x.exec("INSERT OR REPLACE INTO n VALUES ('A', 2)")
+	x.wantDrain(f, cursor, `delete {"k":"a"}`, `upsert {"k":"A","v":2}`)
+	x.exec("CREATE TABLE h (k TEXT NOT NULL PRIMARY KEY)")
+	g := x.add(rowfeed.FeedSpec{Name: "h", Table: "h"})
+	x.exec("INSERT INTO h (rowid, k) VALUES (1, 'a'), (2, 'b')")
+	_, cursor = x.drain(g, "")
+	x.exec("INSERT OR REPLACE INTO h (rowid, k) VALUES (1, 'z')")
+	cursor = x.wantDrain(g, cursor, `delete {"k":"a"}`, `upsert {"k":"z"}`)
+	x.exec("UPDATE OR REPLACE h SET rowid = 1 WHERE k = 'b'")
+	x.wantDrain(g, cursor, `delete {"k":"z"}`, `upsert {"k":"b"}`)
+	x.wantSound(f)
+	x.wantSound(g)
+}
+
+// TestStrictAny: in a STRICT table 1 and '1' are two keys of a column of type ANY.
+func TestStrictAny(t *testing.T) {
+	testdb.SQLite.Require(t)
+	x := newEnv(t, testdb.SQLite, nil)
+	x.migrate()
+	x.exec("CREATE TABLE s (k ANY PRIMARY KEY NOT NULL, v ANY) STRICT")
+	f := x.add(rowfeed.FeedSpec{Name: "s", Table: "s"})
+	x.exec("INSERT INTO s VALUES (1, 1), ('1', 2)")
+	cursor := x.wantDrain(f, "", `upsert {"k":1,"v":1}`, `upsert {"k":"1","v":2}`)
+	x.exec("DELETE FROM s WHERE v = 2")
+	x.wantDrain(f, cursor, `delete {"k":"1"}`)
+	x.wantSound(f)
+}
+
+// TestSessionLimits: a session's default limit of rows, its time limit for statements
+// and its read-only default cut no page and stop no publisher.
+func TestSessionLimits(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		var pool *sql.DB
+		switch x.family() {
+		case "sqlite":
+			return // has no such settings
+		case "postgres":
+			pool = x.db.OpenTapped(x.T, testdb.Hooks{}, "statement_timeout=15", "default_transaction_read_only=on")
+		case "mysql":
+			pool = x.db.OpenTapped(x.T, testdb.Hooks{}, "sql_select_limit=3")
+		}
+		var want []string
+		for i := 1; i <= 6; i++ {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
+			want = append(want, kv(i, "k", 0))
+		}
+		x.publish(f)
+		limited, err := rowfeed.Open(x.ctx, pool, x.dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		g, err := limited.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.wantDrain(g, "", want...)
+	})
+}
+
+// TestOwnTables: a feed of rowfeed's own tables would publish itself for ever.
+func TestOwnTables(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		for _, table := range []string{"rowfeed_sequences", "rowfeed_feeds", "rowfeed_changes_kv", "rowfeed_positions_kv"} {
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "own", Table: table}, nil)
+			x.wantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
+// TestCompositeTypeKey: refused, since a value with a NULL in it is neither NULL nor
+// NOT NULL.
+func TestCompositeTypeKey(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // has no such types
+		}
+		x.exec("CREATE TYPE pair AS (a int, b text)", "CREATE TABLE c (a pair PRIMARY KEY)")
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "c", Table: "c"}, nil)
+		x.wantCode(err, rowfeed.Refused)
+	})
+}
+
+// TestOwnerChanges: a table that the triggers' owner may no longer read is noticed.
+func TestOwnerChanges(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return
+		}
+		f := x.addKV()
+		role := "mover_" + x.db.Name
+		x.exec("CREATE ROLE "+role, "ALTER FUNCTION rowfeed_kv_capture() OWNER TO "+role)
+		x.Cleanup(func() { x.exec("DROP OWNED BY "+role+" CASCADE", "DROP ROLE "+role) })
+		problems, err := f.Verify(x.ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "the owner of function rowfeed_kv_capture") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
+	})
+}

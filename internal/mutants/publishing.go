@@ -5,8 +5,8 @@ var publishing = []mutant{
 	{
 		Name: "page-in-one-statement", Guards: "hazard 1: a page and the head it belongs to, on MariaDB",
 		File:    "dialect/mysql/read.go",
-		Old:     "\t\tHead: func(b *dialect.Builder) string { return b.Arg(head) },\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t})\n\tif hasTimestamp(f) {\n\t\t// Not to find the row an hour off, as for insertKeys.\n\t\tquery = \"/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */\" + strings.TrimPrefix(query, \"SELECT\")\n\t}\n\tpage, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != generation || page.Head < head {\n\t\treturn nil, errMoved\n\t}\n\tpage.Head = head\n",
-		New:     "\t\tHead: func(b *dialect.Builder) string {\n\t\t\treturn \"(SELECT value FROM \" + dialect.Qualified(d, f.Names.Table(\"sequences\")) + \" WHERE name = \" + b.Arg(f.Name) + \")\"\n\t\t},\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t})\n\tif hasTimestamp(f) {\n\t\t// Not to find the row an hour off, as for insertKeys.\n\t\tquery = \"/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */\" + strings.TrimPrefix(query, \"SELECT\")\n\t}\n\tpage, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != generation || page.Head < head {\n\t\treturn nil, errMoved\n\t}\n",
+		Old:     "\t\tHead: func(b *dialect.Builder) string { return b.Arg(head) },\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t\tHint:      byKey(f),\n\t})\n\tif hasTimestamp(f) {\n\t\t// Not to find the row an hour off, as for insertKeys.\n\t\tquery = \"/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */\" + strings.TrimPrefix(query, \"SELECT\")\n\t}\n\tpage, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != generation || page.Head < head {\n\t\treturn nil, errMoved\n\t}\n\tpage.Head = head\n",
+		New:     "\t\tHead: func(b *dialect.Builder) string {\n\t\t\treturn \"(SELECT value FROM \" + dialect.Qualified(d, f.Names.Table(\"sequences\")) + \" WHERE name = \" + b.Arg(f.Name) + \")\"\n\t\t},\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t\tHint:      byKey(f),\n\t})\n\tif hasTimestamp(f) {\n\t\t// Not to find the row an hour off, as for insertKeys.\n\t\tquery = \"/*M! SET STATEMENT time_zone='+00:00' FOR */ SELECT /*+ SET_VAR(time_zone='+00:00') */\" + strings.TrimPrefix(query, \"SELECT\")\n\t}\n\tpage, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != generation || page.Head < head {\n\t\treturn nil, errMoved\n\t}\n",
 		Package: conformance, Test: "TestReadView", Engines: "mariadb",
 	},
 	{
@@ -152,8 +152,8 @@ var publishing = []mutant{
 	{
 		Name: "asynchronous-commits", Guards: "guarantee 2: durable whatever the server's default",
 		File:    "dialect/postgres/publish.go",
-		Old:     "[]string{strings.Join([]string{durable, formats, byKey, bounds}",
-		New:     "[]string{strings.Join([]string{formats, byKey, bounds}",
+		Old:     "[]string{strings.Join([]string{writing, durable, formats, byKey, bounds}",
+		New:     "[]string{strings.Join([]string{writing, formats, byKey, bounds}",
 		Package: conformance, Test: "TestPositionsSurvive", Engines: "postgres15",
 	},
 	{

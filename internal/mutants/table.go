@@ -185,4 +185,14 @@ var capturing = []mutant{
 		File: "publish.go", Old: "		part := appendValue(nil, dialect.Dynamic, v)\n", New: "		part := []byte(strings.ToLower(string(appendValue(nil, dialect.Dynamic, v))))\n",
 		Package: conformance, Test: "TestKeysThatLookAlike", Engines: "sqlite",
 	},
+	{
+		Name: "rowid-forgotten", Guards: "hazard 6: OR REPLACE through the hidden rowid",
+		File: "dialect/sqlite/capture.go", Old: `if t.RowID != "" {`, New: `if t.RowID == "-" {`,
+		Package: conformance, Test: "TestReplaceByOtherWays", Engines: "sqlite",
+	},
+	{
+		Name: "sessions-limit-cuts-the-page", Guards: "guarantee 1: sql_select_limit",
+		File: "dialect/page.go", Old: `ORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))`, New: `ORDER BY p.feed_sync_id")`,
+		Package: conformance, Test: "TestSessionLimits", Engines: "mariadb",
+	},
 }

@@ -89,8 +89,14 @@ func mysqlConfig(rawURL string) (*driver.Config, error) {
 	if config.Params == nil {
 		config.Params = map[string]string{}
 	}
-	if _, given := config.Params["wait_timeout"]; !given {
-		config.Params["wait_timeout"] = mysqlWaitTimeout
+	for name, value := range map[string]string{
+		"wait_timeout":     mysqlWaitTimeout,
+		"autocommit":       "1",                    // rowfeed says itself where a transaction begins
+		"sql_select_limit": "18446744073709551615", // none: a list of triggers must not be cut short
+	} {
+		if _, given := config.Params[name]; !given {
+			config.Params[name] = value
+		}
 	}
 	return config, nil
 }
