@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -181,8 +182,7 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 			side, refs = "t", dialect.KeyRefs(d, feed, "t")
 		}
 		b := dialect.NewBuilder(d)
-		query := "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") +
-			") SELECT " + strings.Join(refs, ", ") + f.ruleFrom(b, rule, side)
+		query := recordFrom(d, feed, refs, dialect.Changed, f.ruleFrom(b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
 		var n int64
 		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
 			n, err = tx.Exec(ctx, query, b.Args()...)

@@ -88,6 +88,10 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return nil
 		}
 	} else {
+		// What FeedUp refuses must leave no record where statements commit by themselves.
+		if _, err := db.feedUp(r, table); err != nil {
+			return err
+		}
 		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
 			return err
 		}
@@ -112,14 +116,22 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return err
 		}
 	}
-	steps, err := db.d.FeedUp(r.feed(db.names), table)
+	steps, err := db.feedUp(r, table)
 	if err != nil {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
+		return err
 	}
 	if err := run(ctx, q, steps); err != nil {
 		return err
 	}
 	return db.setState(ctx, q, spec.Name, stateFilling, nil)
+}
+
+func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
+	steps, err := db.d.FeedUp(r.feed(db.names), table)
+	if err != nil {
+		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
+	}
+	return steps, nil
 }
 
 // mustBeFree refuses names that are taken: with another prefix, or none, a table of

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -170,15 +171,30 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 			last[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
 		}
 	}
+	if last != nil && after != nil && keyIdentity(last) == keyIdentity(after) {
+		return 0, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
+	}
 	b = dialect.NewBuilder(d)
-	query := "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") +
-		", kind) SELECT " + strings.Join(refs, ", ") + ", " + strconv.Itoa(int(kind)) + from
 	conds := conditions(b)
 	if last != nil {
 		conds = append(conds, compareKey(d, b, feed, ordered, last, "<", "<="))
 	}
-	n, err := tx.Exec(ctx, query+" WHERE "+strings.Join(conds, " AND ")+order, b.Args()...)
+	n, err := tx.Exec(ctx, recordFrom(d, feed, refs, kind, from+" WHERE "+strings.Join(conds, " AND ")+order+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
 	return n, last, err
+}
+
+// recordFrom records the keys (refs) that a query finds; from is all of it from its
+// FROM on, with a LIMIT (of no consequence: rows that came since the batch was
+// measured must not push out its last). The limit makes it a table of its own, done before the first
+// record is written: MariaDB lets nobody else draw a seq while an INSERT … SELECT runs.
+func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
+	inner, outer := make([]string, len(refs)), make([]string, len(refs))
+	for i, ref := range refs {
+		outer[i] = fmt.Sprintf("x.k%d", i)
+		inner[i] = fmt.Sprintf("%s AS k%d", ref, i)
+	}
+	return "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
+		", kind) SELECT " + strings.Join(outer, ", ") + ", " + strconv.Itoa(int(kind)) + " FROM (SELECT " + strings.Join(inner, ", ") + from + ") x"
 }
 
 // compareKey compares a row's (t) key with a tuple, in the form that the database's

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
@@ -73,4 +75,21 @@ func mysqlSamples(e testdb.Engine) []sample {
 		column("json", dialect.JSON, `'{"b": 1.0, "a": [null, "é", 18446744073709551615]}'`, `{"a":[null,"é",18446744073709551615],"b":1.0}`,
 			"'null'", `{"$json":null}`, `'{"$json": null}'`, `{"$json":{"$json":null}}`, `'"x"'`, `"x"`,
 			"CAST(CAST(1.50 AS DECIMAL(5,2)) AS JSON)", "1.50"))
+}
+
+// addBerlin teaches a MariaDB or MySQL server a time zone with the real shifts of
+// 2026, since the servers of tests come without any.
+func addBerlin(x *env) {
+	x.Helper()
+	if x.scalar("SELECT count(*) FROM mysql.time_zone_name WHERE Name = 'Test/Berlin'") > 0 {
+		return
+	}
+	summer, winter := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC).Unix(), time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC).Unix()
+	// The id is found in the table, which counts by itself.
+	x.exec("INSERT INTO mysql.time_zone (Use_leap_seconds) VALUES ('N')")
+	id := x.scalar("SELECT max(Time_zone_id) FROM mysql.time_zone")
+	x.exec(
+		fmt.Sprintf("INSERT INTO mysql.time_zone_name (Name, Time_zone_id) VALUES ('Test/Berlin', %d)", id),
+		fmt.Sprintf("INSERT INTO mysql.time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST, Abbreviation) VALUES (%d, 0, 3600, 0, 'CET'), (%d, 1, 7200, 1, 'CEST')", id, id),
+		fmt.Sprintf("INSERT INTO mysql.time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (%d, 0, 0), (%d, %d, 1), (%d, %d, 0)", id, id, summer, id, winter))
 }

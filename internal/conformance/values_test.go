@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -278,40 +276,59 @@ func TestDecodedTypes(t *testing.T) {
 // keys are shown as the rows have them, and back-fill passes over none of them.
 func TestKeysOfEveryType(t *testing.T) {
 	each(t, func(x *env) {
-		var tables map[string]string // key type -> two SQL values, ascending; what the key shows
+		var keys map[string][4]string // by the key's type: two SQL values, ascending, and their JSON
 		switch x.family() {
 		case "postgres":
 			x.exec("CREATE TYPE mood AS ENUM ('sad', 'happy')", "CREATE DOMAIN five AS char(5)")
-			tables = map[string]string{
-				"char(5)": `'a'|'b'|"a    "|"b    "`, "five": `'a'|'b'|"a    "|"b    "`, "uuid": `'00000000-0000-0000-0000-000000000001'|'ffffffff-0000-0000-0000-000000000001'|"00000000-0000-0000-0000-000000000001"|"ffffffff-0000-0000-0000-000000000001"`,
-				"timestamptz": `'2026-10-25 02:30+02'|'infinity'|"2026-10-25T00:30:00Z"|"infinity"`, "numeric": `1.50|2.0|"1.50"|"2.0"`, "bytea": `'\x'|'\xff'|""|"/w=="`,
-				"mood": `'sad'|'happy'|"sad"|"happy"`, "inet": `'10.0.0.1'|'10.0.0.0/8'|"10.0.0.1"|"10.0.0.0/8"`, "double precision": `'-Infinity'|'NaN'|"-Infinity"|"NaN"`, "real": `0.1|0.2|0.1|0.2`,
-				"boolean": `false|true|false|true`, "interval": `'1 day'|'1 mon'|"P1D"|"P1M"`, "money": `1|2.5|"1.00"|"2.50"`, "date": `'0044-03-15 BC'|'infinity'|"0044-03-15 BC"|"infinity"`,
-				"int4range": `'empty'|'[1,3)'|"empty"|"[1,3)"`, "time": `'00:00'|'24:00'|"00:00:00"|"24:00:00"`, "jsonb": `'null'|'{"a":1}'|{"$json":null}|{"a":1}`, `"char"`: `'a'|'b'|"a"|"b"`, "oid": `0|4294967295|0|4294967295`,
+			keys = map[string][4]string{
+				"char(5)":          {`'a'`, `'b'`, `"a    "`, `"b    "`},
+				"five":             {`'a'`, `'b'`, `"a    "`, `"b    "`},
+				"uuid":             {`'00000000-0000-0000-0000-000000000001'`, `'ffffffff-0000-0000-0000-000000000001'`, `"00000000-0000-0000-0000-000000000001"`, `"ffffffff-0000-0000-0000-000000000001"`},
+				"timestamptz":      {`'2026-10-25 02:30+02'`, `'infinity'`, `"2026-10-25T00:30:00Z"`, `"infinity"`},
+				"numeric":          {`1.50`, `2.0`, `"1.50"`, `"2.0"`},
+				"bytea":            {`'\x'`, `'\xff'`, `""`, `"/w=="`},
+				"mood":             {`'sad'`, `'happy'`, `"sad"`, `"happy"`},
+				"inet":             {`'10.0.0.0/8'`, `'10.0.0.1'`, `"10.0.0.0/8"`, `"10.0.0.1"`},
+				"double precision": {`'-Infinity'`, `'NaN'`, `"-Infinity"`, `"NaN"`},
+				"real":             {`0.1`, `0.2`, `0.1`, `0.2`},
+				"boolean":          {`false`, `true`, `false`, `true`},
+				"interval":         {`'1 day'`, `'1 mon'`, `"P1D"`, `"P1M"`},
+				"money":            {`1`, `2.5`, `"1.00"`, `"2.50"`},
+				"date":             {`'0044-03-15 BC'`, `'infinity'`, `"0044-03-15 BC"`, `"infinity"`},
+				"int4range":        {`'empty'`, `'[1,3)'`, `"empty"`, `"[1,3)"`},
+				"time":             {`'00:00'`, `'24:00'`, `"00:00:00"`, `"24:00:00"`},
+				"jsonb":            {`'null'`, `'{"a":1}'`, `{"$json":null}`, `{"a":1}`},
+				`"char"`:           {`'a'`, `'b'`, `"a"`, `"b"`},
+				"oid":              {`0`, `4294967295`, `0`, `4294967295`},
 			}
-			delete(tables, "inet") // sorts the network first
-			tables["inet"] = `'10.0.0.0/8'|'10.0.0.1'|"10.0.0.0/8"|"10.0.0.1"`
 		case "mysql":
-			tables = map[string]string{
-				"bigint unsigned": `0|18446744073709551615|0|18446744073709551615`, "decimal(65,30)": `0.5|1.5|"0.500000000000000000000000000000"|"1.500000000000000000000000000000"`,
-				"varbinary(9)": `x''|x'ff00'|""|"/wA="`, "varchar(9) COLLATE utf8mb4_bin": `'a '|'b '|"a "|"b "`, "varchar(9) CHARACTER SET latin1": `'a'|'é'|"a"|"é"`,
-				"date": `'1000-01-01'|'9999-12-31'|"1000-01-01"|"9999-12-31"`, "datetime(6)": `'2026-03-29 02:30:00.000001'|'2026-03-29 02:30:00.000002'|"2026-03-29T02:30:00.000001"|"2026-03-29T02:30:00.000002"`,
-				"timestamp(6) DEFAULT CURRENT_TIMESTAMP(6)": `'2026-10-25 00:30:00'|'2026-10-25 01:30:00'|"2026-10-25T00:30:00.000000Z"|"2026-10-25T01:30:00.000000Z"`,
-				"time(6)": `'-838:59:59'|'838:59:59'|"-838:59:59.000000"|"838:59:59.000000"`, "year": `1901|2155|1901|2155`, "enum('z','é','a')": `'é'|'a'|"é"|"a"`, "double": `-0.5|1e300|-0.5|1e+300`, "bit(64)": `0|18446744073709551615|0|18446744073709551615`,
+			keys = map[string][4]string{
+				"bigint unsigned":                 {`0`, `18446744073709551615`, `0`, `18446744073709551615`},
+				"decimal(65,30)":                  {`0.5`, `1.5`, `"0.500000000000000000000000000000"`, `"1.500000000000000000000000000000"`},
+				"varbinary(9)":                    {`x''`, `x'ff00'`, `""`, `"/wA="`},
+				"varchar(9) COLLATE utf8mb4_bin":  {`'a '`, `'b '`, `"a "`, `"b "`},
+				"varchar(9) CHARACTER SET latin1": {`'a'`, `'é'`, `"a"`, `"é"`},
+				"date":                            {`'1000-01-01'`, `'9999-12-31'`, `"1000-01-01"`, `"9999-12-31"`},
+				"datetime(6)":                     {`'2026-03-29 02:30:00.000001'`, `'2026-03-29 02:30:00.000002'`, `"2026-03-29T02:30:00.000001"`, `"2026-03-29T02:30:00.000002"`},
+				"time(6)":                         {`'-838:59:59'`, `'838:59:59'`, `"-838:59:59.000000"`, `"838:59:59.000000"`},
+				"year":                            {`1901`, `2155`, `1901`, `2155`},
+				"enum('z','é','a')":               {`'é'`, `'a'`, `"é"`, `"a"`},
+				"double":                          {`-0.5`, `1e300`, `-0.5`, `1e+300`},
+				"bit(64)":                         {`0`, `18446744073709551615`, `0`, `18446744073709551615`},
 			}
 		default:
-			tables = map[string]string{
-				"BLOB": `x''|x'ff00'|""|"/wA="`, "": `-9e999|x'ff'|{"$float":"-Infinity"}|{"$binary":"/w=="}`, "TEXT": `'a'||char(0)|CAST(x'ff' AS TEXT)|"a\u0000"|{"$text64":"/w=="}`,
-				"REAL": `0.5|9e999|0.5|{"$float":"Infinity"}`, "DATE": `5|'2026-01-02'|5|"2026-01-02"`, "NUMERIC": `1.0|'x'|1|"x"`,
+			keys = map[string][4]string{
+				"BLOB":    {`x''`, `x'ff00'`, `""`, `"/wA="`},
+				"":        {`-9e999`, `x'ff'`, `{"$float":"-Infinity"}`, `{"$binary":"/w=="}`},
+				"TEXT":    {`'a'||char(0)`, `CAST(x'ff' AS TEXT)`, `"a\u0000"`, `{"$text64":"/w=="}`},
+				"REAL":    {`0.5`, `9e999`, `0.5`, `{"$float":"Infinity"}`},
+				"DATE":    {`5`, `'2026-01-02'`, `5`, `"2026-01-02"`},
+				"NUMERIC": {`1.0`, `'x'`, `1`, `"x"`},
 			}
 		}
 		n := 0
-		for decl, text := range tables {
+		for decl, parts := range keys {
 			n++
-			parts := strings.Split(text, "|")
-			if decl == "TEXT" {
-				parts = []string{"'a'||char(0)", "CAST(x'ff' AS TEXT)", `"a\u0000"`, `{"$text64":"/w=="}`}
-			}
 			name := fmt.Sprintf("k%d", n)
 			x.exec(fmt.Sprintf("CREATE TABLE %s (k %s NOT NULL, v INTEGER, PRIMARY KEY (k))", name, decl),
 				fmt.Sprintf("INSERT INTO %s VALUES (%s, 1), (%s, 2)", name, parts[0], parts[1]))
@@ -346,6 +363,28 @@ func TestKeysOfEveryType(t *testing.T) {
 				x.wantRoundTrip(e, &rowfeed.Info{Key: []rowfeed.Column{e.Key.Column(0)}, Columns: page.Columns})
 			}
 			x.wantSound(f)
+		}
+	})
+}
+
+// TestArrayKeyRefused: an array travels as JSON, from which the key could not be
+// found again; it is refused before anything is made.
+func TestArrayKeyRefused(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		if e.Family != "postgres" {
+			return
+		}
+		x := newEnv(t, e, nil)
+		x.migrate()
+		x.exec("CREATE DOMAIN numbers AS int[]", "CREATE TABLE a (k int[] PRIMARY KEY)", "CREATE TABLE b (k numbers PRIMARY KEY)")
+		for _, table := range []string{"a", "b"} {
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: table, Table: table}, nil)
+			if !isCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), "array") {
+				x.Errorf("%s: %v", table, err)
+			}
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
+			x.Errorf("%d feeds are left behind", n)
 		}
 	})
 }
@@ -410,132 +449,4 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		}
 		x.wantDrain(f, cursor, `delete {"k":{"$binary":"/w=="}}`)
 	})
-}
-
-// TestValuesOf16MB: one text and one binary value of 16 MiB in a row arrive whole,
-// and back from JSON. (MariaDB and MySQL need max_allowed_packet above the value.)
-func TestValuesOf16MB(t *testing.T) {
-	size := 16 << 20
-	if raced() {
-		size = 2 << 20
-	}
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		x := newBigEnv(t, e, nil)
-		x.exec(x.by(map[string]string{
-			"sqlite":   "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT, b BLOB)",
-			"postgres": "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT, b BYTEA)",
-			"mysql":    "CREATE TABLE big (id INTEGER PRIMARY KEY, t LONGTEXT, b LONGBLOB)",
-		}), x.by(map[string]string{
-			"sqlite":   fmt.Sprintf("INSERT INTO big VALUES (1, replace(hex(zeroblob(%d)), '00', 'é'), zeroblob(%d))", size/2, size),
-			"postgres": fmt.Sprintf(`INSERT INTO big VALUES (1, repeat('é', %d), decode(repeat('00', %d), 'hex'))`, size/2, size),
-			"mysql":    fmt.Sprintf("INSERT INTO big VALUES (1, REPEAT('é', %d), REPEAT(x'00', %d))", size/2, size),
-		}))
-		f := x.add(rowfeed.FeedSpec{Name: "big", Table: "big"})
-		x.publish(f)
-		page := x.fetch(f, "", 0)
-		if len(page.Entries) != 1 || page.More {
-			t.Fatalf("%d entries, more %v", len(page.Entries), page.More)
-		}
-		text, _ := page.Entries[0].Row.Get("t")
-		binary, _ := page.Entries[0].Row.Get("b")
-		if text != strings.Repeat("é", size/2) || string(binary.([]byte)) != string(make([]byte, size)) {
-			t.Errorf("%T of %d bytes, %T of %d", text, len(text.(string)), binary, len(binary.([]byte)))
-		}
-		info, err := f.Info(x.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x.wantRoundTrip(page.Entries[0], info)
-	})
-}
-
-// raced tells whether the race detector is on: it makes SQLite, which is Go here, and
-// whatever else looks at every byte twenty times slower.
-var raced = sync.OnceValue(func() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
-})
-
-// newBigEnv is an initialised database whose server takes values of 16 MiB.
-func newBigEnv(t *testing.T, e testdb.Engine, cfg *rowfeed.Config) *env {
-	t.Helper()
-	db := e.New
-	if e.Family == "mysql" {
-		db = e.Dedicated(t, testdb.Setting("max_allowed_packet=64M")).NewDatabase
-	}
-	x := openEnv(t, db(t), cfg)
-	x.migrate()
-	return x
-}
-
-// TestLargeRowsEndAPage (M15): a page of many large rows ends early, says that there
-// is more, and loses nothing; a single row above the bound still makes a page.
-func TestLargeRowsEndAPage(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		const rows, size, bound = 20, 100_000, 350_000
-		x := newEnv(t, e, &rowfeed.Config{MaxPageBytes: bound})
-		x.migrate()
-		x.exec(x.by(map[string]string{
-			"sqlite":   "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT)",
-			"postgres": "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT)",
-			"mysql":    "CREATE TABLE big (id INTEGER PRIMARY KEY, t LONGTEXT)",
-		}))
-		value := x.by(map[string]string{"sqlite": "hex(zeroblob(%d))", "postgres": "repeat('xx', %d)", "mysql": "REPEAT('xx', %d)"})
-		for id := 1; id <= rows; id++ {
-			n := size / 2
-			if id == 7 {
-				n = 2 * bound
-			}
-			x.exec(fmt.Sprintf("INSERT INTO big VALUES (%d, "+value+")", id, n))
-		}
-		f := x.add(rowfeed.FeedSpec{Name: "big", Table: "big"})
-		x.publish(f)
-		var ids []int64
-		var pages []int
-		for cursor, more := rowfeed.Beginning, true; more; {
-			page := x.fetch(f, cursor, 0)
-			bytes := 0
-			for _, e := range page.Entries {
-				id, _ := e.Key.Get("id")
-				text, _ := e.Row.Get("t")
-				ids, bytes = append(ids, id.(int64)), bytes+len(text.(string))
-			}
-			last := len(page.Entries) - 1
-			if last < 0 {
-				t.Fatal("an empty page")
-			}
-			if text, _ := page.Entries[last].Row.Get("t"); bytes-len(text.(string)) > bound {
-				t.Errorf("a page of %d rows and %d bytes went on above the bound", last+1, bytes)
-			}
-			pages = append(pages, last+1)
-			cursor, more = page.Cursor, page.More
-		}
-		want := make([]int64, rows)
-		for i := range want {
-			want[i] = int64(i + 1)
-		}
-		if !slices.Equal(ids, want) {
-			t.Errorf("got ids %v", ids)
-		}
-		if len(pages) < 5 || slices.Max(pages) > 5 {
-			t.Errorf("pages of %v rows", pages)
-		}
-	})
-}
-
-// addBerlin teaches a MariaDB or MySQL server a time zone with the real shifts of
-// 2026, since the servers of tests come without any.
-func addBerlin(x *env) {
-	x.Helper()
-	if x.scalar("SELECT count(*) FROM mysql.time_zone_name WHERE Name = 'Test/Berlin'") > 0 {
-		return
-	}
-	summer, winter := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC).Unix(), time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC).Unix()
-	// The id is found in the table, which counts by itself.
-	x.exec("INSERT INTO mysql.time_zone (Use_leap_seconds) VALUES ('N')")
-	id := x.scalar("SELECT max(Time_zone_id) FROM mysql.time_zone")
-	x.exec(
-		fmt.Sprintf("INSERT INTO mysql.time_zone_name (Name, Time_zone_id) VALUES ('Test/Berlin', %d)", id),
-		fmt.Sprintf("INSERT INTO mysql.time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST, Abbreviation) VALUES (%d, 0, 3600, 0, 'CET'), (%d, 1, 7200, 1, 'CEST')", id, id),
-		fmt.Sprintf("INSERT INTO mysql.time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (%d, 0, 0), (%d, %d, 1), (%d, %d, 0)", id, id, summer, id, winter))
 }
