@@ -72,6 +72,7 @@ FROM ` + db.table("feeds")
 		}
 		r.Capture = dialect.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
+		r.Source.Schema = db.home // a printed script does not know it
 		if schema != nil {
 			r.Source.Schema = *schema
 		}

@@ -78,6 +78,7 @@ type DB struct {
 	d     dialect.Dialect
 	cfg   Config
 	names dialect.Names
+	home  string // the connection's schema: where a source is that names none
 
 	mu    sync.Mutex
 	feeds map[string]*Feed
@@ -101,12 +102,12 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := db.PingContext(ctx); err != nil {
 		return nil, rf.fail("database", "cannot be reached", err)
 	}
+	var err error
+	if rf.home, err = d.CurrentSchema(ctx, rf.on()); err != nil && rf.names.Schema == "" {
+		return nil, rf.fail("database", "find the current schema", err)
+	}
 	if rf.names.Schema == "" {
-		schema, err := d.CurrentSchema(ctx, rf.on())
-		if err != nil {
-			return nil, rf.fail("database", "find the current schema", err)
-		}
-		rf.names.Schema = schema
+		rf.names.Schema = rf.home
 	}
 	return rf, nil
 }

@@ -115,7 +115,12 @@ func TestPrintedScriptRuns(t *testing.T) {
 		if out := s.ok("fetch kv"); !strings.Contains(out, `"key":{"id":2},"row":{"id":2,"v":"jim"}`) {
 			t.Errorf("fetch: %s", out)
 		}
+		if e == testdb.SQLite {
+			s.ok("feed upgrade kv") // adds what only the table itself tells: its hidden rowid
+		}
 		s.prints("check kv", "kv: in order\n")
+		s.ok("feed drop kv")
+		db.Exec(t, "INSERT INTO kv VALUES (3, 'no trigger is left')")
 	})
 }
 
