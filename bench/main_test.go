@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+var (
+	reps   = flag.Int("reps", 3, "repetitions of each figure")
+	window = flag.Duration("window", 3*time.Second, "how long writers run for one figure")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	setDefault("ROWFEED_TEST_ENGINES", "sqlite,postgres15,mariadb")
+	// scripts/setup.sh unpacks servers beside the library's go.mod, not beside this one.
+	if folder, err := filepath.EvalSymlinks("../.engines"); err == nil {
+		if folder, err = filepath.Abs(folder); err == nil {
+			setDefault("ROWFEED_ENGINES_DIR", folder)
+		}
+	}
+	if testing.Short() {
+		*reps, *window = 1, 100*time.Millisecond
+	}
+	testdb.Main(m)
+}
+
+func setDefault(variable, value string) {
+	if os.Getenv(variable) == "" {
+		_ = os.Setenv(variable, value)
+	}
+}
+
+// scaled makes a size small when the run is only to show that it works.
+func scaled(n int) int {
+	if testing.Short() {
+		return max(n/100, 1)
+	}
+	return n
+}

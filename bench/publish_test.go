@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestPublish drains changes of distinct keys: their first publication, and once
+// more when every key has a position already. rowfeed and the prototype take turns
+// batch by batch, so that both meet the same load.
+func TestPublish(t *testing.T) {
+	out := table{title: "Publishing, keys/s", head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
+	each(t, func(b *bed) {
+		rows := scaled(100_000)
+		b.fill("items", rows)
+		bare := b.prototype("items")
+		for _, size := range []int{100, 1000, 5000} {
+			p := b.passes(b.pool, size)
+			theirs, ours := figures[string]{}, figures[string]{}
+			publications := []string{"first", "again"}
+			for range *reps {
+				bare.create()
+				f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+				for _, publication := range publications {
+					bare.record()
+					if publication == "again" {
+						_, err := f.RepublishWhere(b.Context(), "", 10_000, nil)
+						b.must(err)
+					}
+					took, keys := turns(func() int { return bare.pass(size) }, func() int { return p.pass(f) })
+					if keys[0] != rows || keys[1] != rows {
+						b.Fatalf("%v keys of %d", keys, rows)
+					}
+					theirs.add(publication, float64(rows)/took[0].Seconds())
+					ours.add(publication, float64(rows)/took[1].Seconds())
+				}
+				bare.drop()
+				b.must(p.db.DropFeed(b.Context(), "items"))
+			}
+			for _, publication := range publications {
+				out.row(b.Engine.Name, fmt.Sprint(size), publication, count(theirs[publication].median()), count(ours[publication].median()),
+					ours[publication].over(theirs[publication]).ratio())
+			}
+		}
+	})
+	out.print()
+}
+
+// turns runs publishers, one pass each in turn, until none finds any change.
+func turns(publishers ...func() int) (took []time.Duration, keys []int) {
+	took, keys = make([]time.Duration, len(publishers)), make([]int, len(publishers))
+	for busy := true; busy; {
+		busy = false
+		for i, pass := range publishers {
+			started := time.Now()
+			n := pass()
+			if n > 0 { // a look that finds nothing is no part of the figure
+				took[i] += time.Since(started)
+				keys[i] += n
+				busy = true
+			}
+		}
+	}
+	return took, keys
+}
