@@ -30,6 +30,7 @@ func TestReaddedFeed(t *testing.T) {
 		x.exec("INSERT INTO other VALUES (1, 'S3CRET', 0), (2, 'S3CRET', 0)")
 		x.wantDrain(stale, "", `upsert {"id":1,"secret":"S3CRET","v":0}`, `upsert {"id":2,"secret":"S3CRET","v":0}`)
 		x.wantSound(stale)
+		x.fetch(stale, "", 0) // it knows the table's columns
 		readd(rowfeed.FeedSpec{Name: "kv", Table: "other", Columns: []string{"id", "v"}})
 		if _, err := x.rf.Feeds(x.ctx); err != nil { // as a server does all the time
 			x.Fatal(err)

@@ -146,11 +146,6 @@ var capturing = []mutant{
 		Package: conformance, Test: "TestReaddedFeed", Engines: "sqlite", Short: true,
 	},
 	{
-		Name: "fill-forgets-its-place", Guards: "feed add goes on where it broke off",
-		File: "feed.go", Old: "	total, after := int64(0), r.FillAfter\n", New: "	total, after := int64(0), []any(nil)\n	if r.FillAfter != nil {\n		return f.db.setState(ctx, f.db.on(), f.name, stateActive, nil)\n	}\n",
-		Package: conformance, Test: "TestFeedAddKilledAtEveryStatement", Engines: "sqlite",
-	},
-	{
 		Name: "replaced-by-default-forgotten", Guards: "hazard 6: OR REPLACE writes the default for NULL",
 		File: "dialect/sqlite/capture.go", Old: `column != nil && column.Default != ""`, New: `column != nil && column.Default == "-"`,
 		Package: conformance, Test: "TestReplaceByDefault", Engines: "sqlite",
