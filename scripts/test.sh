@@ -66,7 +66,7 @@ say 'go vet'
 go vet ./...
 
 say 'go test'
-go test -race -timeout 14m "$@" "${packages[@]}"
+go test -race -timeout 40m "$@" "${packages[@]}"
 
 if [[ -d internal/mutants && ${#packages[@]} -gt 0 ]]; then
   say 'mutants'
