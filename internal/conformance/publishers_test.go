@@ -246,6 +246,9 @@ func (x *env) waits() bool {
 		"postgres": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
 		"mysql":    "SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()",
 	})
+	if x.family() == "mysql" {
+		rest(x.ctx, 150*time.Millisecond) // innodb_trx is refreshed only when nobody has read it for 100 ms
+	}
 	return x.scalar(query) > 0
 }
 
