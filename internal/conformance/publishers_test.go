@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
