@@ -153,7 +153,10 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 // mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a
 // change of it.
 func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source dialect.TableName) error {
-	ours := []dialect.TableName{db.names.Table("sequences"), db.names.Table("feeds"), db.names.Table("schema_version")}
+	var ours []dialect.TableName
+	for _, base := range ownTables {
+		ours = append(ours, db.names.Table(base))
+	}
 	records, err := db.loadRecords(ctx, q, "")
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 		if err != nil {
 			return err
 		}
-		if err := db.mustBeOurs(ctx, q); err != nil {
+		if err := db.mustBeOurs(ctx, q, current); err != nil {
 			return err
 		}
 		for _, m := range db.d.Migrations(db.names) {
@@ -43,25 +43,48 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 	return applied, db.fail("rowfeed's tables", "migrate", err)
 }
 
-// mustBeOurs refuses to take tables of the user's own for rowfeed's: without the
-// schema_version table, which is the first to be made, the others must not exist.
-func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier) error {
-	exists := func(base string) (bool, error) {
-		_, err := db.d.Describe(ctx, q, db.names.Table(base))
+// ownTables are rowfeed's own tables beside those of the feeds, the first to be made
+// first.
+var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed"}
+
+// mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
+// broke off where statements commit by themselves has left tables of ours: the first
+// version is known by its schema_version, which is made first, the later ones by a
+// column that no table made by somebody else has by chance.
+func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
+	find := func(base string) (*dialect.Table, error) {
+		table, err := db.d.Describe(ctx, q, db.names.Table(base))
 		if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
-			return false, nil
+			return nil, nil
 		}
-		return err == nil, err
+		return table, err
 	}
-	if made, err := exists("schema_version"); err != nil || made {
+	taken := func(base string) error {
+		return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", db.names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
+			Next: "give rowfeed's tables another --prefix, or another --schema"}
+	}
+	first, err := find("schema_version")
+	if err != nil {
 		return err
 	}
 	for _, base := range []string{"sequences", "feeds"} {
-		if taken, err := exists(base); err != nil {
+		if first != nil {
+			break
+		}
+		if table, err := find(base); err != nil {
 			return err
-		} else if taken {
-			return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", db.names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
-				Next: "give rowfeed's tables another --prefix, or another --schema"}
+		} else if table != nil {
+			return taken(base)
+		}
+	}
+	if current >= 2 {
+		return nil
+	}
+	for base, column := range map[string]string{"cursors": "shard_count", "dead_letters": "key_digest", "processed": "processed_at"} {
+		if table, err := find(base); err != nil {
+			return err
+		} else if table != nil && table.Column(column) == nil {
+			return taken(base)
 		}
 	}
 	return nil

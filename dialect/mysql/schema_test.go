@@ -84,9 +84,12 @@ func TestMigrationsCanBeRepeated(t *testing.T) {
 		d := mysql.New()
 		names := dialect.Names{Schema: h.Name, Prefix: "p_"}
 		before := h.Dump(t)
-		m := d.Migrations(names)[0]
-		for n := range m.Up {
-			for _, list := range [][]string{m.Up[:n], m.Up, m.Down[:n%len(m.Down)], m.Down} {
+		var up, down []string
+		for _, m := range d.Migrations(names) {
+			up, down = append(up, m.Up...), append(slices.Clone(m.Down), down...)
+		}
+		for n := range up {
+			for _, list := range [][]string{up[:n], up, down[:n%len(down)], down} {
 				for _, s := range list {
 					h.sql(s)
 				}

@@ -181,6 +181,38 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 	})
 }
 
+// TestMigrateUpgrades: tables of the version before are brought to the newest one;
+// a table of the user's own that has the name of a new one is left alone.
+func TestMigrateUpgrades(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := newEnv(t, e, nil)
+		x.migrate()
+		fresh := x.db.Dump(t)
+		if err := x.rf.MigrateDown(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		schema, err := x.dialect.CurrentSchema(x.ctx, dialect.On(x.db.Admin()))
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.exec(x.dialect.Migrations(dialect.Names{Schema: schema, Prefix: "rowfeed_"})[0].Up...)
+		_, err = x.rf.Feeds(x.ctx)
+		x.wantCode(err, rowfeed.SchemaVersion)
+		x.exec("CREATE TABLE rowfeed_cursors (name VARCHAR(100), value BIGINT)")
+		before := x.db.Dump(t)
+		_, err = x.rf.Migrate(x.ctx)
+		x.wantCode(err, rowfeed.Conflict)
+		if !strings.Contains(err.Error(), "rowfeed_cursors") || x.db.Dump(t) != before {
+			x.Errorf("a table of the user's own: %v", err)
+		}
+		x.exec("DROP TABLE rowfeed_cursors")
+		x.migrate()
+		if after := x.db.Dump(t); after != fresh {
+			x.Errorf("upgraded:\n%s\nfresh:\n%s", after, fresh)
+		}
+	})
+}
+
 // TestPrefixAndSchema: rowfeed's tables have the names and the place asked for.
 func TestPrefixAndSchema(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

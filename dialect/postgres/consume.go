@@ -1,0 +1,61 @@
+package postgres
+
+import "github.com/rowfeed/rowfeed/dialect"
+
+// consumerTables are the tables that consumers write, see [dialect.Migration].
+// Names, digests and positions compare byte by byte, whatever the database's
+// collation; a cursor's row is rewritten with every page and wants room beside it.
+func (d Dialect) consumerTables(name func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 2,
+		Title:   "cursors, dead letters, processed ids",
+		Up: []string{
+			"CREATE TABLE " + name("cursors") + ` (
+  consumer text COLLATE "C" NOT NULL,
+  feed text COLLATE "C" NOT NULL,
+  shard bigint NOT NULL,
+  shard_count integer NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  generation bigint NOT NULL,
+  epoch bigint NOT NULL,
+  version bigint NOT NULL,
+  paused smallint NOT NULL,
+  updated_at bigint NOT NULL,
+  PRIMARY KEY (consumer, feed, shard)
+) WITH (fillfactor = 10)`,
+			"CREATE TABLE " + name("dead_letters") + ` (
+  consumer text COLLATE "C" NOT NULL,
+  feed text COLLATE "C" NOT NULL,
+  shard bigint NOT NULL,
+  key_digest text COLLATE "C" NOT NULL,
+  key_json text NOT NULL,
+  generation bigint NOT NULL,
+  position text COLLATE "C" NOT NULL,
+  op text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  attempts bigint NOT NULL,
+  collapsed bigint NOT NULL,
+  error text NOT NULL,
+  first_at bigint NOT NULL,
+  last_at bigint NOT NULL,
+  PRIMARY KEY (consumer, feed, shard, key_digest)
+)`,
+			"CREATE TABLE " + name("processed") + ` (
+  consumer text COLLATE "C" NOT NULL,
+  feed text COLLATE "C" NOT NULL,
+  generation bigint NOT NULL,
+  shard bigint NOT NULL,
+  position text COLLATE "C" NOT NULL,
+  processed_at bigint NOT NULL,
+  PRIMARY KEY (consumer, feed, generation, shard, position)
+)`,
+			"INSERT INTO " + name("schema_version") + " VALUES (2, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE " + name("processed"),
+			"DROP TABLE " + name("dead_letters"),
+			"DROP TABLE " + name("cursors"),
+			"DELETE FROM " + name("schema_version") + " WHERE version = 2",
+		},
+	}
+}

@@ -1,0 +1,60 @@
+package sqlite
+
+import "github.com/rowfeed/rowfeed/dialect"
+
+// consumerTables are the tables that consumers write, see [dialect.Migration].
+// Cursors are rewritten in place and positions of processed entries compare as text.
+func (d Dialect) consumerTables(name func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 2,
+		Title:   "cursors, dead letters, processed ids",
+		Up: []string{
+			"CREATE TABLE " + name("cursors") + ` (
+  consumer TEXT NOT NULL,
+  feed TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  shard_count INTEGER NOT NULL,
+  value TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  paused INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (consumer, feed, shard)
+)`,
+			"CREATE TABLE " + name("dead_letters") + ` (
+  consumer TEXT NOT NULL,
+  feed TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  key_digest TEXT NOT NULL,
+  key_json TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  position TEXT NOT NULL,
+  op TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  collapsed INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  first_at INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (consumer, feed, shard, key_digest)
+)`,
+			"CREATE TABLE " + name("processed") + ` (
+  consumer TEXT NOT NULL,
+  feed TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  shard INTEGER NOT NULL,
+  position TEXT NOT NULL,
+  processed_at INTEGER NOT NULL,
+  PRIMARY KEY (consumer, feed, generation, shard, position)
+) WITHOUT ROWID`,
+			"INSERT INTO " + name("schema_version") + " VALUES (2, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE " + name("processed"),
+			"DROP TABLE " + name("dead_letters"),
+			"DROP TABLE " + name("cursors"),
+			"DELETE FROM " + name("schema_version") + " WHERE version = 2",
+		},
+	}
+}
