@@ -20,6 +20,7 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
   epoch bigint NOT NULL,
   version bigint NOT NULL,
   paused smallint NOT NULL,
+  aside bigint NOT NULL DEFAULT 0,
   updated_at bigint NOT NULL,
   PRIMARY KEY (consumer, feed, shard)
 ) WITH (fillfactor = 10)`,

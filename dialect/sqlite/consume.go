@@ -3,7 +3,8 @@ package sqlite
 import "github.com/rowfeed/rowfeed/dialect"
 
 // consumerTables are the tables that consumers write, see [dialect.Migration].
-// Cursors are rewritten in place and positions of processed entries compare as text.
+// Positions of processed entries compare as text. cursors.aside counts the dead letters
+// of the shard, so that nobody asks for them while there are none.
 func (d Dialect) consumerTables(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 2,
@@ -19,6 +20,7 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
   epoch INTEGER NOT NULL,
   version INTEGER NOT NULL,
   paused INTEGER NOT NULL,
+  aside INTEGER NOT NULL DEFAULT 0,
   updated_at INTEGER NOT NULL,
   PRIMARY KEY (consumer, feed, shard)
 )`,
