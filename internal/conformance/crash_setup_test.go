@@ -67,13 +67,24 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 		}
 		x.Logf("%d kills", n-1)
 
-		// Killed again and again, each time a statement later, with so many rows that
-		// back-fill takes two batches.
+		// Killed again and again, each time a statement later: first until everything is
+		// made, then on through back-fill, with so many rows that it takes two batches.
 		drop()
 		x.exec("DELETE FROM kv WHERE id <= 30")
 		x.fill(2100)
+		for m := 1; x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling'") == 0; m++ {
+			if x.killed("add", m) == "" {
+				x.Fatal("feed add ended before it had anything to fill")
+			}
+			write(n + m)
+		}
+		halfway := false
 		for m := 1; x.killed("add", m) != ""; m++ {
 			write(n + m)
+			halfway = halfway || x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling' AND fill_after IS NOT NULL") == 1
+		}
+		if !halfway {
+			x.Error("it was never killed between two batches")
 		}
 		write(0)
 		f, err := x.rf.Feed(x.ctx, "kv")

@@ -71,9 +71,9 @@ func TestKeysThatLookAlike(t *testing.T) {
 		x := newEnv(t, e, nil)
 		x.migrate()
 		x.exec("CREATE TABLE alike (k NOT NULL PRIMARY KEY)",
-			"INSERT INTO alike VALUES (1), ('1'), (x'31'), (CAST(x'ff' AS TEXT)), (x'ff'), ('{\"$binary\":\"/w==\"}'), (CAST(x'fe' AS TEXT))")
+			"INSERT INTO alike VALUES (1), ('1'), ('Fred'), ('fred'), (x'31'), (CAST(x'ff' AS TEXT)), (x'ff'), ('{\"$binary\":\"/w==\"}'), (CAST(x'fe' AS TEXT))")
 		f := x.add(rowfeed.FeedSpec{Name: "alike", Table: "alike"})
-		x.wantDrain(f, "", `upsert {"k":1}`, `upsert {"k":"1"}`, `upsert {"k":"{\"$binary\":\"/w==\"}"}`, `upsert {"k":{"$text64":"/g=="}}`, `upsert {"k":{"$text64":"/w=="}}`,
+		x.wantDrain(f, "", `upsert {"k":1}`, `upsert {"k":"1"}`, `upsert {"k":"Fred"}`, `upsert {"k":"fred"}`, `upsert {"k":"{\"$binary\":\"/w==\"}"}`, `upsert {"k":{"$text64":"/g=="}}`, `upsert {"k":{"$text64":"/w=="}}`,
 			`upsert {"k":{"$binary":"MQ=="}}`, `upsert {"k":{"$binary":"/w=="}}`)
 		x.wantSound(f)
 	})
