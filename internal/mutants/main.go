@@ -4,6 +4,7 @@
 //	go run ./internal/mutants              all of them, some minutes
 //	go run ./internal/mutants --short      those that CI runs
 //	go run ./internal/mutants --run lease  those whose name matches
+//	go run ./internal/mutants --compile    only whether they apply and compile; seconds
 //
 // The edit is laid over the sources by `go test -overlay`; no file is changed. A
 // mutant survives when its test stays green; that, an edit that no longer applies
@@ -49,6 +50,8 @@ func main() {
 	short := flag.Bool("short", false, "only the mutants that CI runs")
 	run := flag.String("run", "", "only the mutants whose name matches this regular expression")
 	verbose := flag.Bool("v", false, "print the tests' output of mutants that survive")
+	compiles := flag.Bool("compile", false, "only check that the edits apply and compile")
+	green := flag.Bool("green", false, "take the tests to be green without any mutant: they have just been run")
 	parallel := flag.Int("p", 2, "mutants at once")
 	flag.Parse()
 	pattern, err := regexp.Compile(*run)
@@ -56,18 +59,25 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants: --run:", err)
 		os.Exit(2)
 	}
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants: run it inside the module:", err)
 		os.Exit(2)
 	}
+	root := strings.TrimSpace(string(out))
 	var chosen []mutant
 	for _, m := range mutants {
 		if (!*short || m.Short) && pattern.MatchString(m.Name) {
 			chosen = append(chosen, m)
 		}
 	}
-	if !baseline(strings.TrimSpace(string(root)), chosen) {
+	if *compiles {
+		if compile(root, chosen) > 0 {
+			os.Exit(1)
+		}
+		return
+	}
+	if !*green && !baseline(root, chosen) {
 		os.Exit(1)
 	}
 	results := make([]result, len(chosen))
@@ -77,21 +87,21 @@ func main() {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			results[i] = try(strings.TrimSpace(string(root)), m)
+			results[i] = try(root, m)
 			fmt.Fprintf(os.Stderr, "%-40s %s (%.0f s)\n", m.Name, results[i].outcome, results[i].took.Seconds())
 		})
 	}
 	group.Wait()
 	survivors := 0
-	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(out, "mutant\tguards\ttest\toutcome")
+	table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "mutant\tguards\ttest\toutcome")
 	for i, m := range chosen {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", m.Name, m.Guards, m.Test, results[i].outcome)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Name, m.Guards, m.Test, results[i].outcome)
 		if !results[i].killed {
 			survivors++
 		}
 	}
-	out.Flush()
+	table.Flush()
 	fmt.Printf("%d mutants, %d killed, %d not\n", len(chosen), len(chosen)-survivors, survivors)
 	if *verbose {
 		for i, m := range chosen {
@@ -161,24 +171,20 @@ func try(root string, m mutant) (r result) {
 
 // overlay writes the edited file and the map that lays it over the original.
 func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
-	original := filepath.Join(root, m.File)
-	source, err := os.ReadFile(original)
+	source, err := m.edited(root)
 	if err != nil {
 		return "", nil, err
-	}
-	if n := strings.Count(string(source), m.Old); n != 1 {
-		return "", nil, fmt.Errorf("DOES NOT APPLY: the old text stands %d times in %s", n, m.File)
 	}
 	folder, err := os.MkdirTemp("", "rowfeed-mutant-")
 	if err != nil {
 		return "", nil, err
 	}
 	cleanup = func() { os.RemoveAll(folder) }
-	edited := filepath.Join(folder, filepath.Base(m.File))
+	original, edited := filepath.Join(root, m.File), filepath.Join(folder, filepath.Base(m.File))
 	path = filepath.Join(folder, "overlay.json")
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {original: edited}})
 	if err == nil {
-		err = os.WriteFile(edited, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o600)
+		err = os.WriteFile(edited, source, 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(path, replace, 0o600)
@@ -188,4 +194,16 @@ func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
 		return "", nil, err
 	}
 	return path, cleanup, nil
+}
+
+// edited is the file with the edit in it.
+func (m mutant) edited(root string) ([]byte, error) {
+	source, err := os.ReadFile(filepath.Join(root, m.File))
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		return nil, fmt.Errorf("DOES NOT APPLY: the old text stands %d times in %s", n, m.File)
+	}
+	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
 }
