@@ -128,6 +128,7 @@ type Feed struct {
 	mu       sync.Mutex
 	problems []string  // what the last verification found
 	durable  time.Time // when durability was last asserted
+	flushed  place     // the highest that is known to be on the disk
 }
 
 // layout is a feed with its columns, as of a signature of the table.

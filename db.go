@@ -80,6 +80,8 @@ type DB struct {
 	names dialect.Names
 	home  string // the connection's schema: where a source is that names none
 
+	flights flights
+
 	mu    sync.Mutex
 	feeds map[string]*Feed
 }

@@ -101,7 +101,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.Page
 		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, q)
 		switch {
 		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
-			return rows, l, nil
+			return rows, l, f.makeDurable(ctx, rows)
 		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := pause(ctx, backoff(try)); err != nil {
 				return nil, nil, err

@@ -19,6 +19,8 @@ type PublishEvent struct {
 	Keys    int   // positions given
 	Head    int64 // the highest position
 	Took    time.Duration
+
+	generation int64
 }
 
 // FetchEvent is one page.

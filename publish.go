@@ -71,6 +71,7 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 		return PublishEvent{Feed: f.name}, f.settle(ctx, err)
 	}
 	e.Took = time.Since(started)
+	f.isDurable(e.generation, e.Head)
 	f.db.cfg.Observer.published(e)
 	return e, nil
 }
@@ -128,7 +129,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	} else if n != int64(len(seqs)) {
 		return e, fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
 	}
-	e.Changes, e.Keys, e.Head = len(changes), len(assignments), seq.Value+int64(len(assignments))
+	e.Changes, e.Keys, e.Head, e.generation = len(changes), len(assignments), seq.Value+int64(len(assignments)), r.Generation
 	return e, f.advance(ctx, tx, r, seq, e.Head)
 }
 
@@ -157,13 +158,17 @@ func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
 		return nil
 	}
 	if err := f.db.d.Durability(ctx, tx); err != nil {
-		return &Error{Code: UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
-			Next: "change the setting, or accept the risk with --unsafe-durability"}
+		return unsafeDurability(err)
 	}
 	f.mu.Lock()
 	f.durable = time.Now()
 	f.mu.Unlock()
 	return nil
+}
+
+func unsafeDurability(err error) error {
+	return &Error{Code: UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
+		Next: "change the setting, or accept the risk with --unsafe-durability"}
 }
 
 // assign collapses changes by key and numbers the keys from above base, in the

@@ -45,7 +45,7 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 
 // ownTables are rowfeed's own tables beside those of the feeds, the first to be made
 // first.
-var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed"}
+var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes"}
 
 // mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
 // broke off where statements commit by themselves has left tables of ours: the first
@@ -77,14 +77,17 @@ func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) er
 			return taken(base)
 		}
 	}
-	if current >= 2 {
-		return nil
-	}
-	for base, column := range map[string]string{"cursors": "shard_count", "dead_letters": "key_digest", "processed": "processed_at"} {
-		if table, err := find(base); err != nil {
+	for _, later := range []struct {
+		version      int
+		base, column string
+	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}} {
+		if current >= later.version {
+			continue
+		}
+		if table, err := find(later.base); err != nil {
 			return err
-		} else if table != nil && table.Column(column) == nil {
-			return taken(base)
+		} else if table != nil && table.Column(later.column) == nil {
+			return taken(later.base)
 		}
 	}
 	return nil

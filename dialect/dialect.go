@@ -127,6 +127,10 @@ type Read interface {
 	// position up to that head is either on the page, filtered by the query, or at or
 	// below q.After.
 	ReadPage(ctx context.Context, db *sql.DB, f *Feed, q PageQuery) (*PageRows, error)
+	// Flush writes a little of rowfeed's own, so that tx's commit puts everything on the
+	// disk that could be seen when tx began. Only databases that answer pages with
+	// Unflushed have anything to write.
+	Flush(ctx context.Context, tx Querier, n Names) error
 }
 
 // Rest is what fits nowhere else.
@@ -211,6 +215,12 @@ type PageRows struct {
 	Signature       string // the source table's columns at the time of the page
 	Rows            []PageRow
 	Truncated       bool // MaxBytes ended the page
+	// Unflushed says that the database shows commits before they are on its disk: a
+	// crash could take back what the page shows, until a Flush has been committed.
+	Unflushed bool
+	// Forgetful says why a Flush would not help: the setting that must be changed. Nil
+	// where commits last.
+	Forgetful error
 }
 
 // PageRow is one position with its row as it is now.

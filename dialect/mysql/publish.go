@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,20 +30,17 @@ func (Dialect) Settings(dialect.Purpose, dialect.Names) []string { return nil }
 
 // Durability implements [dialect.Publish].
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
-	var flush, syncBinlog int64
-	var binlog bool
-	err := dialect.QueryRow(ctx, q, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog", nil, &flush, &binlog, &syncBinlog)
-	switch {
-	case err != nil:
-		return err
-	case flush != 1 && flush != 3: // 3 is MariaDB's 1 with one more flush
-		return fmt.Errorf("innodb_flush_log_at_trx_commit is %d: set it to 1", flush)
-	case binlog && syncBinlog != 1:
-		// With a binary log recovery asks the log which prepared transactions had
-		// committed, and InnoDB leaves the flush at commit to it.
-		return fmt.Errorf("sync_binlog is %d while the server writes a binary log: set it to 1", syncBinlog)
+	var log logSettings
+	var written bool
+	err := dialect.QueryRow(ctx, q, "SELECT "+logVariables+", @@SESSION.sql_log_bin", nil, append(log.dest(), &written)...)
+	if err == nil {
+		err = log.forgetful()
 	}
-	return nil
+	if err == nil && log.binary && !written {
+		// Readers trust the binary log: what goes past it is shown before it is flushed.
+		err = errors.New("sql_log_bin is off in this session: leave it on")
+	}
+	return err
 }
 
 // HasChanges implements [dialect.Publish].

@@ -37,8 +37,9 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	defer tx.Rollback() // after Commit it does nothing
 	on := dialect.On(tx)
 	var head, generation int64
-	err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation FROM "+dialect.Qualified(d, f.Names.Table("sequences"))+" s JOIN "+
-		dialect.Qualified(d, f.Names.Table("feeds"))+" f ON f.name = s.name WHERE s.name = "+d.Literal(f.Name), nil, &head, &generation)
+	var log logSettings
+	err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+dialect.Qualified(d, f.Names.Table("sequences"))+" s JOIN "+
+		dialect.Qualified(d, f.Names.Table("feeds"))+" f ON f.name = s.name WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&head, &generation}, log.dest()...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
 	}
@@ -62,5 +63,6 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		return nil, errMoved
 	}
 	page.Head = head
+	page.Unflushed, page.Forgetful = !log.binary, log.forgetful()
 	return page, tx.Commit()
 }

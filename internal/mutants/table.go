@@ -6,7 +6,7 @@ const conformance = "./internal/conformance"
 
 // mutants, by what they take away. Every guarantee and every hazard that one edit
 // can bring back has a line.
-var mutants = slices.Concat(capturing, publishing)
+var mutants = slices.Concat(capturing, publishing, restoring)
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
 var capturing = []mutant{

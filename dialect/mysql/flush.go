@@ -1,0 +1,65 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// With a binary log a commit is shown after that log was synced. Without one InnoDB
+// shows a commit first and flushes its own log next: whoever reads in between sees
+// what a crash takes back, and a position that was read would be given again, to
+// another key. A commit of the reader's own flushes the log up to itself, and so
+// everything that it has seen.
+
+// logVariables say which log decides over a commit, and whether it is flushed.
+const logVariables = "@@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog"
+
+type logSettings struct {
+	flush      int64
+	binary     bool
+	syncBinary int64
+}
+
+func (s *logSettings) dest() []any { return []any{&s.flush, &s.binary, &s.syncBinary} }
+
+// forgetful names the setting under which a commit can be lost after it was answered.
+func (s *logSettings) forgetful() error {
+	switch {
+	case s.flush != 1 && s.flush != 3: // 3 is MariaDB's 1 with one more flush
+		return fmt.Errorf("innodb_flush_log_at_trx_commit is %d: set it to 1", s.flush)
+	case s.binary && s.syncBinary != 1:
+		// Recovery asks the binary log which prepared transactions had committed, and
+		// InnoDB leaves the flush at commit to it.
+		return fmt.Errorf("sync_binlog is %d while the server writes a binary log: set it to 1", s.syncBinary)
+	}
+	return nil
+}
+
+// flushTable is where Flush writes.
+func (d Dialect) flushTable(table func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 3,
+		Title:   "flushes",
+		Up: []string{
+			"CREATE TABLE IF NOT EXISTS " + table("flushes") + ` (
+  id int NOT NULL PRIMARY KEY,
+  flush_count bigint NOT NULL
+)` + tableOptions,
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (3, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE IF EXISTS " + table("flushes"),
+			"DELETE FROM " + table("schema_version") + " WHERE version = 3",
+		},
+	}
+}
+
+// Flush implements [dialect.Read]. A commit that changed nothing would flush nothing.
+// A few rows let several readers commit together.
+func (d Dialect) Flush(ctx context.Context, tx dialect.Querier, n dialect.Names) error {
+	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
+		" (id, flush_count) VALUES (CONNECTION_ID() % 16, 1) ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
+	return err
+}

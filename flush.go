@@ -1,0 +1,112 @@
+package rowfeed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Some databases show a commit before it is on their disk. A page must not show what
+// a crash takes back: a position would be given again, to another key, and a row
+// would return to what it was without a change to tell of it.
+
+// flushTimeout bounds a flush, which many readers may be waiting for.
+const flushTimeout = 30 * time.Second
+
+// makeDurable returns when a crash can no longer take back what the page shows.
+func (f *Feed) makeDurable(ctx context.Context, rows *dialect.PageRows) error {
+	shown := place{generation: rows.Generation, position: rows.Head}
+	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability ||
+		len(rows.Rows) == 0 && !shown.above(f.knownDurable()) {
+		return nil
+	}
+	if rows.Forgetful != nil {
+		return unsafeDurability(rows.Forgetful)
+	}
+	if err := f.db.flush(ctx); err != nil {
+		return f.db.fail(feedObject(f.name), "make sure that what was read is on the disk", err)
+	}
+	f.isDurable(rows.Generation, rows.Head)
+	return nil
+}
+
+func (f *Feed) knownDurable() place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.flushed
+}
+
+// isDurable notes that a commit of this process's own has been answered, which saw
+// the feed at head.
+func (f *Feed) isDurable(generation, head int64) {
+	if f.db.cfg.UnsafeDurability {
+		return // the answer says nothing
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at := (place{generation: generation, position: head}); at.above(f.flushed) {
+		f.flushed = at
+	}
+}
+
+// above tells whether p is of a later time than q.
+func (p place) above(q place) bool {
+	return p.generation > q.generation || p.generation == q.generation && p.position > q.position
+}
+
+// flush returns when everything that the caller has read is on the database's disk.
+func (db *DB) flush(ctx context.Context) error {
+	return db.flights.join(ctx, func(ctx context.Context) error {
+		return db.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
+			return db.d.Flush(ctx, tx, db.names)
+		})
+	})
+}
+
+// flights are flushes that readers share: however many wait, one is under way and
+// one more is about to begin.
+type flights struct {
+	mu   sync.Mutex
+	last *flight // the newest
+	open bool    // last has not begun: whoever has read by now may join it
+}
+
+type flight struct {
+	done chan struct{} // closed when err is there
+	err  error
+}
+
+// join runs fly, or waits for another caller's that has not begun yet.
+func (s *flights) join(ctx context.Context, fly func(context.Context) error) error {
+	s.mu.Lock()
+	if !s.open {
+		before := s.last
+		s.last, s.open = &flight{done: make(chan struct{})}, true
+		go s.run(context.WithoutCancel(ctx), s.last, before, fly)
+	}
+	mine := s.last
+	s.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run flies once the flight before has ended. It does not end with the caller that
+// was the first to ask.
+func (s *flights) run(ctx context.Context, f, before *flight, fly func(context.Context) error) {
+	if before != nil {
+		<-before.done
+	}
+	s.mu.Lock()
+	s.open = false
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	f.err = fly(ctx)
+	close(f.done)
+}
