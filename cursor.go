@@ -28,6 +28,27 @@ const (
 // At asks for the entries published at or after t.
 func At(t time.Time) Cursor { return Cursor("at:" + t.UTC().Format(time.RFC3339Nano)) }
 
+// Generation is the feed's generation that the cursor is of; 0 for the beginning, for
+// the requests "now" and "at:", and for what is no cursor.
+func (c Cursor) Generation() int64 {
+	if p, err := c.parse(); err == nil && !p.start {
+		return p.generation
+	}
+	return 0
+}
+
+// check answers an error for what can be no After of a request.
+func (c Cursor) check() error {
+	if c == Now {
+		return nil
+	}
+	if _, ok, err := c.parseAt(); ok {
+		return err
+	}
+	_, err := c.parse()
+	return err
+}
+
 // place is a cursor taken apart. The start mark is the head at which a consumer
 // began at the beginning: it has never seen a row whose tombstone stands at or
 // below it. Zero means none.

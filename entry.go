@@ -23,8 +23,11 @@ type Entry struct {
 	Position string // sequence mode: a decimal int64
 	Shard    int
 	Op       Op
-	Key      Row
-	Row      Row // as it was when the page was read; no columns for a delete
+	// Generation is that of the feed. Feed, generation, shard and position tell a
+	// delivery from every other one, also after the feed was started anew.
+	Generation int64
+	Key        Row
+	Row        Row // as it was when the page was read; no columns for a delete
 }
 
 // Column is a column of a Row.
@@ -111,8 +114,9 @@ func (e Entry) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
 // ParseEntry reads what Entry.AppendJSON wrote of a feed. It answers false when the
 // entry has a column that info does not know: the table has changed, ask for the
-// feed's Info again.
-func ParseEntry(data []byte, info *Info) (e Entry, ok bool, err error) {
+// feed's Info again. The generation does not travel with every entry: it is that of
+// the page's cursor.
+func ParseEntry(data []byte, generation int64, info *Info) (e Entry, ok bool, err error) {
 	var wire struct {
 		Position string                     `json:"position"`
 		Shard    int                        `json:"shard"`
@@ -123,7 +127,7 @@ func ParseEntry(data []byte, info *Info) (e Entry, ok bool, err error) {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return Entry{}, false, fmt.Errorf("entry: %w", err)
 	}
-	e = Entry{Position: wire.Position, Shard: wire.Shard, Op: wire.Op}
+	e = Entry{Position: wire.Position, Shard: wire.Shard, Op: wire.Op, Generation: generation}
 	if e.Key, ok, err = parseRow(wire.Key, info.Key); err != nil || !ok {
 		return Entry{}, ok, err
 	}

@@ -35,7 +35,7 @@ func TestEntryJSON(t *testing.T) {
 		t.Error(got)
 	}
 	for _, e := range []Entry{e, gone} {
-		back, ok, err := ParseEntry(e.AppendJSON(nil), entryInfo)
+		back, ok, err := ParseEntry(e.AppendJSON(nil), 0, entryInfo)
 		if diff := cmp.Diff(e, back, cmp.AllowUnexported(Row{})); err != nil || !ok || diff != "" {
 			t.Errorf("%v, %v\n%s", ok, err, diff)
 		}
@@ -56,14 +56,14 @@ func TestParseEntryOtherColumns(t *testing.T) {
 		"renamed":  strings.Replace(text, `"none"`, `"nome"`, 1),
 		"key":      strings.Replace(text, `"key":{"id"`, `"key":{"ID"`, 1),
 	} {
-		if _, ok, err := ParseEntry([]byte(other), entryInfo); ok || err != nil {
+		if _, ok, err := ParseEntry([]byte(other), 0, entryInfo); ok || err != nil {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
 	}
 	for name, bad := range map[string]string{
 		"no JSON": "{", "a number as binary": strings.Replace(text, `"AP8="`, `"?"`, 1), "an unknown type": strings.Replace(text, `"AP8="`, `{"$what":1}`, 1),
 	} {
-		if _, _, err := ParseEntry([]byte(bad), entryInfo); err == nil {
+		if _, _, err := ParseEntry([]byte(bad), 0, entryInfo); err == nil {
 			t.Errorf("%s is read", name)
 		}
 	}

@@ -43,6 +43,12 @@ const (
 	UnsafeDurability Code = "unsafe-durability"
 	// Locked means that other sessions' locks were in the way for too long.
 	Locked Code = "locked"
+	// HandlerFailed is a consumer's handler that could not do its work.
+	HandlerFailed Code = "handler-failed"
+	// ConsumerPaused is a consumer that an operator has paused.
+	ConsumerPaused Code = "consumer-paused"
+	// UnknownConsumer is a consumer, or a dead letter of one, that does not exist.
+	UnknownConsumer Code = "unknown-consumer"
 	// Failed is any other failure of the database.
 	Failed Code = "failed"
 )

@@ -183,7 +183,7 @@ func next(after int64, rows *dialect.PageRows, limit int) (position int64, more 
 func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
 	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	for _, r := range rows.Rows {
-		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard}
+		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard, Generation: rows.Generation}
 		switch {
 		case r.Hidden:
 			e.Op = Delete

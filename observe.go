@@ -8,7 +8,9 @@ type Observer struct {
 	Published func(PublishEvent)
 	Fetched   func(FetchEvent)
 	Retried   func(RetryEvent)
-	// Trouble is a failure that RunPublisher survives: it goes on trying.
+	// Consumed is a page, or a part of one, that a Consumer has committed.
+	Consumed func(ConsumeEvent)
+	// Trouble is a failure that RunPublisher or Consumer.Run survives: it goes on trying.
 	Trouble func(TroubleEvent)
 }
 
@@ -38,10 +40,21 @@ type RetryEvent struct {
 	Err     error
 }
 
-// TroubleEvent is a failure of a feed's publisher.
+// ConsumeEvent is one committed step of a consumer.
+type ConsumeEvent struct {
+	Consumer  string
+	Feed      string
+	Entries   int // handed over
+	Collapsed int // joined dead letters of their keys
+	Cursor    Cursor
+	Took      time.Duration
+}
+
+// TroubleEvent is a failure of a feed's publisher or, where it is named, of a consumer.
 type TroubleEvent struct {
-	Feed string
-	Err  error
+	Feed     string
+	Consumer string
+	Err      error
 }
 
 func (o *Observer) published(e PublishEvent) {
@@ -59,6 +72,12 @@ func (o *Observer) fetched(e FetchEvent) {
 func (o *Observer) retried(e RetryEvent) {
 	if o != nil && o.Retried != nil {
 		o.Retried(e)
+	}
+}
+
+func (o *Observer) consumed(e ConsumeEvent) {
+	if o != nil && o.Consumed != nil {
+		o.Consumed(e)
 	}
 }
 

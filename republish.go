@@ -74,7 +74,7 @@ func keyDecl(key []dialect.Column) string {
 // InOwnTx runs fn in a transaction of its own, with retries, and wakes the
 // publisher of this process afterwards.
 func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
-	err := f.db.inTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(tx) })
+	err := f.db.inTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
 	if err != nil {
 		return f.db.fail(feedObject(f.name), "record changes", err)
 	}

@@ -10,17 +10,49 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Tx is the caller's open transaction, for calls that take part in it. InTx makes
-// one of a *sql.Tx. A *sql.DB has no such methods, so that a call cannot leave the
+// Tx is the caller's open transaction, for calls that take part in it. InTx makes one
+// of a *sql.Tx, pgxtx.In one of a pgx.Tx. Nothing that runs each statement by itself
+// is one, be it a pool or an adapter of a pool, so that a call cannot leave the
 // caller's transaction unnoticed.
 type Tx interface {
 	// Exec answers the number of rows affected.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	Query(ctx context.Context, query string, args ...any) (dialect.Rows, error)
+	// Transaction does nothing. Who implements it promises that Exec and Query run in
+	// one transaction, which the caller will end.
+	Transaction()
 }
 
 // InTx adapts a *sql.Tx.
-func InTx(tx *sql.Tx) Tx { return dialect.On(tx) }
+func InTx(tx *sql.Tx) Tx {
+	if tx == nil {
+		return NoTx("InTx was given a nil *sql.Tx")
+	}
+	return ownTx{dialect.On(tx)}
+}
+
+// ownTx is a querier that is known to run in one transaction.
+type ownTx struct{ dialect.Querier }
+
+func (ownTx) Transaction() {}
+
+// NoTx is what adapters make of something that is no transaction: every call of it
+// answers an error with code InvalidRequest and this text.
+type NoTx string
+
+// Exec answers the error.
+func (n NoTx) Exec(context.Context, string, ...any) (int64, error) { return 0, n.err() }
+
+// Query answers the error.
+func (n NoTx) Query(context.Context, string, ...any) (dialect.Rows, error) { return nil, n.err() }
+
+// Transaction does nothing.
+func (NoTx) Transaction() {}
+
+func (n NoTx) err() error {
+	return &Error{Code: InvalidRequest, Object: "transaction", Cause: string(n), Param: "tx",
+		Next: "begin a transaction, hand it in, and commit it yourself"}
+}
 
 const (
 	maxAttempts  = 12
@@ -39,7 +71,7 @@ var errNoRows = sql.ErrNoRows
 // with an unknown outcome is returned: only the caller knows what to re-read.
 func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func(dialect.Querier) error) error {
 	for attempt := 1; ; attempt++ {
-		err := db.once(ctx, p, fn)
+		err := db.once(ctx, p, func(_ *sql.Tx, q dialect.Querier) error { return fn(q) })
 		if err == nil || errors.Is(err, errNothing) {
 			return err
 		}
@@ -53,7 +85,8 @@ func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func
 	}
 }
 
-func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(dialect.Querier) error) error {
+// once runs fn in a transaction, as a handler sees it and as rowfeed does.
+func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
 	tx, err := db.sql.BeginTx(ctx, db.d.TxOptions(p))
 	if err != nil {
 		return err
@@ -65,7 +98,7 @@ func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(dialect.Queri
 			return err
 		}
 	}
-	if err := fn(q); err != nil {
+	if err := fn(tx, q); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -73,9 +106,12 @@ func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(dialect.Queri
 
 // backoff doubles from firstBackoff to maxBackoff, with full jitter.
 func backoff(attempt int) time.Duration {
-	d := min(firstBackoff<<min(attempt-1, 20), maxBackoff)
-	return d/2 + rand.N(d)
+	return jitter(min(firstBackoff<<min(attempt-1, 20), maxBackoff))
 }
+
+// jitter is half to one and a half of d, so that those who failed together do not try
+// again together.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(max(d, 1)) }
 
 // pause waits, or answers the context's error.
 func pause(ctx context.Context, d time.Duration) error {

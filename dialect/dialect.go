@@ -54,6 +54,10 @@ type Spelling interface {
 	// Param wraps a placeholder so that what Value read of column c goes back in as
 	// the same value.
 	Param(c Column, placeholder string) string
+	// InsertNew is an INSERT into a quoted table that does nothing where a row has the
+	// same values in the key columns, waits for an open transaction that inserts one,
+	// and leaves the transaction in order; the rows affected tell, 1 or 0.
+	InsertNew(table string, columns, values, key []string) string
 }
 
 // Schema describes tables and makes and removes what feeds need.
@@ -157,6 +161,10 @@ const (
 	ForRead
 	// ForCheck reads everything in one snapshot: REPEATABLE READ, read-only.
 	ForCheck
+	// ForConsume hands an application's transaction to a consumer's handler: READ
+	// COMMITTED and durable, with the write lock where a database has only one, and
+	// without settings that the handler's own statements would notice.
+	ForConsume
 )
 
 // Sequence is a feed's row of the sequences table, as locked. Times are in

@@ -93,3 +93,9 @@ func (b *Builder) Arg(v any) string {
 
 // Args are the parameters so far.
 func (b *Builder) Args() []any { return b.args }
+
+// InsertNew is [Spelling].InsertNew where there is ON CONFLICT.
+func InsertNew(table string, columns, values, key []string) string {
+	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") +
+		") ON CONFLICT (" + strings.Join(key, ", ") + ") DO NOTHING"
+}

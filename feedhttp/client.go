@@ -119,8 +119,9 @@ type wirePage struct {
 // read decodes the page; ok is false when info does not describe its entries.
 func (w *wirePage) read(info *rowfeed.Info) (page rowfeed.Page, ok bool, err error) {
 	page = rowfeed.Page{Entries: make([]rowfeed.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Key: info.Key, Columns: info.Columns}
+	generation := w.Cursor.Generation()
 	for _, data := range w.Entries {
-		e, ok, err := rowfeed.ParseEntry(data, info)
+		e, ok, err := rowfeed.ParseEntry(data, generation, info)
 		if err != nil || !ok {
 			return rowfeed.Page{}, ok, err
 		}

@@ -1,6 +1,10 @@
 package mysql
 
-import "github.com/rowfeed/rowfeed/dialect"
+import (
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
 
 // consumerTables are the tables that consumers write, see [dialect.Migration]. What
 // is compared is ASCII: a key's text can be longer than an index takes, so that its
@@ -55,4 +59,11 @@ func (d Dialect) consumerTables(table func(base string) string) dialect.Migratio
 			"DELETE FROM " + table("schema_version") + " WHERE version = 2",
 		},
 	}
+}
+
+// InsertNew implements [dialect.Spelling] with IGNORE: the rows affected are then 0 for
+// a row that is there, whatever the driver's clientFoundRows. It would also cut values
+// that are too long, which is why the root checks their lengths.
+func (Dialect) InsertNew(table string, columns, values, _ []string) string {
+	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
 }

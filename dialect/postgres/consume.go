@@ -60,3 +60,8 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
 		},
 	}
 }
+
+// InsertNew is an INSERT with ON CONFLICT DO NOTHING.
+func (Dialect) InsertNew(table string, columns, values, key []string) string {
+	return dialect.InsertNew(table, columns, values, key)
+}

@@ -46,6 +46,8 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 		return []string{strings.Join([]string{writing, durable, formats, byKey, bounds}, "; ")}
 	case dialect.ForRecord:
 		return []string{strings.Join([]string{writing, durable, formats, inOrder, bounds}, "; ")}
+	case dialect.ForConsume:
+		return []string{writing + "; " + durable}
 	case dialect.ForRead:
 		return []string{strings.Join([]string{formats, byKey}, "; ")}
 	}

@@ -93,7 +93,7 @@ func (x *env) wantRoundTrip(e rowfeed.Entry, info *rowfeed.Info) {
 	if !json.Valid(text) || !utf8.Valid(text) || bytes.IndexByte(text, '\n') >= 0 {
 		x.Errorf("an entry is no line of JSON: %.300s", text)
 	}
-	back, ok, err := rowfeed.ParseEntry(text, info)
+	back, ok, err := rowfeed.ParseEntry(text, e.Generation, info)
 	if err != nil || !ok {
 		x.Errorf("ParseEntry: %v, %v: %.300s", ok, err, text)
 		return

@@ -6,7 +6,12 @@ const conformance = "./internal/conformance"
 
 // mutants, by what they take away. Every guarantee and every hazard that one edit
 // can bring back has a line.
-var mutants = slices.Concat(capturing, publishing, restoring)
+var mutants = slices.Concat(
+	capturing,
+	publishing,
+	consuming,
+	restoring,
+)
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
 var capturing = []mutant{

@@ -1,0 +1,152 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Consumer reads a feed and hands its entries, page by page, to Handle. What Handle
+// does in the transaction that it is given, and the cursor behind the page, are
+// committed together: whatever crashes, and whoever else runs under the same name,
+// each page takes effect exactly once.
+//
+// Any number of processes may run a consumer under one name. Their cursor writes are
+// compared with what they read: one of them gets a page through, the others' effects
+// are rolled back. They do not share the work; they stand by.
+//
+// Set the fields, then call Run or RunOnce, one at a time.
+type Consumer struct {
+	// Name of the consumer: a letter or digit, then up to 99 of letters, digits, '_',
+	// '-', '.' and ':'. Whoever has the same name and the same feed shares the cursor.
+	Name string
+	// Source is what is read: a *Feed, or a feedhttp.Client.
+	Source Source
+	// DB is where the cursor is, and where the effects go: the feed's own database or
+	// another one.
+	DB *DB
+	// ShardCount is the number of parallel readers; 0 and 1 mean one. More are not
+	// supported yet.
+	ShardCount int
+	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
+	// or At a time.
+	Start Cursor
+	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
+	Limit int
+	// Wait is how long the source may keep a request waiting for an entry. Default 30 s.
+	Wait time.Duration
+	// Handle applies entries, in their order, in the transaction. It must not end the
+	// transaction, and does nothing that a rollback does not undo, or something that may
+	// be done twice; see MarkProcessed. It is called again with the same entries, or
+	// some of them, after a failure; its panics are failures. On SQLite it holds the only
+	// write lock: it should not wait for a network.
+	Handle func(ctx context.Context, tx *sql.Tx, entries []Entry) error
+	// Retry says how failures of Handle are retried.
+	Retry Retry
+	// OnFailure says what happens when the attempts are used up. Default: Stop.
+	OnFailure OnFailure
+	// OnRefused makes the consumer begin again at the beginning when the source refuses
+	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired), instead of
+	// stopping with that error. It is called in the transaction that sets the cursor
+	// back; rows that the new pass does not bring are to be removed when it is complete,
+	// see OnComplete.
+	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
+	// OnComplete is called in the transaction whose page completes a pass from the
+	// beginning: all that the feed had when the pass began has been handed over. A feed
+	// without any entry may complete its pass more than once.
+	OnComplete func(ctx context.Context, tx *sql.Tx) error
+}
+
+// Retry is how often and how quickly a failed page is tried again.
+type Retry struct {
+	// MaxAttempts of a page. After them its entries are tried one by one, so that the
+	// key at fault is known and the others get through. Default 5.
+	MaxAttempts int
+	// Backoff is the pause after the first failure; it doubles up to MaxBackoff, with
+	// jitter. Defaults 100 ms and 30 s.
+	Backoff, MaxBackoff time.Duration
+}
+
+// OnFailure is what a consumer does with an entry that cannot be handled.
+type OnFailure int
+
+const (
+	// Stop ends Run with the handler's error. Nothing is passed over.
+	Stop OnFailure = iota
+	// SetAside makes the key a dead letter and goes on with the others. Later versions
+	// of the key join it, so that none overtakes it, until it is retried or dropped.
+	SetAside
+)
+
+const (
+	defaultAttempts    = 5
+	defaultBackoff     = 100 * time.Millisecond
+	defaultMaxBackoff  = 30 * time.Second
+	defaultWait        = 30 * time.Second
+	firstIdle, maxIdle = time.Millisecond, 250 * time.Millisecond
+	// asideWait is how long a request may wait while keys are set aside: their release
+	// is asked for in between.
+	asideWait = time.Second
+	// pausedPoll is how often a paused consumer looks whether it may go on.
+	pausedPoll = time.Second
+)
+
+var consumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+
+func consumerObject(name, feed string) string {
+	return fmt.Sprintf("consumer %q of feed %q", name, feed)
+}
+
+// Run handles entries until ctx ends, then answers nil. It outlives databases and
+// servers that go away. It ends with an error when the cursor is refused (see
+// OnRefused), when an entry cannot be handled (see OnFailure), or when it cannot work
+// at all, such as without rowfeed's tables.
+func (c *Consumer) Run(ctx context.Context) error {
+	err := c.consume(ctx, false)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// RunOnce handles entries until the feed's head is reached, the head of the moment.
+// A paused consumer is refused with code ConsumerPaused. Unlike Run it does not wait
+// for a database or server that cannot be reached.
+func (c *Consumer) RunOnce(ctx context.Context) error { return c.consume(ctx, true) }
+
+func (c *Consumer) validate() error {
+	switch {
+	case !consumerNamePattern.MatchString(c.Name):
+		return invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
+	case c.Source == nil:
+		return invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
+	case c.DB == nil:
+		return invalid("db", "there is none: give the database for the cursor and the effects")
+	case c.Handle == nil:
+		return invalid("handle", "there is no function to handle entries")
+	case c.ShardCount < 0 || c.ShardCount > 1:
+		return invalid("shard count", "%d readers of one consumer are not supported yet: leave it at 1", c.ShardCount)
+	case c.Limit < 0 || c.Limit > MaxLimit:
+		return invalid("limit", "%d must be between 1 and %d", c.Limit, MaxLimit)
+	case c.Wait < 0 || c.Retry.MaxAttempts < 0 || c.Retry.Backoff < 0 || c.Retry.MaxBackoff < 0:
+		return invalid("retry", "wait, attempts and backoff must not be negative")
+	case c.Start.check() != nil:
+		return c.Start.check()
+	case c.OnFailure != Stop && c.OnFailure != SetAside:
+		return invalid("on failure", "%d is neither Stop nor SetAside", c.OnFailure)
+	}
+	return nil
+}
+
+// Later wraps an error of Handle that is no fault of the entries: something that they
+// need is away. The page is then tried again, with backoff, for as long as it takes,
+// and no key is set aside for it.
+func Later(err error) error { return &laterError{err} }
+
+type laterError struct{ err error }
+
+func (e *laterError) Error() string { return e.err.Error() }
+func (e *laterError) Unwrap() error { return e.err }

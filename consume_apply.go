@@ -1,0 +1,150 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// errIncomplete marks a failure of OnComplete, which is no entry's fault.
+var errIncomplete = errors.New("OnComplete failed")
+
+// apply hands entries to the handler and stores the cursor behind them, in one
+// transaction; nothing of it happens unless all of it does.
+func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error {
+	started, collapsed := time.Now(), 0
+	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+		batch := entries
+		if r.row.aside > 0 {
+			var err error
+			if batch, err = r.collapse(ctx, t.q, entries); err != nil {
+				return err
+			}
+			collapsed = len(entries) - len(batch)
+		}
+		if len(batch) > 0 {
+			if err := t.handle(func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
+				return err
+			}
+		}
+		if r.c.OnComplete != nil && r.row.value.inPass() && (!to.inPass() || len(entries) == 0 && to == Beginning) {
+			if err := t.handle(func() error { return r.c.OnComplete(ctx, tx) }); err != nil {
+				return errors.Join(errIncomplete, err)
+			}
+		}
+		return t.advance(ctx, to, 0)
+	})
+	if err != nil {
+		return err
+	}
+	r.complete = true
+	r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(entries) - collapsed, Collapsed: collapsed,
+		Cursor: to, Took: time.Since(started)})
+	return nil
+}
+
+// consumerTx is one transaction of a consumer.
+type consumerTx struct {
+	r     *consuming
+	q     dialect.Querier
+	after bool // the handler has run: what fails from now on may be its doing
+	// next is the cursor's row as this transaction leaves it.
+	next *cursorRow
+}
+
+// inTx runs fn in one transaction, once, and tells from an error whether the handler
+// is to blame. Only when COMMIT said so is the row what fn made of it. When it said
+// anything else the outcome may be unknown: the database is to be asked, never memory.
+func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) error) error {
+	t := &consumerTx{r: r}
+	err := r.c.DB.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
+		t.q = q
+		return fn(tx, t)
+	})
+	if err == nil {
+		r.row = t.next
+		return nil
+	}
+	if err = r.blame(ctx, err, t.after); !isHandlerError(err) { // after which all is rolled back
+		r.row = nil
+	}
+	return err
+}
+
+// blame makes a handlerError of what the database said because of the handler: a
+// constraint checked at COMMIT, an error that the handler kept to itself.
+func (r *consuming) blame(ctx context.Context, err error, after bool) error {
+	switch {
+	case !after, isHandlerError(err), ctx.Err() != nil, errors.Is(err, errOvertaken), errors.Is(err, errTxEnded):
+		return err
+	}
+	var known *Error
+	switch r.c.DB.d.Classify(err) {
+	case dialect.ClassConnection, dialect.ClassRetry, dialect.ClassFull:
+		return err
+	}
+	if errors.As(err, &known) { // the handler asks for patience
+		return err
+	}
+	return &handlerError{err}
+}
+
+func isHandlerError(err error) bool {
+	var failed *handlerError
+	return errors.As(err, &failed)
+}
+
+// handle calls a function of the application's. Its failure counts unless the
+// database is the cause: a connection that is gone, a deadlock.
+func (t *consumerTx) handle(fn func() error) (err error) {
+	t.after = true
+	defer func() {
+		if p := recover(); p != nil {
+			err = &handlerError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	if err = fn(); err == nil {
+		return nil
+	}
+	var later *laterError
+	if errors.As(err, &later) {
+		return &Error{Code: Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
+	}
+	d := t.r.c.DB.d
+	switch d.Classify(err) {
+	case dialect.ClassRetry:
+		return err
+	case dialect.ClassConnection:
+		// The handler may have connections of its own: ask this one.
+		_, lost := t.q.Exec(context.Background(), "SELECT 1")
+		if lost != nil && d.Classify(lost) == dialect.ClassConnection {
+			return err
+		}
+	}
+	return &handlerError{err}
+}
+
+// advance stores the cursor by compare-and-set. Unless the row is still as it was
+// read, somebody else has handled the page, or moved the cursor, or stopped the
+// consumer: then nothing of this transaction may stay. The caller's effects come
+// first, so that the row is locked for no longer than a COMMIT takes.
+func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error {
+	next := *t.r.row
+	next.value, next.generation, next.aside = to, to.Generation(), next.aside+aside
+	n, err := t.r.c.DB.compareAndSet(ctx, t.q, t.r.row, &next)
+	switch {
+	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		return errTxEnded
+	case err != nil:
+		return err
+	case n != 1:
+		return errOvertaken
+	}
+	t.next = &next
+	return nil
+}

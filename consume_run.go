@@ -1,0 +1,356 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// consuming is a Consumer at work, in one goroutine.
+type consuming struct {
+	c    *Consumer
+	once bool
+	feed string
+	key  []Column // of the feed, to read dead letters' keys
+
+	// row is the cursor as this run read or wrote it last; nil when the database has to
+	// be asked, as after every error: what a failed COMMIT did is known there alone.
+	row *cursorRow
+
+	failedAt Cursor        // the cursor above which the handler failed
+	failures int           // how often in a row
+	outages  int           // of the source or the database, in a row
+	idle     time.Duration // the next pause, where the source does not wait by itself
+	complete bool          // OnComplete has been called for a feed without entries
+}
+
+// consume is Run and RunOnce.
+func (c *Consumer) consume(ctx context.Context, once bool) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	r := &consuming{c: c, once: once, idle: firstIdle}
+	for {
+		done, err := r.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		case done && once:
+			return nil
+		}
+	}
+}
+
+// step does one thing: opens, releases a dead letter, or handles a page. done says
+// that the head was reached and nothing is left to do.
+func (r *consuming) step(ctx context.Context) (done bool, err error) {
+	if r.feed == "" {
+		return false, r.survive(ctx, r.open(ctx))
+	}
+	if r.row == nil {
+		row, err := r.c.DB.loadCursor(ctx, r.c.Name, r.feed, r.c.Start)
+		if err != nil {
+			return false, r.survive(ctx, err)
+		}
+		if row.shardCount != 1 {
+			return false, &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursor is one of %d shards", row.shardCount),
+				Next: "give the consumer another name"}
+		}
+		r.row = row
+	}
+	if r.row.paused {
+		r.row = nil
+		if r.once {
+			return false, &Error{Code: ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
+		}
+		return false, pause(ctx, jitter(pausedPoll))
+	}
+	if r.row.aside > 0 {
+		if released, err := r.release(ctx); released || err != nil {
+			return false, r.settle(ctx, err)
+		}
+	}
+	return r.turn(ctx)
+}
+
+// turn fetches a page outside any transaction and applies it.
+func (r *consuming) turn(ctx context.Context) (done bool, err error) {
+	after, wait := r.row.value, r.wait()
+	started := time.Now()
+	page, err := r.c.Source.Fetch(ctx, Request{After: after, Limit: r.c.Limit, Wait: wait})
+	if err != nil {
+		if r.c.OnRefused != nil && (errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired)) {
+			return false, r.settle(ctx, r.restart(ctx, err))
+		}
+		r.row = nil // it may be paused by the time that the source is back
+		return false, r.survive(ctx, err)
+	}
+	r.outages = 0
+	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
+		if after != r.failedAt {
+			r.failedAt, r.failures = after, 0
+		}
+		if r.failures >= r.attempts() && len(page.Entries) > 0 {
+			err = r.oneByOne(ctx, after, page)
+		} else {
+			err = r.apply(ctx, page.Entries, page.Cursor)
+		}
+		r.idle = firstIdle
+		if err != nil {
+			return false, r.settle(ctx, err)
+		}
+		r.outages, r.failures = 0, 0
+		return !page.More, nil
+	}
+	switch {
+	case page.More:
+		return false, nil // a page without anything to show, and more behind it
+	case r.once:
+		return true, nil
+	case time.Since(started) < wait/2:
+		// The source answers an empty page at once: pause in its place.
+		idle := r.idle
+		r.idle = min(idle+idle/2+firstIdle, maxIdle)
+		return true, pause(ctx, jitter(idle))
+	}
+	return true, nil
+}
+
+// ends tells whether a page that brings nothing, and no cursor either, ends a pass: it
+// is one of a feed that has no entry.
+func (r *consuming) ends(page Page) bool {
+	return r.c.OnComplete != nil && !r.complete && !page.More && page.Cursor == Beginning
+}
+
+// open learns what the source is, and that the database has rowfeed's tables.
+func (r *consuming) open(ctx context.Context) error {
+	if err := r.c.DB.requireSchema(ctx, r.c.DB.on()); err != nil {
+		return err
+	}
+	info, err := r.c.Source.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := validFeedName(info.Name); err != nil {
+		return err
+	}
+	r.feed, r.key = info.Name, info.Key
+	return nil
+}
+
+// Errors that end one application of a page without being anybody's fault.
+var (
+	// errOvertaken: the cursor is no longer what was read. Another instance, or an
+	// operator, has moved it; the effects were rolled back.
+	errOvertaken = errors.New("the cursor has been moved by somebody else")
+	// errTxEnded: the handler has ended the transaction that it was handed.
+	errTxEnded = errors.New("the handler ended the transaction that it was handed")
+)
+
+// handlerError is a failure that counts: of the handler, or of the database because of
+// what the handler did.
+type handlerError struct{ err error }
+
+func (e *handlerError) Error() string { return e.err.Error() }
+func (e *handlerError) Unwrap() error { return e.err }
+
+// settle decides what an error of a page means: go on, pause and go on, or end.
+func (r *consuming) settle(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var failed *handlerError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errTxEnded):
+		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
+			Next: "leave Commit and Rollback to the consumer"}
+	case errors.Is(err, errOvertaken):
+		return pause(ctx, backoff(1))
+	case errors.As(err, &failed):
+		r.failures++
+		r.row = nil // an operator may have paused the consumer, or moved its cursor
+		r.trouble(failed.err)
+		return pause(ctx, r.backoff(r.failures))
+	}
+	return r.survive(ctx, err)
+}
+
+// survive pauses after an error of the source or the database that will pass, and
+// answers those that will not.
+func (r *consuming) survive(ctx context.Context, err error) error {
+	if err == nil {
+		r.outages = 0
+		return nil
+	}
+	err = r.c.DB.fail(r.object(), "consume", err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case r.once && !errors.Is(err, Locked):
+		return err
+	}
+	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
+		TombstonesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused} {
+		if errors.Is(err, fatal) {
+			return r.explain(err)
+		}
+	}
+	if r.outages++; r.once && r.outages > maxAttempts {
+		return err
+	}
+	r.trouble(err)
+	return pause(ctx, r.backoff(r.outages))
+}
+
+// explain adds to a refused cursor what a consumer can do about it.
+func (r *consuming) explain(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || r.feed == "" {
+		return err
+	}
+	switch e.Code {
+	case CursorAhead, GenerationChanged, TombstonesExpired:
+		return &Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
+			Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` and remove what the new pass does not bring, or set OnRefused and OnComplete to have that done"}
+	}
+	return err
+}
+
+func (r *consuming) object() string {
+	if r.feed == "" {
+		return fmt.Sprintf("consumer %q", r.c.Name)
+	}
+	return consumerObject(r.c.Name, r.feed)
+}
+
+func (r *consuming) trouble(err error) {
+	r.c.DB.cfg.Observer.trouble(TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Err: err})
+}
+
+func (r *consuming) wait() time.Duration {
+	switch {
+	case r.once:
+		return 0
+	case r.row.aside > 0 && r.c.Wait > 0:
+		return min(r.c.Wait, asideWait)
+	case r.row.aside > 0:
+		return asideWait
+	case r.c.Wait > 0:
+		return r.c.Wait
+	}
+	return defaultWait
+}
+
+func (r *consuming) attempts() int {
+	if r.c.Retry.MaxAttempts > 0 {
+		return r.c.Retry.MaxAttempts
+	}
+	return defaultAttempts
+}
+
+// backoff is the pause after the n-th failure in a row.
+func (r *consuming) backoff(n int) time.Duration {
+	first, most := r.c.Retry.Backoff, r.c.Retry.MaxBackoff
+	if first == 0 {
+		first = defaultBackoff
+	}
+	if most == 0 {
+		most = max(defaultMaxBackoff, first)
+	}
+	return jitter(min(first<<min(n-1, 20), most))
+}
+
+// inPass tells whether a cursor is on the way of a pass from the beginning: its start
+// mark, which a pass carries until it is through, is written in the cursor itself.
+func (c Cursor) inPass() bool {
+	p, err := c.parse()
+	return err == nil && (p.start || p.mark > p.position)
+}
+
+// part is the cursor behind one entry in the midst of a page that was fetched above
+// after and reaches to. It keeps the page's start mark, or becomes a beginning's.
+func (to Cursor) part(after Cursor, e Entry) (Cursor, error) {
+	end, err := to.parse()
+	if err != nil {
+		return "", err
+	}
+	position, err := parseDecimal(e.Position)
+	if err != nil {
+		return "", fmt.Errorf("position %q: %w", e.Position, err)
+	}
+	p := place{generation: end.generation, position: position, mark: end.mark}
+	if from, err := after.parse(); err == nil {
+		p.mark = max(p.mark, from.mark)
+		if from.start {
+			// The mark is the head that the page began with; where the page reached it, it
+			// is the page's end. A later one would do as well: nothing was handed over above.
+			p.mark = max(p.mark, end.position)
+		}
+	}
+	return p.cursor(), nil
+}
+
+// oneByOne applies a page's entries each by itself, after the page as a whole has
+// failed too often: the key at fault becomes known, and the others get through.
+func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error {
+	for i, e := range page.Entries {
+		to := page.Cursor
+		if i < len(page.Entries)-1 {
+			var err error
+			if to, err = page.Cursor.part(after, e); err != nil {
+				return err
+			}
+		}
+		err := r.apply(ctx, []Entry{e}, to)
+		var failed *handlerError
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &failed) {
+			return err
+		}
+		attempts := r.failures + 1
+		if r.c.OnFailure == Stop || errors.Is(err, errIncomplete) {
+			return &Error{Code: HandlerFailed, Object: r.object(), Err: failed.err,
+				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position, e.Key.AppendJSON(nil), attempts),
+				Next:  "mend the row or the handler and start again, or set OnFailure to SetAside"}
+		}
+		r.trouble(failed.err)
+		if err := r.setAside(ctx, e, to, attempts, failed.err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restart begins again at the beginning, in one transaction with what the receiver
+// does about that. Of dead letters nothing is known any more but that the key may be
+// gone: see release.
+func (r *consuming) restart(ctx context.Context, refusal error) error {
+	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+		if err := t.handle(func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
+			return err
+		}
+		if r.row.aside > 0 {
+			if err := r.c.DB.forgetPlaces(ctx, t.q, r.c.Name, r.feed); err != nil {
+				return err
+			}
+		}
+		return t.advance(ctx, Beginning, 0)
+	})
+	var failed *handlerError
+	if errors.As(err, &failed) {
+		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
+	}
+	if err == nil {
+		r.complete = false
+		r.trouble(refusal)
+	}
+	return err
+}
