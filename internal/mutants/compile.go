@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// checker type-checks packages with an edit laid over them: all mutants in the time
+// that compiling a few of them takes. A mutant that does not compile guards nothing,
+// and is otherwise found only when its turn comes.
+type checker struct {
+	packages map[string]listed // by folder
+	exports  map[string]string // import path to the file with its compiled declarations
+}
+
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+func newChecker(root string) (*checker, error) {
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &checker{packages: map[string]listed{}, exports: map[string]string{}}
+	for dec := json.NewDecoder(out); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return c, cmd.Wait()
+		} else if err != nil {
+			return nil, errors.Join(err, cmd.Wait())
+		}
+		c.packages[p.Dir], c.exports[p.ImportPath] = p, p.Export
+	}
+}
+
+// check answers why the mutant does not compile; nil when it does.
+func (c *checker) check(root string, m mutant) error {
+	path := filepath.Join(root, m.File)
+	p, ok := c.packages[filepath.Dir(path)]
+	if !ok || !slices.Contains(p.GoFiles, filepath.Base(path)) {
+		return fmt.Errorf("%s is in no package that is built", m.File)
+	}
+	edited, err := m.edited(root)
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	files := make([]*ast.File, len(p.GoFiles))
+	for i, name := range p.GoFiles {
+		var source any // nil: what the file holds
+		if name == filepath.Base(path) {
+			source = edited
+		}
+		if files[i], err = parser.ParseFile(fset, filepath.Join(p.Dir, name), source, 0); err != nil {
+			return err
+		}
+	}
+	lookup := func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) }
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookup)}
+	_, err = config.Check(p.ImportPath, fset, files, nil)
+	return err
+}
+
+// compile says which mutants do not apply or compile, and answers their number.
+func compile(root string, chosen []mutant) (bad int) {
+	c, err := newChecker(root)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: go list:", err)
+		os.Exit(2)
+	}
+	for _, m := range chosen {
+		if err := c.check(root, m); err != nil {
+			fmt.Printf("%s: %v\n", m.Name, err)
+			bad++
+		}
+	}
+	fmt.Printf("%d mutants, %d compile, %d do not\n", len(chosen), len(chosen)-bad, bad)
+	return bad
+}
