@@ -37,8 +37,9 @@ type record struct {
 	Tombstones        time.Duration
 	TombstonesBelow   int64
 	AcceptUntriggered bool
-	PrimaryKey        bool  // the key is the table's primary key
-	FillAfter         []any // the last key that back-fill recorded; nil: none yet
+	PrimaryKey        bool    // the key is the table's primary key
+	FillAfter         []any   // the last key that back-fill recorded; nil: none yet
+	fillMark          *string // the same as it is stored
 }
 
 type recordOptions struct {
@@ -80,7 +81,7 @@ FROM ` + db.table("feeds")
 		if columns != nil {
 			err = errors.Join(err, json.Unmarshal([]byte(*columns), &r.Columns))
 		}
-		if filled != nil {
+		if r.fillMark = filled; filled != nil {
 			err = errors.Join(err, json.Unmarshal([]byte(*filled), &decodedFill))
 			for _, data := range decodedFill {
 				v, e := fromJSON(dialect.Dynamic, data)

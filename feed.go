@@ -3,6 +3,7 @@ package rowfeed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := run(ctx, q, steps); err != nil {
 		return err
 	}
-	return db.setState(ctx, q, spec.Name, stateFilling, nil)
+	return db.setState(ctx, q, spec.Name, stateFilling)
 }
 
 func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
@@ -180,49 +181,72 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 	return nil
 }
 
-func (db *DB) setState(ctx context.Context, q dialect.Querier, name, state string, fillAfter []any) error {
-	var after any
-	if fillAfter != nil {
-		after = encodeKey(fillAfter)
-	}
+// setState is for those who hold the schema lock.
+func (db *DB) setState(ctx context.Context, q dialect.Querier, name, state string) error {
 	b := dialect.NewBuilder(db.d)
-	_, err := q.Exec(ctx, "UPDATE "+db.table("feeds")+" SET state = "+b.Arg(state)+", fill_after = "+b.Arg(after)+
-		" WHERE name = "+b.Arg(name), b.Args()...)
+	_, err := q.Exec(ctx, "UPDATE "+db.table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+b.Arg(name), b.Args()...)
+	return err
+}
+
+// errOvertaken means that another process has done this step, or ended the work.
+var errOvertaken = errors.New("the feed's record has changed meanwhile")
+
+// filled notes that back-fill has come to a key; nil: to the end. It holds no schema
+// lock, so it must not touch the mark of a drop, nor of another `feed add` that has
+// come further: the row must be as it was read.
+func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []any) error {
+	b := dialect.NewBuilder(f.db.d)
+	query := "UPDATE " + f.db.table("feeds") + " SET "
+	if to == nil {
+		query += "state = " + b.Arg(stateActive) + ", fill_after = NULL"
+	} else {
+		query += "fill_after = " + b.Arg(encodeKey(to))
+	}
+	query += " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateFilling)
+	if r.fillMark == nil {
+		query += " AND fill_after IS NULL"
+	} else {
+		query += " AND fill_after = " + b.Arg(*r.fillMark)
+	}
+	n, err := tx.Exec(ctx, query, b.Args()...)
+	if err == nil && n != 1 {
+		err = errOvertaken
+	}
 	return err
 }
 
 // fill records the keys of the rows that were there before the triggers.
 func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
-	r := f.record.Load()
-	if r.State != stateFilling {
-		return nil
-	}
-	total, after := int64(0), r.FillAfter
+	var total int64
 	for {
+		r := f.record.Load()
+		if r.State != stateFilling {
+			return nil
+		}
 		var n int64
-		var last []any
-		err := f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
-			n, last, err = f.recordRange(ctx, tx, "", after, fillBatch, dialect.Changed)
+		err := f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+			recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 			if err != nil {
 				return err
 			}
-			if last == nil {
-				return f.db.setState(ctx, tx, f.name, stateActive, nil)
-			}
-			return f.db.setState(ctx, tx, f.name, stateFilling, last)
+			n = recorded
+			return f.filled(ctx, tx, r, last)
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, errOvertaken):
+			n = 0
+		case err != nil && f.db.d.Classify(err) == dialect.ClassUndefined:
+			return f.settle(ctx, err) // dropped meanwhile?
+		case err != nil:
 			return f.db.fail(feedObject(f.name), "record the rows that are there (run `feed add` again to go on)", err)
 		}
 		f.Wake()
-		total += n
-		if progress != nil {
+		if total += n; progress != nil && n > 0 {
 			progress(total)
 		}
-		if last == nil {
-			return f.reload(ctx)
+		if err := f.reload(ctx); err != nil {
+			return err
 		}
-		after = last
 	}
 }
 
@@ -248,7 +272,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 			return nil
 		}
 		// Where DDL commits by itself a drop that breaks off must not pass for a feed.
-		if err := db.setState(ctx, q, name, stateDropping, nil); err != nil {
+		if err := db.setState(ctx, q, name, stateDropping); err != nil {
 			return err
 		}
 		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names))); err != nil {
@@ -258,7 +282,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if _, err := q.Exec(ctx, "DELETE FROM "+db.table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
 			return err
 		}
-		return db.setState(ctx, q, name, stateDropped, nil)
+		return db.setState(ctx, q, name, stateDropped)
 	})
 	db.mu.Lock()
 	delete(db.feeds, name)

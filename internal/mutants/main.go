@@ -127,7 +127,7 @@ func baseline(root string, chosen []mutant) bool {
 	green := true
 	for s, names := range tests {
 		slices.Sort(names)
-		output, err := test(root, mutant{Package: s.pkg, Engines: s.engines, Test: "^(" + strings.Join(slices.Compact(names), "|") + ")$"})
+		output, err := test(root, mutant{Package: s.pkg, Engines: s.engines, Test: strings.Join(slices.Compact(names), "|")})
 		if err != nil || strings.Contains(output, "no tests to run") {
 			fmt.Printf("the tests are not green without any mutant (%s on %s):\n%s\n", s.pkg, s.engines, output)
 			green = false
