@@ -188,8 +188,8 @@ func (db *DB) setState(ctx context.Context, q dialect.Querier, name, state strin
 	return err
 }
 
-// errOvertaken means that another process has done this step, or ended the work.
-var errOvertaken = errors.New("the feed's record has changed meanwhile")
+// errRecordChanged means that another process has done this step, or ended the work.
+var errRecordChanged = errors.New("the feed's record has changed meanwhile")
 
 // filled notes that back-fill has come to a key; nil: to the end. It holds no schema
 // lock, so it must not touch the mark of a drop, nor of another `feed add` that has
@@ -210,7 +210,7 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []a
 	}
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {
-		err = errOvertaken
+		err = errRecordChanged
 	}
 	return err
 }
@@ -233,7 +233,7 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 			return f.filled(ctx, tx, r, last)
 		})
 		switch {
-		case errors.Is(err, errOvertaken):
+		case errors.Is(err, errRecordChanged):
 			n = 0
 		case err != nil && f.db.d.Classify(err) == dialect.ClassUndefined:
 			return f.settle(ctx, err) // dropped meanwhile?

@@ -145,7 +145,7 @@ var publishing = []mutant{
 	{
 		Name: "fill-of-others-undone", Guards: "back-fill beside another `feed add`",
 		File:    "feed.go",
-		Old:     "err = errOvertaken\n",
+		Old:     "err = errRecordChanged\n",
 		New:     "err = nil\n",
 		Package: conformance, Test: "TestFeedAddTwiceAtOnce", Engines: "postgres15",
 	},
