@@ -125,6 +125,7 @@ type Feed struct {
 	record atomic.Pointer[record]
 	layout atomic.Pointer[layout]
 	fit    fit
+	pages  sharing[pageKey, reading] // of those who wait
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found

@@ -30,6 +30,10 @@ type Config struct {
 	// IdlePoll is the longest pause between a publisher's looks at a quiet feed.
 	// Default 50 ms.
 	IdlePoll time.Duration
+	// WatchPoll is the longest pause between looks at a quiet database while somebody
+	// waits for an entry (Request.Wait). What a publisher of this process publishes needs
+	// no look. Default 50 ms.
+	WatchPoll time.Duration
 	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
 	// A single larger row still makes a page of its own. Default 16 MiB.
 	MaxPageBytes int
@@ -50,6 +54,9 @@ func (c Config) withDefaults() Config {
 	if c.IdlePoll == 0 {
 		c.IdlePoll = 50 * time.Millisecond
 	}
+	if c.WatchPoll == 0 {
+		c.WatchPoll = 50 * time.Millisecond
+	}
 	if c.MaxPageBytes == 0 {
 		c.MaxPageBytes = 16 << 20
 	}
@@ -66,6 +73,8 @@ func (c Config) validate() error {
 		return invalid("batch size", "%d must be positive", c.BatchSize)
 	case c.IdlePoll < 0:
 		return invalid("idle poll", "%s must not be negative", c.IdlePoll)
+	case c.WatchPoll < 0:
+		return invalid("watch poll", "%s must not be negative", c.WatchPoll)
 	case c.MaxPageBytes < 1:
 		return invalid("page bytes", "%d must be positive", c.MaxPageBytes)
 	}
@@ -79,6 +88,7 @@ type DB struct {
 	cfg   Config
 	names dialect.Names
 	home  string // the connection's schema: where a source is that names none
+	watch *watcher
 
 	flights flights
 
@@ -101,6 +111,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
 		feeds: make(map[string]*Feed),
 	}
+	rf.watch = newWatcher(full.WatchPoll, rf.standings)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, rf.fail("database", "cannot be reached", err)
 	}

@@ -19,16 +19,32 @@ const emptyPages = 20
 // everything up to Page.Cursor has been shown, or is not for this consumer. Rows
 // have the content they have now.
 func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
-	started := time.Now()
 	limit, err := req.limit()
 	if err != nil {
 		return Page{}, err
 	}
-	at, err := f.resolve(ctx, req.After)
-	if err != nil {
-		return Page{}, err
+	if req.Wait > 0 {
+		return f.await(ctx, req.After, limit, req.Wait)
 	}
-	var page Page
+	got, err := f.read(ctx, req.After, limit)
+	return got.Page, err
+}
+
+// reading is a page, and how far the feed was when it was read.
+type reading struct {
+	Page
+	at standing
+}
+
+// read reads a page, which is empty only when nothing is to be shown, or after
+// emptyPages tries.
+func (f *Feed) read(ctx context.Context, after Cursor, limit int) (reading, error) {
+	started := time.Now()
+	at, err := f.resolve(ctx, after)
+	if err != nil {
+		return reading{}, err
+	}
+	var got reading
 	vanished := 0
 	for range emptyPages {
 		limit := f.fit.cap(limit)
@@ -38,28 +54,29 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 		}
 		rows, l, err := f.readPage(ctx, q)
 		if err != nil {
-			return Page{}, err
+			return reading{}, err
 		}
 		f.fit.learn(rows, limit)
-		if req.After == Now {
+		got.at = standing{rows.Generation, rows.Head}
+		if after == Now {
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
 		if at, err = f.judge(at, rows); err != nil {
-			return Page{}, err
+			return reading{}, err
 		}
 		var left int
-		if page, left, err = l.assemble(rows); err != nil {
-			return Page{}, f.db.fail(feedObject(f.name), "read a row", err)
+		if got.Page, left, err = l.assemble(rows); err != nil {
+			return reading{}, f.db.fail(feedObject(f.name), "read a row", err)
 		}
 		vanished += left
-		at.position, page.More = next(at.position, rows, limit)
-		page.Cursor = at.cursor()
-		if len(page.Entries) > 0 || !page.More {
+		at.position, got.More = next(at.position, rows, limit)
+		got.Cursor = at.cursor()
+		if len(got.Entries) > 0 || !got.More {
 			break
 		}
 	}
-	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(page.Entries), Vanished: vanished, Took: time.Since(started)})
-	return page, nil
+	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Vanished: vanished, Took: time.Since(started)})
+	return got, nil
 }
 
 func (r Request) limit() (int, error) {

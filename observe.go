@@ -16,13 +16,12 @@ type Observer struct {
 
 // PublishEvent is one committed batch.
 type PublishEvent struct {
-	Feed    string
-	Changes int   // change records taken
-	Keys    int   // positions given
-	Head    int64 // the highest position
-	Took    time.Duration
-
-	generation int64
+	Feed       string
+	Changes    int   // change records taken
+	Keys       int   // positions given
+	Generation int64 // of the feed
+	Head       int64 // the highest position
+	Took       time.Duration
 }
 
 // FetchEvent is one page.

@@ -71,7 +71,8 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 		return PublishEvent{Feed: f.name}, f.settle(ctx, err)
 	}
 	e.Took = time.Since(started)
-	f.isDurable(e.generation, e.Head)
+	f.isDurable(e.Generation, e.Head)
+	f.db.watch.tell(f.name, standing{e.Generation, e.Head})
 	f.db.cfg.Observer.published(e)
 	return e, nil
 }
@@ -129,7 +130,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	} else if n != int64(len(seqs)) {
 		return e, fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
 	}
-	e.Changes, e.Keys, e.Head, e.generation = len(changes), len(assignments), seq.Value+int64(len(assignments)), r.Generation
+	e.Changes, e.Keys, e.Head, e.Generation = len(changes), len(assignments), seq.Value+int64(len(assignments)), r.Generation
 	return e, f.advance(ctx, tx, r, seq, e.Head)
 }
 

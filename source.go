@@ -24,8 +24,10 @@ const (
 // Request asks for a page.
 type Request struct {
 	After Cursor
-	Limit int           // 1 to MaxLimit; 0 means DefaultLimit
-	Wait  time.Duration // how long an empty page may wait for an entry; 0 answers at once
+	Limit int // 1 to MaxLimit; 0 means DefaultLimit
+	// Wait is how long an empty page may wait for an entry; 0 answers at once. A page
+	// with entries is answered as soon as there is one.
+	Wait time.Duration
 }
 
 // Info describes a feed to its readers.

@@ -1,0 +1,93 @@
+package rowfeed
+
+import (
+	"context"
+	"sync"
+)
+
+// sharing lets those who ask for the same thing at about the same time share one
+// answer. An answer is shared only with those who had asked before it began to be
+// found, so that it holds whatever had happened when they asked; where keep is set,
+// whoever asks at all asks about one moment that has passed, and every answer will do.
+type sharing[K comparable, V any] struct {
+	keep bool
+
+	mu    sync.Mutex
+	calls map[K]*call[V]
+}
+
+// call is one finding of an answer.
+type call[V any] struct {
+	find   func(context.Context) (V, error)
+	done   chan struct{} // closed when value and err are there
+	value  V
+	err    error
+	askers int                // who wait for it
+	cancel context.CancelFunc // nil until it begins
+	next   *call[V]           // begins when this one has ended
+}
+
+// do answers what find finds, be it this caller's or another's. The finding goes on
+// for as long as anybody waits for it; it has the values of its first asker's context.
+func (s *sharing[K, V]) do(ctx context.Context, key K, find func(context.Context) (V, error)) (V, error) {
+	s.mu.Lock()
+	c := s.calls[key]
+	switch {
+	case c == nil:
+		if s.calls == nil {
+			s.calls = make(map[K]*call[V])
+		}
+		c = &call[V]{find: find, done: make(chan struct{})}
+		s.calls[key] = c
+		s.begin(ctx, key, c)
+	case !s.keep: // it began before we asked
+		if c.next == nil {
+			c.next = &call[V]{find: find, done: make(chan struct{})}
+		}
+		c = c.next
+	}
+	c.askers++
+	s.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+		s.leave(key, c)
+		var none V
+		return none, ctx.Err()
+	}
+}
+
+// begin starts a call; s.mu is held.
+func (s *sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	go func() {
+		defer cancel()
+		c.value, c.err = c.find(own)
+		close(c.done)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.calls[key] != c || s.keep:
+		case c.next != nil && c.next.askers > 0:
+			s.calls[key] = c.next
+			s.begin(ctx, key, c.next)
+		default:
+			delete(s.calls, key)
+		}
+	}()
+}
+
+// leave takes one asker away, and with the last one the call.
+func (s *sharing[K, V]) leave(key K, c *call[V]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.askers--; c.askers > 0 || c.cancel == nil {
+		return
+	}
+	c.cancel()
+	if s.keep && s.calls[key] == c {
+		delete(s.calls, key)
+	}
+}

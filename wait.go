@@ -1,0 +1,82 @@
+package rowfeed
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// pageKey is what a page is the answer to.
+type pageKey struct {
+	after Cursor
+	limit int
+}
+
+// await answers a page with entries as soon as there is one, and when wait is over the
+// page that there is then. It does what a caller would do that asks again and again with
+// the cursor it was given, so that nothing is told by waiting that polling would not tell.
+func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Duration) (Page, error) {
+	over, end := context.WithTimeout(ctx, wait)
+	defer end()
+	got, err := f.resting(ctx, after)
+	if err == nil && got == nil {
+		got, err = f.share(ctx, &f.pages, pageKey{after, limit})
+	}
+	patient := false
+	for err == nil && len(got.Entries) == 0 {
+		pages := &f.pages
+		before := got
+		if !got.More {
+			how, woken := f.db.watch.wait(over, f.name, got.at, patient)
+			switch {
+			case ctx.Err() != nil:
+				return Page{}, f.db.fail(feedObject(f.name), "wait for an entry", ctx.Err())
+			case how == quiet:
+				return got.Page, nil
+			case woken != nil:
+				pages = &woken.pages
+			}
+		}
+		got, err = f.share(ctx, pages, pageKey{before.Cursor, limit})
+		if over.Err() != nil {
+			break
+		}
+		patient = err == nil && !before.More && got.at == before.at
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	return got.Page, nil
+}
+
+// resting is the empty page of a cursor that stands at the head, as far as is known
+// without asking the database: those who have read everything, which is nearly all who
+// wait, go straight back to waiting. What is known may be old, but who waits learns of
+// whatever has come since; and nobody is answered with it unless a look that began after
+// they asked finds the feed still there. Nil where there is more to know.
+func (f *Feed) resting(ctx context.Context, after Cursor) (*reading, error) {
+	at, err := after.parse()
+	if err != nil || at.start || at.mark > at.position {
+		return nil, nil // read will say what is wrong with it
+	}
+	now, ok := f.db.watch.at(f.name)
+	if !ok || now != (standing{at.generation, at.position}) {
+		return nil, nil
+	}
+	l, err := f.currentLayout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &reading{Page{Entries: []Entry{}, Cursor: after, Key: l.key, Columns: l.columns}, now}, nil
+}
+
+// share reads a page together with all who want the same one. The entries are the
+// caller's own; their values are not.
+func (f *Feed) share(ctx context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
+	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) { return f.read(ctx, key.after, key.limit) })
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "read a page", err)
+	}
+	got.Entries = slices.Clone(got.Entries)
+	return &got, nil
+}

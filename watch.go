@@ -1,0 +1,257 @@
+package rowfeed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+const (
+	// firstWatch is the pause after a look that brought news.
+	firstWatch = time.Millisecond
+	// watchTimeout bounds one look: a database that does not answer is one that failed.
+	watchTimeout = 10 * time.Second
+	// maxWatchPause bounds the pause while looks fail.
+	maxWatchPause = 5 * time.Second
+)
+
+// standing is how far a feed is.
+type standing struct {
+	generation int64
+	head       int64 // the highest position given
+}
+
+// ahead tells whether s is a later standing of the feed than other.
+func (s standing) ahead(other standing) bool {
+	return s.generation > other.generation || s.generation == other.generation && s.head > other.head
+}
+
+// watcher lets any number of callers wait for any number of feeds of a DB at the price
+// of one: while somebody waits it looks now and then, with one statement, how far every
+// feed is; a publisher of this process tells it directly.
+//
+// No wake-up is lost, because there are none to lose: who waits says how far the feed
+// was when it was read, and is woken by whatever shows it elsewhere, be that known
+// already or found by a look that begins later.
+type watcher struct {
+	look func(context.Context) (map[string]standing, error)
+	idle time.Duration
+
+	mu      sync.Mutex
+	known   map[string]known
+	crowds  map[watched]*crowd
+	waiting int           // callers in crowds
+	running bool          // a goroutine looks
+	left    chan struct{} // the last waiting caller is gone
+	pause   time.Duration // until the next look
+	round   int64         // looks begun
+	sure    int64         // the last one that succeeded; 0 after one that failed
+}
+
+// known is how far a feed was when it was last heard of.
+type known struct {
+	standing
+	round int64 // looks that had begun by then
+}
+
+// watched is what a caller waits for: that the feed is elsewhere.
+type watched struct {
+	feed string
+	seen standing
+}
+
+// crowd are callers that wait for the same, and are woken together.
+type crowd struct {
+	moved chan struct{} // closed when they are woken
+	since int64         // looks begun when the first of them came
+	size  int
+	// pages are what those woken read: each has asked when it was woken, so that they
+	// share every page whenever each of them gets to run.
+	pages sharing[pageKey, reading]
+}
+
+func newWatcher(idle time.Duration, look func(context.Context) (map[string]standing, error)) *watcher {
+	return &watcher{look: look, idle: idle, pause: idle, left: make(chan struct{}, 1),
+		known: make(map[string]known), crowds: make(map[watched]*crowd)}
+}
+
+// verdict is how waiting ended.
+type verdict int
+
+const (
+	moved  verdict = iota // the feed is, or may be, elsewhere
+	quiet                 // ctx ended, and a look during the wait found the feed where it was
+	unsure                // ctx ended, and nothing is known of the feed
+)
+
+// wait returns when the feed is no longer where it was seen, or when ctx ends. The
+// crowd is that of the callers woken with this one; nil where it was not woken. Who was
+// woken by what is known and then read nothing newer (a pool may lead to servers that
+// lag behind each other) comes back patient, and waits for other news.
+func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient bool) (verdict, *crowd) {
+	w.mu.Lock()
+	if now, ok := w.known[feed]; ok && !patient && now.ahead(seen) {
+		w.mu.Unlock()
+		return moved, nil
+	}
+	what := watched{feed, seen}
+	c := w.crowds[what]
+	if c == nil {
+		c = &crowd{moved: make(chan struct{}), since: w.round, pages: sharing[pageKey, reading]{keep: true}}
+		w.crowds[what] = c
+	}
+	c.size++
+	w.waiting++
+	joined := w.round
+	if !w.running {
+		w.running = true
+		go w.run()
+	}
+	w.mu.Unlock()
+	select {
+	case <-c.moved:
+		return moved, c
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.crowds[what] == c { // else woken at the same time
+		c.size--
+		w.waiting--
+		if c.size == 0 {
+			delete(w.crowds, what)
+		}
+		if w.waiting == 0 {
+			select {
+			case w.left <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if w.sure > joined {
+		return quiet, nil
+	}
+	return unsure, nil
+}
+
+// run looks for as long as somebody waits. The time of the next look does not depend on
+// who comes and goes meanwhile.
+func (w *watcher) run() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := time.NewTimer(w.pause)
+	defer t.Stop()
+	for {
+		due := false
+		w.mu.Unlock()
+		select {
+		case <-t.C:
+			due = true
+		case <-w.left:
+		}
+		w.mu.Lock()
+		if w.waiting == 0 {
+			w.running = false
+			return
+		}
+		if !due {
+			continue
+		}
+		w.round++
+		round, began := w.round, time.Now()
+		w.mu.Unlock()
+		// Who waits may leave at any time; a look that has begun is worth its end.
+		ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
+		now, err := w.look(ctx)
+		cancel()
+		w.mu.Lock()
+		switch {
+		case err != nil:
+			w.sure = 0
+			w.pause = min(2*max(w.pause, w.idle), max(maxWatchPause, w.idle))
+		case w.found(round, now):
+			w.sure, w.pause = round, min(firstWatch, w.idle)
+		default:
+			w.sure, w.pause = round, min(w.pause+w.pause/2+firstWatch/2, w.idle)
+		}
+		t.Reset(max(w.pause-time.Since(began), 0))
+	}
+}
+
+// found takes the result of a look in, and tells whether it woke anybody.
+func (w *watcher) found(round int64, now map[string]standing) (news bool) {
+	for feed, old := range w.known {
+		// What was told while the look was under way may be newer.
+		if now, ok := now[feed]; old.round < round || ok && now.ahead(old.standing) {
+			delete(w.known, feed)
+		}
+	}
+	for feed, at := range now {
+		if _, newer := w.known[feed]; !newer {
+			w.known[feed] = known{at, round}
+		}
+	}
+	for what, c := range w.crowds {
+		at, ok := now[what.feed]
+		// Who came before the look began has seen something older than it: any difference
+		// is news, also a feed that is gone or was set back.
+		if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {
+			w.wake(what, c)
+			news = true
+		}
+	}
+	return news
+}
+
+// tell is how a publisher of this process says what it has committed.
+func (w *watcher) tell(feed string, at standing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, ok := w.known[feed]; !ok || at.ahead(old.standing) {
+		w.known[feed] = known{at, w.round}
+	}
+	for what, c := range w.crowds {
+		if what.feed == feed && at.ahead(what.seen) {
+			w.wake(what, c)
+		}
+	}
+}
+
+// wake wakes a crowd; w.mu is held.
+func (w *watcher) wake(what watched, c *crowd) {
+	delete(w.crowds, what)
+	w.waiting -= c.size
+	close(c.moved)
+	if w.waiting == 0 {
+		select {
+		case w.left <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// at is how far a feed is, as far as is known.
+func (w *watcher) at(feed string) (standing, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, ok := w.known[feed]
+	return now.standing, ok
+}
+
+// standings reads how far all feeds are. It is a statement by itself, without a
+// transaction around it: were it to show something that is not committed yet, readers
+// would look in vain, and wait on.
+func (db *DB) standings(ctx context.Context) (map[string]standing, error) {
+	all := make(map[string]standing)
+	_, err := dialect.QueryAll(ctx, db.on(), "SELECT s.name, f.generation, s.value FROM "+db.table("sequences")+" s JOIN "+
+		db.table("feeds")+" f ON f.name = s.name", nil, func(rows dialect.Rows) (struct{}, error) {
+		var name string
+		var at standing
+		err := rows.Scan(&name, &at.generation, &at.head)
+		all[name] = at
+		return struct{}{}, err
+	})
+	return all, err
+}
