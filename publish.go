@@ -243,11 +243,15 @@ func newBatchSize(start int) *batchSize {
 func (b *batchSize) learn(e PublishEvent) {
 	switch {
 	case e.Took > 500*time.Millisecond:
-		b.size = max(b.size/2, b.low)
+		b.size = max(b.size/2, min(b.size, b.low))
 	case e.Changes == b.size && e.Took < 100*time.Millisecond:
 		b.size = min(b.size*2, b.high)
 	}
 }
+
+// shrink is for a batch that failed: it may have run into a bound of the database, on
+// time or size, and as large as that it always will.
+func (b *batchSize) shrink() { b.size = max(b.size/2, 1) }
 
 // Verify compares the feed's triggers and tables with what they should be, and
 // answers one sentence for each difference, sorted.

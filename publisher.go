@@ -51,6 +51,7 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 			return err
 		default:
 			failures++
+			batch.shrink()
 			idle = min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}

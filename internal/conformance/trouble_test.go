@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,33 @@ func TestFullDisk(t *testing.T) {
 	if n := x.scalar("SELECT count(*) FROM rowfeed_positions_kv"); n != 3000 {
 		t.Errorf("%d positions for 3000 rows", n)
 	}
+}
+
+// TestBatchThatTakesTooLong: batches above a certain size run into a bound of the
+// database. A publisher that tried the same size again and again would never get on.
+func TestBatchThatTakesTooLong(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		x.fill(15)
+		f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if !takes(ev) {
+				return nil
+			}
+			if size, err := strconv.Atoi(fmt.Sprint(ev.Args[0].Value)); err == nil && size <= 10 {
+				return nil
+			}
+			return testdb.ErrInjected
+		}}, &rowfeed.Config{BatchSize: 20})
+		ctx, stop := context.WithCancel(x.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- f.RunPublisher(ctx) }()
+		x.eventually("everything is published", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 })
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		x.wantSound(f)
+	})
 }
 
 // TestRepublish (M70): by key, by condition and all; through batches smaller than
