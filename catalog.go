@@ -37,6 +37,7 @@ type record struct {
 	Tombstones        time.Duration
 	TombstonesBelow   int64
 	AcceptUntriggered bool
+	Identity          string  // of the database in which positions were given; empty: not known
 	PrimaryKey        bool    // the key is the table's primary key
 	FillAfter         []any   // the last key that back-fill recorded; nil: none yet
 	fillMark          *string // the same as it is stored
@@ -51,7 +52,7 @@ type recordOptions struct {
 func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
 	b := dialect.NewBuilder(db.d)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
-  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after
+  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity
 FROM ` + db.table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
@@ -61,13 +62,14 @@ FROM ` + db.table("feeds")
 			r                        record
 			key, options             string
 			schema, columns, filled  *string
+			identity                 *string
 			capture                  string
 			tombstoneSeconds         int64
 			decodedOptions           recordOptions
 			decodedFill, decodedKeys = []json.RawMessage(nil), &r.Key
 		)
 		err := rows.Scan(&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name, &key,
-			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled)
+			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity)
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +80,9 @@ FROM ` + db.table("feeds")
 			r.Source.Schema = *schema
 		}
 		err = errors.Join(json.Unmarshal([]byte(key), decodedKeys), json.Unmarshal([]byte(options), &decodedOptions))
+		if identity != nil {
+			r.Identity = *identity
+		}
 		if columns != nil {
 			err = errors.Join(err, json.Unmarshal([]byte(*columns), &r.Columns))
 		}
@@ -131,6 +136,7 @@ type Feed struct {
 	problems []string  // what the last verification found
 	durable  time.Time // when durability was last asserted
 	flushed  place     // the highest that is known to be on the disk
+	seen     place     // the highest that the database has shown
 }
 
 // layout is a feed with its columns, as of a signature of the table.

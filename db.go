@@ -24,6 +24,10 @@ type Config struct {
 	// UnsafeDurability accepts a server that may forget commits after a power cut: a
 	// position that a consumer has stored could then be given twice.
 	UnsafeDurability bool
+	// Replica says that the database is a replica, which only answers pages, and may lag
+	// behind others: a cursor ahead of it is answered by an empty page. Nothing is
+	// published.
+	Replica bool
 	// BatchSize is the number of changes that a publisher takes at first; it adapts
 	// between 100 and 5000. Default 1000.
 	BatchSize int

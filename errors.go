@@ -49,6 +49,12 @@ const (
 	ConsumerPaused Code = "consumer-paused"
 	// UnknownConsumer is a consumer, or a dead letter of one, that does not exist.
 	UnknownConsumer Code = "unknown-consumer"
+	// DatabaseChanged is a database that is not the one it was, or was set back: after a
+	// restored backup, a failover or a move. It passes when an operator has said which,
+	// by Bump or AdoptDatabase.
+	DatabaseChanged Code = "database-changed"
+	// ReadOnly is a replica or a read-only server that was taken for a primary.
+	ReadOnly Code = "read-only"
 	// Failed is any other failure of the database.
 	Failed Code = "failed"
 )
@@ -108,6 +114,8 @@ func (db *DB) fail(object, doing string, err error) error {
 		e.Code, e.Next = Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
 	case dialect.ClassPermission:
 		e.Code, e.Next = Refused, "grant the missing right to rowfeed's database user"
+	case dialect.ClassReadOnly:
+		e.Code, e.Next = ReadOnly, "connect to the primary, or wait until this server is one; `rowfeed serve --replica` answers pages from a replica"
 	case dialect.ClassFull:
 		e.Code, e.Next = Unavailable, "free space for the database, then try again; nothing was lost"
 	}

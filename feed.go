@@ -100,6 +100,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			// Cursors of the dropped feed must not be taken for cursors of this one.
 			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
 		}
+		if r.Identity, err = db.d.Identity(ctx, q, db.names); err != nil {
+			return err
+		}
 		b := dialect.NewBuilder(db.d)
 		if _, err := q.Exec(ctx, r.save(b, db.table("feeds"), exists, db.d.Now()), b.Args()...); err != nil {
 			return err

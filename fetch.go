@@ -62,7 +62,7 @@ func (f *Feed) read(ctx context.Context, after Cursor, limit int) (reading, erro
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
 		if at, err = f.judge(at, rows); err != nil {
-			return reading{}, err
+			return reading{}, f.unlessReadOnly(ctx, err)
 		}
 		var left int
 		if got.Page, left, err = l.assemble(rows); err != nil {
@@ -115,9 +115,14 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.Page
 		if err != nil {
 			return nil, nil, err
 		}
+		floor := f.highest()
 		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, q)
 		switch {
 		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
+			if err := f.notSetBack(floor, rows.Generation, rows.Head); err != nil {
+				return nil, nil, f.unlessReadOnly(ctx, err)
+			}
+			f.saw(rows.Generation, rows.Head)
 			return rows, l, f.makeDurable(ctx, rows)
 		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := pause(ctx, backoff(try)); err != nil {
@@ -148,9 +153,15 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 			Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
 	}
 	switch {
+	case f.db.cfg.Replica && at.generation > rows.Generation:
+		// The bump is on its way here. Until then nothing that is here is for this cursor.
+		rows.Rows, rows.Head = nil, 0
+		return at, nil
 	case at.generation != rows.Generation:
-		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d",
+		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made anew",
 			at.cursor(), at.generation, rows.Generation)
+	case at.seen() > rows.Head && f.db.cfg.Replica:
+		return at, nil // the replica lags
 	case at.seen() > rows.Head:
 		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %d: it belongs to another feed or database, or the database was set back",
 			at.cursor(), rows.Head)
@@ -159,6 +170,18 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 			at.cursor(), rows.TombstonesBelow)
 	}
 	return at, nil
+}
+
+// unlessReadOnly turns a refusal that only a primary can know to be right into
+// ReadOnly, when the server is none: it may lag.
+func (f *Feed) unlessReadOnly(ctx context.Context, refusal error) error {
+	if f.db.cfg.Replica || !errors.Is(refusal, CursorAhead) && !errors.Is(refusal, DatabaseChanged) && !errors.Is(refusal, GenerationChanged) {
+		return refusal
+	}
+	if _, err := f.db.d.Identity(ctx, f.db.on(), f.db.names); err != nil {
+		return f.db.fail(feedObject(f.name), "read a page", err)
+	}
+	return refusal
 }
 
 // fit remembers how many rows of a feed fit into a page's bytes. A page that was cut

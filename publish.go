@@ -41,6 +41,9 @@ var errStale = errors.New("the sequence's version or the feed's generation chang
 // is no need to ask.
 func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
+	if f.db.cfg.Replica {
+		return e, &Error{Code: ReadOnly, Object: feedObject(f.name), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
+	}
 	started := time.Now()
 	if !full {
 		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), f.dialectFeed())
@@ -54,7 +57,9 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 			e, err = f.publishBatch(ctx, tx, limit)
 			return err
 		})
-		if !errors.Is(err, errStale) || attempt == maxAttempts {
+		// The record in hand may be older than a bump.
+		bumped := errors.Is(err, DatabaseChanged) && attempt == 1
+		if !errors.Is(err, errStale) && !bumped || attempt == maxAttempts {
 			break
 		}
 		if err := pause(ctx, backoff(attempt)); err != nil {
@@ -72,6 +77,7 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 	}
 	e.Took = time.Since(started)
 	f.isDurable(e.Generation, e.Head)
+	f.saw(e.Generation, e.Head)
 	f.db.watch.tell(f.name, standing{e.Generation, e.Head})
 	f.db.cfg.Observer.published(e)
 	return e, nil
@@ -97,12 +103,16 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, err
 	}
+	floor := f.highest()
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, errNoRows) {
 		return e, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
 			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
 	}
 	if err != nil {
+		return e, err
+	}
+	if err := firstError(f.sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, seq.Value)); err != nil {
 		return e, err
 	}
 	changes, err := d.TakeChanges(ctx, tx, feed, limit)

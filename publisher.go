@@ -86,6 +86,9 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 	if err := f.reload(ctx); err != nil {
 		return err
 	}
+	if err := f.sameAsBefore(ctx); err != nil {
+		return err
+	}
 	problems, err := f.Verify(ctx)
 	if err != nil {
 		return err

@@ -236,6 +236,7 @@ func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt s
 		{"source_schema", schema}, {"source_table", r.Source.Name}, {"key_columns", string(key)},
 		{"delivered_columns", columns}, {"options", string(options)}, {"data_shards", int64(1)},
 		{"tombstones_seconds", int64(r.Tombstones / time.Second)}, {"tombstones_below", int64(0)},
+		{"database_identity", orNull(r.Identity)},
 	}
 	if exists {
 		var sets []string

@@ -107,6 +107,10 @@ type Publish interface {
 	// Durability answers an error when a commit on this connection could be forgotten
 	// after a power cut, and says which setting to change.
 	Durability(ctx context.Context, q Querier) error
+	// Identity tells this database from every other, also from its own past or future
+	// after a failover, as far as the server knows; it is empty where it knows nothing.
+	// The answer is an error of class [ClassReadOnly] on a server that takes no writes.
+	Identity(ctx context.Context, q Querier, n Names) (string, error)
 	// HasChanges is the cheap question that comes before a publishing transaction, in
 	// one round trip and without locks: whether a change waits.
 	HasChanges(ctx context.Context, q Querier, f *Feed) (bool, error)
@@ -170,10 +174,11 @@ const (
 // Sequence is a feed's row of the sequences table, as locked. Times are in
 // microseconds since the Unix epoch.
 type Sequence struct {
-	Value     int64 // the highest position given
-	Version   int64 // counts every advance; the optimistic lock
-	UpdatedAt int64 // when Value was last advanced
-	Now       int64 // the database's clock
+	Value     int64  // the highest position given
+	Version   int64  // counts every advance; the optimistic lock
+	UpdatedAt int64  // when Value was last advanced
+	Now       int64  // the database's clock
+	Identity  string // as [Publish.Identity] answers it
 }
 
 // ChangeKind tells what a change record asks for.

@@ -32,6 +32,8 @@ const (
 	ClassInvalid
 	// ClassFull is a disk or a quota that is full.
 	ClassFull
+	// ClassReadOnly is a server that takes no writes: a replica, or one set read-only.
+	ClassReadOnly
 )
 
 // CodeField walks an error's chain and answers the first exported integer field
@@ -61,6 +63,10 @@ func CodeField(err error, field string) (int64, bool) {
 // ErrNoTable is what Describe answers for a table that does not exist; its class is
 // ClassUndefined on every database.
 var ErrNoTable = errors.New("no such table")
+
+// ErrReadOnly is what Identity answers on a server that takes no writes; its class is
+// ClassReadOnly on every database that has such servers.
+var ErrReadOnly = errors.New("the server is a replica or read-only")
 
 // IsConnection tells whether err means a connection that was lost or could not be
 // made, for errors that carry no code of the server.

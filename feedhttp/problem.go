@@ -53,6 +53,8 @@ var kinds = map[rowfeed.Code]struct {
 	rowfeed.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
 	rowfeed.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
 	rowfeed.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
+	rowfeed.DatabaseChanged:   {http.StatusServiceUnavailable, "Database changed", 30 * time.Second},
+	rowfeed.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
 	rowfeed.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
 	rowfeed.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
 	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},

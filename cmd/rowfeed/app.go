@@ -31,6 +31,7 @@ type app struct {
 	db, prefix, schema optionalText
 	configPath         string
 	unsafeDurability   bool
+	replica            bool
 	verbose            bool
 
 	url string // of the database, once decided; its password is kept out of messages
@@ -75,6 +76,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
 	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
 	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false, "accept a server that may forget commits after a power cut")
+	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
 		newRepublish(a), newUnpublish(a), newCheck(a), newRepair(a), newStatus(a), newVersion(a))
@@ -167,7 +169,7 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 
 // library are the settings that the library takes.
 func (a *app) library(file *config.File) (rowfeed.Config, error) {
-	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Schema: config.First("", a.schema.value, file.Schema)}
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, Schema: config.First("", a.schema.value, file.Schema)}
 	if prefix := a.prefix.value; prefix != nil || file.Prefix != nil {
 		cfg.Prefix = config.First("", prefix, file.Prefix)
 		switch cfg.Prefix {

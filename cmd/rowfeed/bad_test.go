@@ -18,7 +18,8 @@ func TestBadInput(t *testing.T) {
 		want []string // parts of the message
 	}{
 		{"publsih", exitUsage, []string{`"rowfeed publsih"`, "publish", "rowfeed --help"}},
-		{"feed bump kv", exitUsage, []string{`"rowfeed feed bump"`, "rowfeed feed --help"}},
+		{"feed split kv", exitUsage, []string{`"rowfeed feed split"`, "rowfeed feed --help"}},
+		{"feed bump", exitUsage, []string{"feed bump", "NAME is missing", "rowfeed feed bump --help"}},
 		{"relay kv --to stdout", exitUsage, []string{`"rowfeed relay"`, "rowfeed --help"}},
 		{"fetch", exitUsage, []string{"fetch", "NAME is missing", "rowfeed fetch --help"}},
 		{"fetch kv other", exitUsage, []string{`"other"`, "too many", "--help"}},

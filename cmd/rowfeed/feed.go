@@ -12,8 +12,8 @@ import (
 )
 
 func newFeed(a *app) *cobra.Command {
-	cmd := group("feed", "Make, list, show, upgrade and drop feeds", `Makes, lists, shows, upgrades and drops feeds. A feed is the ordered stream of one
-table's rows.`, `  rowfeed feed add kv --table kv
+	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds", `Makes, lists, shows, upgrades, bumps and drops feeds. A feed is the ordered stream
+of one table's rows.`, `  rowfeed feed add kv --table kv
   rowfeed feed list
   rowfeed feed show kv`)
 	list := &feedListOptions{}
@@ -47,7 +47,7 @@ of a reader that has read everything; kind tells how a column's values travel.`,
 		},
 	}
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
-	cmd.AddCommand(newFeedAdd(a), listCmd, showCmd, &cobra.Command{
+	cmd.AddCommand(newFeedAdd(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a feed: its triggers, changes and positions",
 		Long: `Removes a feed's triggers, changes and positions; the table is as it was before

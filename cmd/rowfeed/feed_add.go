@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -157,16 +156,5 @@ func (o *feedAddOptions) printSQL(a *app, spec rowfeed.FeedSpec) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	for i, step := range steps {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		for line := range strings.SplitSeq(step.Note, "\n") {
-			b.WriteString("-- " + line + "\n")
-		}
-		b.WriteString(d.Terminate(step.SQL) + "\n")
-	}
-	_, err = a.stdout.Write([]byte(b.String()))
-	return err
+	return a.printSteps(d, steps)
 }

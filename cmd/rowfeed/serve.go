@@ -27,9 +27,12 @@ has. Several servers on one database are safe.
 
 The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
 127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
-another server).`,
+another server). With --replica the database is a replica (a standby of PostgreSQL, a
+read-only replica of MariaDB or MySQL): nothing is published, and a cursor that is ahead
+of it is answered by an empty page until the replica has caught up.`,
 		Example: `  rowfeed serve
   rowfeed serve --listen :9000 --db postgres://me:secret@localhost/shop
+  rowfeed serve --replica --db postgres://me:secret@standby/shop
   curl '127.0.0.1:8080/_feeds/fetch/kv?after=&limit=5'`,
 		Args: takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
@@ -49,7 +52,7 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 		return err // said now rather than to every request
 	}
 	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
-	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish, nil)
+	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish && !a.replica, nil)
 }
 
 // serve runs the server until ctx ends; ready may be nil.

@@ -61,12 +61,48 @@ func TestLifeOnServers(t *testing.T) {
 			t.Errorf("status: %+v", status)
 		}
 		s.prints("check kv", "kv: in order\n")
+		bump(s, db)
 		s.ok("feed drop kv")
 		s.ok("migrate down")
 		if after := db.Dump(t); after != before {
 			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
 		}
 	})
+}
+
+// bump has a look at feed bump in all its forms, on a feed whose head is 4.
+func bump(s *shell, db *testdb.Database) {
+	s.t.Helper()
+	var before, after struct {
+		Generation int64 `json:"generation"`
+		Changed    bool  `json:"changed"`
+	}
+	s.decode(s.ok("feed bump kv --json"), &before)
+	if got := s.fails(exitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") || !strings.Contains(got, `after=""`) {
+		s.t.Errorf("a cursor of before: %s", got)
+	}
+	if got := s.ok("feed bump kv"); !strings.HasPrefix(got, "kv: generation ") {
+		s.t.Errorf("feed bump: %s", got)
+	}
+	s.prints("feed bump kv --adopt-database", "kv: is in its own database already, nothing changed\n")
+	if db.HasServer() {
+		db.Exec(s.t, "UPDATE rowfeed_feeds SET database_identity = 'elsewhere'")
+		db.Exec(s.t, "INSERT INTO kv VALUES (9, 'new')")
+		if got := s.fails(exitFailed, "publish --once"); !strings.Contains(got, "feed bump kv --adopt-database") {
+			s.t.Errorf("in another database: %s", got)
+		}
+	}
+	s.decode(s.ok("feed bump kv --adopt-database --json"), &after)
+	if after.Changed != db.HasServer() || after.Generation <= before.Generation {
+		s.t.Errorf("adopted: %+v after %+v", after, before)
+	}
+	s.ok("publish --once")
+	if got := s.ok("feed bump kv --print"); !strings.Contains(got, "SET generation = ") {
+		s.t.Errorf("feed bump --print: %s", got)
+	}
+	if got := s.ok("feed bump kv --print --adopt-database"); !strings.Contains(got, "SET database_identity = NULL") {
+		s.t.Errorf("feed bump --print --adopt-database: %s", got)
+	}
 }
 
 // TestDemoOnServers has the demo's writers on every database.

@@ -86,6 +86,10 @@ var classes = map[int64]dialect.Class{
 	1525: dialect.ClassInvalid,
 	1048: dialect.ClassInvalid, // NULL
 
+	1290: dialect.ClassReadOnly, // of the server's options that refuse a statement, the one rowfeed can meet
+	1792: dialect.ClassReadOnly,
+	1836: dialect.ClassReadOnly,
+
 	1021: dialect.ClassFull,
 	1114: dialect.ClassFull, // table or tablespace
 }
@@ -97,6 +101,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassOther
 	case errors.Is(err, dialect.ErrNoTable):
 		return dialect.ClassUndefined
+	case errors.Is(err, dialect.ErrReadOnly):
+		return dialect.ClassReadOnly
 	case errors.Is(err, errMoved):
 		return dialect.ClassRetry
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the latter is a net.Error too

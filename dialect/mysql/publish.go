@@ -51,9 +51,13 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 // LockSequence implements [dialect.Publish].
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
+	var locked string
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ? FOR UPDATE", []any{f.Name},
-		&s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked)
+	if err == nil && isReadOnly(locked) {
+		err = dialect.ErrReadOnly
+	}
 	return s, err
 }
 

@@ -21,8 +21,9 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 }
 
 const (
-	// writing undoes default_transaction_read_only.
-	writing = `SET TRANSACTION READ WRITE`
+	// writing undoes default_transaction_read_only. On a standby it must not be tried: the
+	// error would be that of a feature not supported, not of a server that is read-only.
+	writing = `SELECT set_config('transaction_read_only', 'off', true) WHERE NOT pg_is_in_recovery()`
 	// durable raises synchronous_commit where the server's default is weaker, and never
 	// lowers it (remote_apply stays).
 	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
@@ -79,8 +80,8 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 // LockSequence waits for other publishers.
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
-		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+d.identity(f.Names)+" FROM "+
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity)
 	return s, err
 }
 

@@ -53,6 +53,9 @@ func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed
 
 // Classify reads the SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func (Dialect) Classify(err error) dialect.Class {
+	if errors.Is(err, dialect.ErrReadOnly) {
+		return dialect.ClassReadOnly
+	}
 	if errors.Is(err, dialect.ErrNoTable) {
 		return dialect.ClassUndefined
 	}
@@ -72,6 +75,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassLockTimeout
 	case "42P01", "42703", "42883", "3F000": // undefined table, column, function; invalid schema
 		return dialect.ClassUndefined
+	case "25006": // read_only_sql_transaction
+		return dialect.ClassReadOnly
 	case "42501": // insufficient_privilege
 		return dialect.ClassPermission
 	case "23505": // unique_violation

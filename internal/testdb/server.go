@@ -105,6 +105,11 @@ func (e Engine) Dedicated(t testing.TB, opts ...Option) *Server {
 
 // newServer installs and starts a server.
 func newServer(e Engine, o options) (*Server, error) {
+	return startServer(e, o, (*Server).install)
+}
+
+// startServer makes a server's data folder with install, and starts the server.
+func startServer(e Engine, o options, install func(*Server) error) (*Server, error) {
 	if !e.HasServer() {
 		return nil, fmt.Errorf("testdb: %s has no server; ask Engine.HasServer first", e.Name)
 	}
@@ -123,7 +128,7 @@ func newServer(e Engine, o options) (*Server, error) {
 	if err := giveAway(folder); err != nil {
 		return nil, fmt.Errorf("testdb: %s: %w", e.Name, err)
 	}
-	if err := s.install(); err != nil {
+	if err := install(s); err != nil {
 		s.remove()
 		return nil, err
 	}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+type feedBumpOptions struct {
+	name  string
+	adopt bool
+	print bool
+	json  bool
+}
+
+func newFeedBump(a *app) *cobra.Command {
+	o := &feedBumpOptions{}
+	cmd := &cobra.Command{
+		Use:   "bump NAME",
+		Short: "Tell consumers that commits were lost: they start over",
+		Long: `Gives the feed a new generation. Cursors of the generation before are then refused
+with 409 generation-changed, and consumers start at the beginning (after="") and remove
+what the new pass does not bring.
+
+Do it after a backup was restored, and after a failover in which the last commits of
+the old primary may have been lost: positions that consumers know of would be given
+again, to other rows. Publishers that can tell (PostgreSQL by system and timeline,
+MariaDB and MySQL by server id, every one by what it has seen) stop and ask for it.
+Nothing can tell of a dump that was loaded into the tables, or of a SQLite file that was
+put in another's place while nothing ran: bump every feed then.
+
+With --adopt-database generation and cursors stay: the database has moved, or a replica
+has taken over, with every commit that there was.
+
+With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
+		Example: `  rowfeed feed bump kv
+  rowfeed feed bump kv --adopt-database
+  rowfeed feed bump kv --print`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false, "nothing was lost: only take this database for the feed's own")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *feedBumpOptions) run(ctx context.Context, a *app) error {
+	if o.print {
+		return o.printSQL(a)
+	}
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		changed := true
+		var err error
+		if o.adopt {
+			changed, err = f.AdoptDatabase(ctx)
+		} else {
+			_, err = f.Bump(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.json:
+			return a.printJSON(struct {
+				Feed       string `json:"feed"`
+				Generation int64  `json:"generation"`
+				Changed    bool   `json:"changed"`
+			}{o.name, f.Generation(), changed})
+		case !changed:
+			return a.say("%s: is in its own database already, nothing changed", o.name)
+		case o.adopt:
+			return a.say("%s: this database is its own from now on; cursors stay as they are", o.name)
+		}
+		return a.say("%s: generation %d; cursors of before are refused, consumers start at the beginning", o.name, f.Generation())
+	})
+}
+
+func (o *feedBumpOptions) printSQL(a *app) error {
+	cfg, _, err := a.settings()
+	if err != nil {
+		return err
+	}
+	d, err := open.Dialect(a.url)
+	if err != nil {
+		return err
+	}
+	steps, err := rowfeed.PrintBump(d, &cfg, o.name, o.adopt)
+	if err != nil {
+		return err
+	}
+	return a.printSteps(d, steps)
+}
+
+// printSteps prints a script.
+func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
+	var b strings.Builder
+	for i, step := range steps {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		for line := range strings.SplitSeq(step.Note, "\n") {
+			b.WriteString("-- " + line + "\n")
+		}
+		b.WriteString(d.Terminate(step.SQL) + "\n")
+	}
+	_, err := a.stdout.Write([]byte(b.String()))
+	return err
+}

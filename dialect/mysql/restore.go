@@ -1,0 +1,28 @@
+package mysql
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// identity is what a server knows of itself: the id that its administrator gave it,
+// and on MySQL the one that it made for its data folder. (MariaDB takes the part that
+// is for MySQL 8 for a comment.)
+const identity = "CONCAT('server_id ', @@GLOBAL.server_id /*!80000 , ', server_uuid ', @@GLOBAL.server_uuid */)"
+
+// readOnly is asked, not tried: rowfeed's user may have the right to write to a
+// replica all the same, which would part it from its primary.
+const readOnly = "@@GLOBAL.read_only"
+
+func isReadOnly(value string) bool { return value != "0" && value != "OFF" }
+
+// Identity implements [dialect.Publish].
+func (Dialect) Identity(ctx context.Context, q dialect.Querier, _ dialect.Names) (string, error) {
+	var id, locked string
+	err := dialect.QueryRow(ctx, q, "SELECT "+identity+", "+readOnly, nil, &id, &locked)
+	if err == nil && isReadOnly(locked) {
+		err = dialect.ErrReadOnly
+	}
+	return id, err
+}

@@ -1,0 +1,139 @@
+package testdb
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Primary starts a dedicated server that may have replicas.
+func (e Engine) Primary(t testing.TB) *Server {
+	t.Helper()
+	var opts []Option
+	for _, setting := range replicating(e, 1) {
+		opts = append(opts, Setting(setting))
+	}
+	return e.Dedicated(t, opts...)
+}
+
+// replicating are the settings of a server that replicates, by its id. PostgreSQL's
+// are the defaults.
+func replicating(e Engine, id int) []string {
+	if e.Family == "postgres" {
+		return nil
+	}
+	return []string{"log_bin=binlog", "sync_binlog=1", fmt.Sprint("server_id=", id)}
+}
+
+// Replica starts a server that follows s, which must have been started by Primary:
+// a standby of PostgreSQL, or a read-only replica of MariaDB that reads s's binary log
+// from its beginning. It ends with the test.
+func (s *Server) Replica(t testing.TB) *Server {
+	t.Helper()
+	o := options{durable: s.options.durable}
+	var prepare func(*Server) error
+	if s.Engine.Family == "postgres" {
+		prepare = func(r *Server) error {
+			tool := filepath.Join(filepath.Dir(s.programs.server), "pg_basebackup")
+			return r.run(tool, "--dbname="+fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", s.Port),
+				"--pgdata="+r.data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+		}
+	} else {
+		o.settings = append(replicating(s.Engine, 2), "read_only=1")
+		prepare = (*Server).install
+	}
+	r, err := startServer(s.Engine, o, prepare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", r.logTail())
+		}
+		r.remove()
+	})
+	if s.Engine.Family == "mysql" {
+		for _, statement := range []string{
+			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", s.Port),
+			"START SLAVE",
+		} {
+			if err := r.administer(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return r
+}
+
+// Promote makes a replica a primary of its own.
+func (s *Server) Promote(t testing.TB) {
+	t.Helper()
+	statements := []string{"SELECT pg_promote()"}
+	if s.Engine.Family == "mysql" {
+		statements = []string{"STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"}
+	}
+	for _, statement := range statements {
+		if err := s.administer(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// HoldReplication keeps what the primary writes from being shown on a replica, until
+// the function that it returns is called.
+func (s *Server) HoldReplication(t testing.TB) (release func()) {
+	t.Helper()
+	hold, let := "SELECT pg_wal_replay_pause()", "SELECT pg_wal_replay_resume()"
+	if s.Engine.Family == "mysql" {
+		hold, let = "STOP SLAVE SQL_THREAD", "START SLAVE SQL_THREAD"
+	}
+	if err := s.administer(hold); err != nil {
+		t.Fatal(err)
+	}
+	if s.Engine.Family == "postgres" {
+		s.until(t, "SELECT pg_get_wal_replay_pause_state() = 'paused'")
+	}
+	return func() {
+		t.Helper()
+		if err := s.administer(let); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// until waits until a question is answered with true.
+func (s *Server) until(t testing.TB, question string) {
+	t.Helper()
+	db, err := openURL(s.url(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for deadline := time.Now().Add(time.Minute); ; {
+		var yes bool
+		err := db.QueryRowContext(context.Background(), question).Scan(&yes)
+		switch {
+		case err == nil && yes:
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("testdb: %s: %v %v", question, yes, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// On is the database of the same name on another server, a replica.
+func (d *Database) On(t testing.TB, s *Server) *Database {
+	return &Database{Engine: d.Engine, Name: d.Name, URL: s.url(d.Name), server: s, t: t}
+}
+
+// TakePlace starts a stopped or killed server's successor on its port, so that whoever
+// knew the one finds the other.
+func (s *Server) TakePlace(t testing.TB, of *Server) {
+	t.Helper()
+	s.Stop(t)
+	s.Port = of.Port
+	s.Start(t)
+}

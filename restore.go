@@ -1,0 +1,186 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// A database may not be what it was: a backup was restored, a replica took over, the
+// data moved. Positions that consumers know of may then be gone, and would be given
+// again. Two things tell: the database's identity, which the feed's record keeps, and
+// the highest place that this process has seen. Nothing is published until an
+// operator says which it was (Bump, AdoptDatabase). Pages are still answered on a
+// database of another identity: up to its head it is as it was, cursors beyond that
+// are refused, and nobody raises it.
+
+// highest is the highest place of the feed that this process has seen.
+func (f *Feed) highest() place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen
+}
+
+// saw notes a place that the database has shown.
+func (f *Feed) saw(generation, position int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at := (place{generation: generation, position: position}); at.above(f.seen) {
+		f.seen = at
+	}
+}
+
+// notSetBack refuses what lies below floor, the highest place seen before the database
+// was asked. A replica may lag behind what another showed.
+func (f *Feed) notSetBack(floor place, generation, position int64) error {
+	at := place{generation: generation, position: position}
+	if f.db.cfg.Replica || !floor.above(at) {
+		return nil
+	}
+	return &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+		Cause: fmt.Sprintf("the database was set back: it shows position %d of generation %d, this process has seen position %d of generation %d",
+			at.position, at.generation, floor.position, floor.generation),
+		Next: "run `rowfeed feed bump " + f.name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
+}
+
+// sameDatabase refuses a database of another identity than the feed's record has. An
+// empty one is not known.
+func (f *Feed) sameDatabase(r *record, identity string) error {
+	if r.Identity == "" || identity == "" || r.Identity == identity {
+		return nil
+	}
+	return &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): a failover, a restored backup or a move", identity, r.Identity),
+		Next: "where commits can have been lost run `rowfeed feed bump " + f.name + "`: consumers then start over; " +
+			"after a planned move `rowfeed feed bump " + f.name + " --adopt-database`"}
+}
+
+// sameAsBefore is the publisher's look at its database, when it starts and then at
+// every house-keeping. Publishing looks by itself; this tells also while nothing is
+// to be published, and writes the identity down where it is not known yet.
+func (f *Feed) sameAsBefore(ctx context.Context) error {
+	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "ask which database it is in", err)
+	}
+	if r := f.record.Load(); r.Identity == "" && identity != "" {
+		if err := f.setIdentity(ctx, identity, true); err != nil {
+			return err
+		}
+	}
+	if err := f.sameDatabase(f.record.Load(), identity); err != nil {
+		return err
+	}
+	_, _, err = f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
+	return err
+}
+
+func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
+	err := f.db.inTx(ctx, dialect.ForRecord, "note the database of "+f.name, func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(f.db.d)
+		query := "UPDATE " + f.db.table("feeds") + " SET database_identity = " + b.Arg(orNull(identity)) + " WHERE name = " + b.Arg(f.name)
+		if onlyUnknown {
+			query += " AND database_identity IS NULL"
+		}
+		_, err := tx.Exec(ctx, query, b.Args()...)
+		return err
+	})
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "note which database it is in", err)
+	}
+	return f.reload(ctx)
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// Bump gives the feed a new generation, and answers it: the database's time in
+// seconds, or one more than before where that is higher. From then on cursors of the
+// former generation are refused with code GenerationChanged; consumers start at the
+// beginning, and remove what the new pass does not bring. It is for a database in
+// which commits were lost: after restoring a backup, or a failover to a replica that
+// lagged. A database of another identity is the feed's from now on.
+func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
+	err = f.db.inTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.d.LockSequence(ctx, tx, f.dialectFeed())
+		if err != nil {
+			return err
+		}
+		for _, s := range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity)) {
+			if _, err := tx.Exec(ctx, s.SQL); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, f.db.fail(feedObject(f.name), "bump", err)
+	}
+	if err := f.reload(ctx); err != nil {
+		return 0, err
+	}
+	f.Wake()
+	return f.Generation(), nil
+}
+
+// AdoptDatabase takes the database for the feed's own, with positions and cursors as
+// they are. It is for a database that has moved with all its commits: a planned
+// failover, an upgrade, a new server id. It answers whether that was needed.
+func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
+	if err := f.reload(ctx); err != nil {
+		return false, err
+	}
+	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
+	if err != nil {
+		return false, f.db.fail(feedObject(f.name), "ask which database it is in", err)
+	}
+	if f.record.Load().Identity == identity {
+		return false, nil
+	}
+	if err := f.setIdentity(ctx, identity, false); err != nil {
+		return false, err
+	}
+	f.Wake()
+	return true, nil
+}
+
+// PrintBump is the script of Bump, or of AdoptDatabase, for a database that is not at
+// hand. The feed's next publisher writes down which database it is in.
+func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]dialect.Step, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	full := cfg.withDefaults()
+	if err := firstError(full.validate(), validFeedName(feed)); err != nil {
+		return nil, err
+	}
+	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
+	steps := bumpSteps(d, names, feed, nil)
+	if adopt {
+		b := dialect.NewScript(d)
+		steps = []dialect.Step{{Note: "the next publisher notes which database it is in",
+			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) + " SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
+	}
+	first, last := d.Frame()
+	return append(append(first, steps...), last...), nil
+}
+
+// bumpSteps begin with the sequence's row, which a publisher holds to its commit.
+func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any) []dialect.Step {
+	seconds := "ROUND(" + d.Now() + " / 1000000)"
+	b := dialect.NewScript(d)
+	lock := "UPDATE " + dialect.Qualified(d, names.Table("sequences")) + " SET version = version + 1 WHERE name = " + b.Arg(feed)
+	b = dialect.NewScript(d)
+	return []dialect.Step{
+		{Note: "wait for a publisher in the middle of a pass", SQL: lock},
+		{Note: "from now on cursors of the generation before are refused",
+			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) + "\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
+				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) + "\nWHERE name = " + b.Arg(feed)},
+	}
+}
