@@ -235,7 +235,7 @@ func TestWaitersOfAFeedThatGoes(t *testing.T) {
 	}{
 		{"dropped", func(x *env) { x.drop() }, rowfeed.UnknownFeed},
 		{"added again", func(x *env) { x.drop(); x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"}) }, rowfeed.GenerationChanged},
-		{"set back", func(x *env) { x.exec("UPDATE rowfeed_sequences SET value = value - 1") }, rowfeed.CursorAhead},
+		{"set back", func(x *env) { x.exec("UPDATE rowfeed_sequences SET value = value - 1") }, rowfeed.DatabaseChanged},
 		{"bumped", func(x *env) { x.exec("UPDATE rowfeed_feeds SET generation = generation + 1") }, rowfeed.GenerationChanged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
