@@ -205,7 +205,9 @@ func TestConsumeElsewhere(t *testing.T) {
 			x.publish(f)
 			r.once(r.consumer(client, y.rf))
 			r.wantApplied(append(upserts(1, 5), "6 delete 1")...)
-			x.exec("DELETE FROM kv", "DELETE FROM rowfeed_positions_kv", "DELETE FROM rowfeed_changes_kv", "UPDATE rowfeed_sequences SET value = 0")
+			x.drop()
+			x.exec("DELETE FROM kv")
+			f = x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 			x.fill(5)
 			x.publish(f)
 		}
