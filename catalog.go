@@ -37,15 +37,22 @@ type record struct {
 	Tombstones        time.Duration
 	TombstonesBelow   int64
 	AcceptUntriggered bool
-	Identity          string  // of the database in which positions were given; empty: not known
-	PrimaryKey        bool    // the key is the table's primary key
-	FillAfter         []any   // the last key that back-fill recorded; nil: none yet
-	fillMark          *string // the same as it is stored
+	AcceptTriggers    bool
+	Adopt             bool     // the table had positions of its own
+	Added             []string // columns that the table got
+	Identity          string   // of the database in which positions were given; empty: not known
+	PrimaryKey        bool     // the key is the table's primary key
+	FillAfter         []any    // the last key that back-fill recorded; nil: none yet
+	fillMark          *string  // the same as it is stored
 }
 
 type recordOptions struct {
 	AcceptUntriggered bool `json:"accept_untriggered,omitempty"`
 	PrimaryKey        bool `json:"primary_key,omitempty"`
+
+	AcceptTriggers bool     `json:"accept_triggers,omitempty"`
+	Adopt          bool     `json:"adopt,omitempty"`
+	Added          []string `json:"added,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -96,9 +103,17 @@ FROM ` + db.table("feeds")
 		if err != nil {
 			return nil, fmt.Errorf("the record of feed %q is damaged: %w", r.Name, err)
 		}
-		r.AcceptUntriggered, r.PrimaryKey = decodedOptions.AcceptUntriggered, decodedOptions.PrimaryKey
+		r.setOptions(decodedOptions)
 		return &r, nil
 	})
+}
+
+func (r *record) options() recordOptions {
+	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers, Adopt: r.Adopt, Added: r.Added}
+}
+
+func (r *record) setOptions(o recordOptions) {
+	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers, r.Adopt, r.Added = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers, o.Adopt, o.Added
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.
@@ -118,7 +133,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey}
+	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added}
 }
 
 // Feed is one feed of a DB. It is safe for concurrent use.
@@ -137,6 +152,7 @@ type Feed struct {
 	durable  time.Time // when durability was last asserted
 	flushed  place     // the highest that is known to be on the disk
 	seen     place     // the highest that the database has shown
+	turn     []any     // the key behind which the next batch of rows begins; see placeRows
 }
 
 // layout is a feed with its columns, as of a signature of the table.
@@ -260,7 +276,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})
 	}
-	l.feed.Columns = table.Columns
+	l.feed.Columns = l.feed.Delivered(table)
 	if r.Columns != nil {
 		l.feed.Columns = nil
 		for _, name := range r.Columns {

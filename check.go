@@ -20,14 +20,13 @@ type Finding struct {
 
 // The rules of Check.
 const (
-	ruleTriggers  = "triggers"
-	ruleUnique    = "positions-unique"
-	ruleSequence  = "positions-below-sequence"
-	ruleRow       = "row-has-position"
-	ruleVanished  = "position-has-row"
-	ruleRisen     = "deleted-has-no-row"
-	maxFindings   = 100
-	repairedRules = 3
+	ruleTriggers = "triggers"
+	ruleUnique   = "positions-unique"
+	ruleSequence = "positions-below-sequence"
+	ruleRow      = "row-has-position"
+	ruleVanished = "position-has-row"
+	ruleRisen    = "deleted-has-no-row"
+	maxFindings  = 100
 )
 
 // keyRule is a condition that no key may meet, over the source (t), the positions
@@ -36,13 +35,33 @@ type keyRule struct {
 	rule, problem string
 	fromSource    bool // walk the source; else the positions
 	where         string
+	inRows        string // the condition where rows hold their positions, if it is another
 }
 
+// none as a keyRule's inRows says that the rule is not about such feeds.
+const none = "none"
+
 var keyRules = []keyRule{
-	{ruleSequence, "its position is above the sequence", false, "p.feed_sync_id > s.value"},
-	{ruleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL"},
-	{ruleVanished, "its row is gone, but the position is not deleted and no change is waiting", false, "p.deleted = 0 AND t.row_is_missing"},
-	{ruleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT t.row_is_missing"},
+	{ruleSequence, "its position is above the sequence", false, "p.feed_sync_id > s.value", ""},
+	{ruleSequence, "its row's position is above the sequence, or below 1", true, none, "t.feed_sync_id > s.value OR t.feed_sync_id < 1"},
+	{ruleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL", none},
+	{ruleVanished, "its row is gone, but the position is not deleted and no change is waiting", false, "p.deleted = 0 AND t.row_is_missing", ""},
+	{ruleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT t.row_is_missing",
+		"p.deleted = 1 AND p.hidden = 0 AND NOT t.row_is_missing AND t.feed_sync_id IS NOT NULL"},
+}
+
+// rules are the key rules of a feed, as they are for its capture.
+func rules(feed *dialect.Feed) []keyRule {
+	var all []keyRule
+	for _, rule := range keyRules {
+		if feed.InRows() && rule.inRows != "" {
+			rule.where = rule.inRows
+		}
+		if rule.where != none {
+			all = append(all, rule)
+		}
+	}
+	return all
 }
 
 // Check reads the whole feed in one snapshot, under load or not, and answers what
@@ -89,8 +108,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	err := f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
 		findings = nil
-		twice, err := dialect.QueryAll(ctx, tx, "SELECT feed_sync_id FROM "+dialect.Qualified(f.db.d, f.dialectFeed().Positions())+
-			fmt.Sprintf(" GROUP BY feed_sync_id HAVING count(*) > 1 LIMIT %d", maxFindings), nil,
+		twice, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.dialectFeed())+fmt.Sprintf(" LIMIT %d", maxFindings), nil,
 			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 		if err != nil {
 			return err
@@ -98,7 +116,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 		for _, position := range twice {
 			findings = append(findings, Finding{Rule: ruleUnique, Problem: fmt.Sprintf("position %d was given more than once", position)})
 		}
-		for _, rule := range keyRules {
+		for _, rule := range rules(f.dialectFeed()) {
 			found, err := f.checkRule(ctx, tx, rule)
 			if err != nil {
 				return err
@@ -154,7 +172,7 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 	}
 	where := strings.ReplaceAll(rule.where, "t.row_is_missing", dialect.Ref(d, "t", feed.Key[0].Name)+" IS NULL")
 	if rule.rule == ruleSequence {
-		return from + " JOIN " + f.db.table("sequences") + " s ON s.name = " + b.Arg(f.name) + " WHERE " + where
+		return from + " JOIN " + f.db.table("sequences") + " s ON s.name = " + b.Arg(f.name) + " WHERE (" + where + ")"
 	}
 	waiting := dialect.StoredJoin(d, feed, "c", "p")
 	if side == "t" {
@@ -176,7 +194,17 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	}
 	d, feed := f.db.d, f.dialectFeed()
 	var total int64
-	for _, rule := range keyRules[len(keyRules)-repairedRules:] {
+	err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+		total, err = f.resetRows(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, rule := range rules(feed) {
+		if rule.rule == ruleSequence {
+			continue // what is above the sequence is brought down by resetRows or the next change
+		}
 		side, refs := "p", dialect.StoredRefs(d, feed, "p")
 		if rule.fromSource {
 			side, refs = "t", dialect.KeyRefs(d, feed, "t")

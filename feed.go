@@ -85,10 +85,14 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		case stateDropping:
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
 		case stateCreating:
+			r.Added = known[0].Added // the table may have them by now
 		default:
 			return nil
 		}
 	} else {
+		if err := firstError(db.mustBeAlone(ctx, q, r), r.planColumns(table)); err != nil {
+			return err
+		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
 		if _, err := db.feedUp(r, table); err != nil {
 			return err
@@ -115,8 +119,12 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return err
 	}
 	if sequences == 0 {
+		first, err := db.firstPosition(ctx, q, r, spec.AdoptSequence)
+		if err != nil {
+			return err
+		}
 		b := dialect.NewBuilder(db.d)
-		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, db.d.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, first, db.d.Now()), b.Args()...); err != nil {
 			return err
 		}
 	}
@@ -126,6 +134,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	}
 	if err := run(ctx, q, steps); err != nil {
 		return err
+	}
+	if r.feed(db.names).InRows() {
+		return db.setState(ctx, q, spec.Name, stateActive) // rows without a position wait already
 	}
 	return db.setState(ctx, q, spec.Name, stateFilling)
 }
@@ -278,7 +289,11 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err := db.setState(ctx, q, name, stateDropping); err != nil {
 			return err
 		}
-		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names))); err != nil {
+		table, err := db.d.Describe(ctx, q, known[0].Source)
+		if err != nil && db.d.Classify(err) != dialect.ClassUndefined {
+			return err
+		}
+		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names), table)); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(db.d)

@@ -263,6 +263,10 @@ func newRow(columns []Column, raw []any) (Row, error) {
 // publisher's times never go back from one position to a higher one, so a binary
 // search finds it in as many probes of the position's index as the head has bits.
 func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
+	if f.Capture() == dialect.CaptureColumn {
+		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
+			Next: `start at the beginning (after="") or at the head (after=now)`}
+	}
 	page, l, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
 	if err != nil {
 		return place{}, err

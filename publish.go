@@ -28,7 +28,7 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 			return n, nil
 		}
 		n += e.Keys
-		full = e.Changes == batch.size
+		full = e.Changes >= batch.size
 		batch.learn(e)
 	}
 }
@@ -36,10 +36,22 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 // errStale means that the sequence was advanced by someone who did not lock it.
 var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
 
-// pass publishes one batch. The cheap question, whether there is a change, comes
-// first and takes no lock; with none, nothing is written. After a full batch there
-// is no need to ask.
+// pass publishes one batch, of the feed as it is now: one that was dropped and added
+// again meanwhile may follow another table.
 func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
+	for {
+		generation := f.Generation()
+		e, err := f.passOnce(ctx, limit, full)
+		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || f.Generation() == generation {
+			return e, err
+		}
+	}
+}
+
+// passOnce is pass for the feed as last read. The cheap question, whether there is a
+// change, comes first and takes no lock; with none, nothing is written. After a full
+// batch there is no need to ask.
+func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
 	if f.db.cfg.Replica {
 		return e, &Error{Code: ReadOnly, Object: feedObject(f.name), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
@@ -119,29 +131,48 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err != nil {
 		return e, err
 	}
-	if len(changes) == 0 {
-		return e, errNothing
+	room := len(changes)
+	if feed.InRows() {
+		room += limit
 	}
-	if seq.Value > math.MaxInt64-int64(len(changes)) {
+	if seq.Value > math.MaxInt64-int64(room) {
 		return e, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
+	// Deletes and wishes first, so that they are never above a row that came after them.
 	assignments := assign(changes, seq.Value)
 	for _, part := range statements(assignments, feed.Key) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
 			return e, err
 		}
 	}
+	if err := f.deleteChanges(ctx, tx, feed, changes); err != nil {
+		return e, err
+	}
+	rows, err := f.placeRows(ctx, tx, feed, seq.Value+int64(len(assignments)), limit)
+	if err != nil {
+		return e, err
+	}
+	if len(changes)+rows == 0 {
+		return e, errNothing
+	}
+	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
+	e.Head, e.Generation = seq.Value+int64(e.Keys), r.Generation
+	return e, f.advance(ctx, tx, r, seq, e.Head)
+}
+
+func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
 	seqs := make([]int64, len(changes))
 	for i, c := range changes {
 		seqs[i] = c.Seq
 	}
-	if n, err := d.DeleteChanges(ctx, tx, feed, seqs); err != nil {
-		return e, err
-	} else if n != int64(len(seqs)) {
-		return e, fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
+	n, err := f.db.d.DeleteChanges(ctx, tx, feed, seqs)
+	if err == nil && n != int64(len(seqs)) {
+		err = fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
 	}
-	e.Changes, e.Keys, e.Head, e.Generation = len(changes), len(assignments), seq.Value+int64(len(assignments)), r.Generation
-	return e, f.advance(ctx, tx, r, seq, e.Head)
+	return err
 }
 
 // advance moves the sequence to head. The version is the optimistic lock of the
@@ -217,6 +248,9 @@ func assign(changes []dialect.Change, base int64) []dialect.Assignment {
 // be equal although their text differs, two assignments of a batch may be one key, and
 // what a wish to hide or show did must be seen by what follows it.
 func statements(as []dialect.Assignment, key []dialect.Column) [][]dialect.Assignment {
+	if len(as) == 0 {
+		return nil
+	}
 	if !slices.ContainsFunc(key, func(c dialect.Column) bool { return !c.Exact }) {
 		return [][]dialect.Assignment{as}
 	}
@@ -254,7 +288,7 @@ func (b *batchSize) learn(e PublishEvent) {
 	switch {
 	case e.Took > 500*time.Millisecond:
 		b.size = max(b.size/2, min(b.size, b.low))
-	case e.Changes == b.size && e.Took < 100*time.Millisecond:
+	case e.Changes >= b.size && e.Took < 100*time.Millisecond:
 		b.size = min(b.size*2, b.high)
 	}
 }
@@ -295,6 +329,11 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 	if r.Capture == dialect.CaptureTrigger && !r.AcceptUntriggered {
 		for _, u := range table.Untriggered {
 			problems = append(problems, "some writes fire no trigger: "+u)
+		}
+	}
+	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
+		for _, name := range table.OnUpdate {
+			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
 		}
 	}
 	slices.Sort(problems)

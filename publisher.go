@@ -32,7 +32,7 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 		}
 		// A publisher whose house is not in order still publishes what was captured.
 		e, failed := f.pass(ctx, batch.size, full)
-		full = failed == nil && e.Changes == batch.size
+		full = failed == nil && e.Changes >= batch.size
 		if failed != nil {
 			err = failed
 		}

@@ -18,7 +18,8 @@ import (
 type Key []any
 
 // Record records, inside the caller's transaction, that the keys were written: what
-// triggers do, for feeds with capture "app". Call it in the transaction that writes
+// triggers do, for feeds with capture "app". (With capture "column" it is for what no
+// statement can say, such as the old key of a row whose key changes.) Call it in the transaction that writes
 // the rows, for every key written, inserted or deleted; for a changed key with both.
 func (f *Feed) Record(ctx context.Context, tx Tx, keys ...Key) error {
 	return f.recordKeys(ctx, tx, dialect.Changed, keys)
@@ -40,27 +41,43 @@ func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
 func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, keys []Key) error {
 	feed := f.dialectFeed()
 	for _, key := range keys {
-		if len(key) != len(feed.Key) {
-			return invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(feed.Key), ", "), len(feed.Key))
+		if err := f.checkKey(key); err != nil {
+			return err
 		}
 		b := dialect.NewBuilder(f.db.d)
 		marks := make([]string, len(key))
 		for i, v := range key {
-			if v == nil {
-				return invalid("key", "column %q of a key cannot be NULL", feed.Key[i].Name)
-			}
 			marks[i] = b.Arg(v)
 		}
 		query := "INSERT INTO " + dialect.Qualified(f.db.d, feed.Changes()) + " (" +
 			strings.Join(dialect.StoredRefs(f.db.d, feed, ""), ", ") + ", kind) VALUES (" + strings.Join(marks, ", ") + ", " + b.Arg(int64(kind)) + ")"
 		if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
-			if f.db.d.Classify(err) == dialect.ClassInvalid {
-				return &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(feed.Key)), Err: err}
-			}
-			return f.db.fail(feedObject(f.name), "record a change", err)
+			return f.keyError(key, "record a change", err)
 		}
 	}
 	return nil
+}
+
+// checkKey refuses what cannot be a key of the feed.
+func (f *Feed) checkKey(key Key) error {
+	columns := f.record.Load().Key
+	if len(key) != len(columns) {
+		return invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(columns), ", "), len(columns))
+	}
+	for i, v := range key {
+		if v == nil {
+			return invalid("key", "column %q of a key cannot be NULL", columns[i].Name)
+		}
+	}
+	return nil
+}
+
+// keyError says so when it was the key that the database did not take.
+func (f *Feed) keyError(key Key, doing string, err error) error {
+	if f.db.d.Classify(err) == dialect.ClassInvalid {
+		return &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.record.Load().Key)), Err: err}
+	}
+	return f.db.fail(feedObject(f.name), doing, err)
 }
 
 func keyDecl(key []dialect.Column) string {
@@ -131,10 +148,7 @@ func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error
 func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	refs := dialect.KeyRefs(d, feed, "t")
-	ordered := make([]string, len(refs))
-	for i, ref := range refs {
-		ordered[i] = ref + feed.Key[i].Collate
-	}
+	ordered := dialect.OrderedKey(d, feed, "t")
 	from := " FROM " + dialect.Qualified(d, feed.Source) + " t"
 	conditions := func(b *dialect.Builder) []string {
 		conds := []string{"1 = 1"}
@@ -142,34 +156,17 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 			conds = append(conds, "("+where+")")
 		}
 		if after != nil {
-			conds = append(conds, compareKey(d, b, feed, ordered, after, ">", ">"))
+			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, after, ">", ">"))
 		}
 		return conds
 	}
 	order := " ORDER BY " + strings.Join(ordered, ", ")
 	// The last key of this batch, if there are that many.
 	b := dialect.NewBuilder(d)
-	values := make([]string, len(refs))
-	for i, ref := range refs {
-		values[i] = d.Value(feed.Key[i], ref)
-	}
-	last := make([]any, len(refs))
-	dest := make([]any, len(refs))
-	for i := range last {
-		dest[i] = &last[i]
-	}
-	err := dialect.QueryRow(ctx, tx, "SELECT "+strings.Join(values, ", ")+from+" WHERE "+strings.Join(conditions(b), " AND ")+
-		order+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args(), dest...)
-	switch {
-	case errors.Is(err, errNoRows):
-		last = nil
-	case err != nil:
+	last, err := dialect.ReadKey(ctx, tx, d, feed, refs, from+" WHERE "+strings.Join(conditions(b), " AND ")+
+		order+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args())
+	if err != nil && !errors.Is(err, errNoRows) {
 		return 0, nil, err
-	}
-	for i, v := range last {
-		if bytes, ok := v.([]byte); ok && bytes == nil {
-			last[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
-		}
 	}
 	if last != nil && after != nil && keyIdentity(last) == keyIdentity(after) {
 		return 0, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
@@ -177,7 +174,7 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 	b = dialect.NewBuilder(d)
 	conds := conditions(b)
 	if last != nil {
-		conds = append(conds, compareKey(d, b, feed, ordered, last, "<", "<="))
+		conds = append(conds, dialect.CompareKey(d, b, feed, ordered, last, "<", "<="))
 	}
 	n, err := tx.Exec(ctx, recordFrom(d, feed, refs, kind, from+" WHERE "+strings.Join(conds, " AND ")+order+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
 	return n, last, err
@@ -195,33 +192,6 @@ func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect
 	}
 	return "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
 		", kind) SELECT " + strings.Join(outer, ", ") + ", " + strconv.Itoa(int(kind)) + " FROM (SELECT " + strings.Join(inner, ", ") + from + ") x"
-}
-
-// compareKey compares a row's (t) key with a tuple, in the form that the database's
-// index answers whole. Where it answers row values, the spelled-out form would read
-// every key with the same first column again: a batch would cost more the further it
-// is from that column's first key.
-func compareKey(d dialect.Spelling, b *dialect.Builder, f *dialect.Feed, refs []string, values []any, op, lastOp string) string {
-	arg := func(i int) string { return d.Param(f.Key[i], b.Arg(values[i])) }
-	if d.RowValues() && len(refs) > 1 {
-		args := make([]string, len(refs))
-		for i := range args {
-			args[i] = arg(i) + f.Key[i].Collate // on this side, since SQLite's index answers bare columns only
-		}
-		return "(" + strings.Join(dialect.KeyRefs(d, f, "t"), ", ") + ") " + lastOp + " (" + strings.Join(args, ", ") + ")"
-	}
-	var text string
-	if len(refs) > 1 {
-		text = refs[0] + " " + op + "= " + arg(0) + " AND "
-	}
-	for i := range refs {
-		if i == len(refs)-1 {
-			text += refs[i] + " " + lastOp + " " + arg(i)
-			break
-		}
-		text += "(" + refs[i] + " " + op + " " + arg(i) + " OR (" + refs[i] + " = " + arg(i) + " AND "
-	}
-	return text + strings.Repeat("))", len(refs)-1)
 }
 
 // ParseKey reads a key as people write it: the bare value where the key has one

@@ -32,6 +32,16 @@ type FeedSpec struct {
 	Columns []string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
+	// AcceptTriggers accepts, with capture "column", that triggers of the table fire when
+	// a row's position is written.
+	AcceptTriggers bool
+	// Adopt keeps the positions in the table's own column feed_sync_id, with capture
+	// "column". The sequence begins at the highest of them.
+	Adopt bool
+	// AdoptSequence is a former table of sequences, with columns name and value, from
+	// whose value the sequence goes on where that is higher: TABLE for the row named as
+	// the feed, or TABLE:NAME.
+	AdoptSequence string
 	// AcceptUntriggered accepts that some writes fire no trigger (cascading foreign keys
 	// on MySQL and MariaDB) and are found by check and repair only.
 	AcceptUntriggered bool
@@ -59,8 +69,12 @@ func (s FeedSpec) validate() error {
 		return invalid("table", "name the table that the feed follows")
 	case s.Mode != ModeSequence:
 		return invalid("mode", "%q is not one of: sequence", s.Mode)
-	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp:
-		return invalid("capture", "%q is not one of: trigger, app", s.Capture)
+	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
+		return invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+	case s.Adopt && s.Capture != dialect.CaptureColumn:
+		return invalid("adopt", "only capture column has positions to adopt")
+	case s.AdoptSequence != "" && !s.Adopt:
+		return invalid("adopt-sequence", "it is for feeds that adopt their positions")
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}
@@ -138,7 +152,8 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
-		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary}
+		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary,
+		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt}
 	stored := map[string]bool{}
 	for _, name := range names {
 		c := table.Column(name)
@@ -203,6 +218,8 @@ func (r *record) differences(other *record) []string {
 	compare("columns", r.Columns, other.Columns)
 	compare("tombstones", r.Tombstones, other.Tombstones)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
+	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
+	compare("adopt", r.Adopt, other.Adopt)
 	return diffs
 }
 
@@ -218,7 +235,7 @@ func keyNames(key []dialect.Column) []string {
 // already (a dropped feed keeps its generation there), an INSERT otherwise.
 func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt string) string {
 	key, _ := json.Marshal(r.Key) // strings and bools only
-	options, _ := json.Marshal(recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey})
+	options, _ := json.Marshal(r.options())
 	var columns any
 	if r.Columns != nil {
 		text, _ := json.Marshal(r.Columns)
@@ -304,6 +321,12 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 		return nil, err
 	}
 	r.Columns = columns
+	if spec.Adopt {
+		return nil, invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
+	}
+	if err := r.planColumns(table); err != nil {
+		return nil, err
+	}
 	up, err := d.FeedUp(r.feed(names), table)
 	if err != nil {
 		return nil, err
@@ -312,18 +335,20 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	first, last := d.Frame()
 	steps := slices.Concat(first, []dialect.Step{
 		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), feeds, false, d.Now())},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), dialect.Qualified(d, names.Table("sequences")), r.Name, d.Now())},
-	}, up, []dialect.Step{
-		{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), dialect.Qualified(d, names.Table("sequences")), r.Name, 0, d.Now())},
+	}, up)
+	if !r.feed(names).InRows() {
+		steps = append(steps, dialect.Step{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
 			SQL: "INSERT INTO " + dialect.Qualified(d, r.feed(names).Changes()) + " (" + strings.Join(dialect.StoredRefs(d, r.feed(names), ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source)},
-		{Note: "the feed is ready", SQL: "UPDATE " + feeds + " SET state = " + d.Literal(stateActive) + " WHERE name = " + d.Literal(r.Name)},
-	}, last)
-	return steps, nil
+				")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source)})
+	}
+	steps = append(steps, dialect.Step{Note: "the feed is ready",
+		SQL: "UPDATE " + feeds + " SET state = " + d.Literal(stateActive) + " WHERE name = " + d.Literal(r.Name)})
+	return append(steps, last...), nil
 }
 
-func insertSequence(b *dialect.Builder, table, name, now string) string {
-	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", 0, 0, " + now + ")"
+func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
+	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) + ", 0, " + now + ")"
 }
 
 func firstError(errs ...error) error {

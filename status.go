@@ -66,12 +66,13 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		s.PublishedAt = &at
 	}
 	var age int64
-	if s.Waiting, age, err = f.db.d.Backlog(ctx, f.db.on(), feed, MaxWaiting); err != nil {
+	// The table may be gone: the rest is still worth knowing.
+	if s.Waiting, age, err = f.db.d.Backlog(ctx, f.db.on(), feed, MaxWaiting); err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
 		return fail("count the changes waiting", err)
 	}
 	s.OldestSeconds = seconds(age)
 	blockers, err := f.db.d.Blockers(ctx, f.db.on(), feed)
-	if err != nil {
+	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
 		return fail("look for open transactions", err)
 	}
 	for _, x := range blockers {
@@ -79,7 +80,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	}
 	problems, err := f.Verify(ctx)
 	if err != nil {
-		problems = []string{err.Error()} // the table may be gone; the rest is still worth knowing
+		problems = []string{err.Error()}
 	} else {
 		bounded, cancel := context.WithTimeout(ctx, vanishedBudget)
 		defer cancel()

@@ -37,7 +37,13 @@ func HasChanges(ctx context.Context, q Querier, s Spelling, f *Feed) (bool, erro
 	return err == nil, err
 }
 
-// FirstChange reads the oldest change's seq, by the primary key.
+// FirstChange reads the oldest change's seq, by the primary key. Where rows hold their
+// positions, a row that waits is a change, too.
 func FirstChange(s Spelling, f *Feed) string {
-	return "SELECT seq FROM " + Qualified(s, f.Changes()) + " ORDER BY seq LIMIT 1"
+	first := "SELECT seq FROM " + Qualified(s, f.Changes()) + " ORDER BY seq LIMIT 1"
+	if !f.InRows() {
+		return first
+	}
+	return "SELECT seq FROM (" + first + ") c UNION ALL SELECT 0 FROM (SELECT " + PositionColumn + " FROM " +
+		Qualified(s, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
 }

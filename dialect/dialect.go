@@ -86,15 +86,18 @@ type Schema interface {
 	// FeedUp are the statements that make a feed's tables and triggers, each
 	// repeatable: running the list again after it broke off anywhere completes it.
 	FeedUp(f *Feed, t *Table) ([]Step, error)
-	// FeedDown are the statements that remove what FeedUp made, each repeatable, also
-	// when the source table is gone.
-	FeedDown(f *Feed) []Step
+	// FeedDown are the statements that remove what FeedUp made. t is the source table
+	// as it is now, nil when it is gone.
+	FeedDown(f *Feed, t *Table) []Step
 	// Verify compares a feed's triggers and tables with what FeedUp would make, and
 	// answers one sentence for each difference, none when all is in place.
 	Verify(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
 	// Repair are the statements that mend what Verify found, without a moment in which
 	// a change goes uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
+	// DeleteRow are the statements that delete a row and have its delete published, to
+	// be run in one transaction with the key as parameters of each.
+	DeleteRow(f *Feed) []string
 }
 
 // Publish are the operations of one publishing transaction, in their order.
@@ -124,6 +127,16 @@ type Publish interface {
 	// out, a hidden one keeps its position unless the assignment says otherwise.
 	// publishedAt is in microseconds since the Unix epoch.
 	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
+	// PlaceRows locks up to limit rows that wait (their position is NULL) in key order,
+	// above a key where one is given, skipping those that other transactions hold, and
+	// gives them the positions above base, one after the other, changing nothing else of
+	// the row. What the feed's positions said of their keys is forgotten, except of
+	// hidden ones. It answers how many rows there were and the last one's key. For feeds
+	// that are [Feed.InRows]; 0 otherwise.
+	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64) (n int, last []any, err error)
+	// ResetRows sets the positions of the rows (alias t) for which a condition holds to
+	// NULL, changing nothing else of them, and answers how many.
+	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)
 	// DeleteChanges deletes exactly the changes of the given seqs (ascending), locks no
 	// other record, and answers how many there were.
 	DeleteChanges(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)

@@ -38,6 +38,9 @@ const (
 	CaptureTrigger Capture = "trigger"
 	// CaptureApp leaves it to the writers to record changes.
 	CaptureApp Capture = "app"
+	// CaptureColumn keeps each row's position in the row: writers set it to NULL in the
+	// statement of their change.
+	CaptureColumn Capture = "column"
 )
 
 // Kind is how a column's values travel: the raw form that [Spelling.Value] reads
@@ -146,6 +149,10 @@ type Table struct {
 	Partitions []TableName
 	// Refusals say why the table cannot be a feed, each with the next step.
 	Refusals []string
+	// Indexes are the names of all its indexes.
+	Indexes []string
+	// OnUpdate are the triggers, of whoever's, that fire when a row's position is written.
+	OnUpdate []string
 	// Untriggered say what changes the table without firing a trigger.
 	Untriggered []string
 	// RowID names a hidden unique column that statements can write, where there is one.
@@ -184,6 +191,8 @@ type Feed struct {
 	Capture Capture
 	// Primary says that the key is the source's primary key.
 	Primary bool
+	// Added are the source's columns that rowfeed made, with capture "column".
+	Added []string
 }
 
 // Changes is the feed's table of changes.

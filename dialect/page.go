@@ -43,11 +43,7 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	}
 	t.WriteString("\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f")
 	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
-	t.WriteString("\nLEFT JOIN (SELECT " + strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden")
-	t.WriteString("\n  FROM " + Qualified(s, f.Positions()))
-	t.WriteString("\n  WHERE feed_sync_id > " + b.Arg(q.After) + " AND feed_sync_id <= " + p.Head(b))
-	t.WriteString("\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))")
-	t.WriteString("\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1")
+	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p) + ") p ON 1 = 1")
 	if p.Lateral {
 		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " + SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
 	} else {
@@ -57,6 +53,33 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	// A limit of its own, since a session's default limit would otherwise cut the page.
 	t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
 	return t.String(), b.Args()
+}
+
+// places are the keys and positions of a page, cut to the limit.
+func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
+	above := func(ref string) string { return ref + " > " + b.Arg(q.After) + " AND " + ref + " <= " + p.Head(b) }
+	own := "SELECT " + strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden" +
+		"\n  FROM " + Qualified(s, f.Positions()) +
+		"\n  WHERE " + above("feed_sync_id") +
+		"\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))" +
+		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
+	if !f.InRows() {
+		return own
+	}
+	// A key stands in one place: in its row, unless it is hidden or was republished
+	// since. Either part is read in the order of its own index, and cut.
+	keys := make([]string, len(f.Key))
+	for i, c := range f.Key {
+		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
+	}
+	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden" +
+		"\n  FROM " + Qualified(s, f.Source) + " r" +
+		"\n  WHERE " + above("r.feed_sync_id") +
+		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " + SourceJoin(s, f, "r", "h") +
+		" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))" +
+		"\n  ORDER BY r.feed_sync_id LIMIT " + b.Arg(q.Limit)
+	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows + ") placed) both_parts" +
+		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
 }
 
 // ScanPage runs a statement of PageSQL and reads it, up to maxBytes of values.

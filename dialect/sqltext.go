@@ -61,6 +61,42 @@ func StoredJoin(s Spelling, f *Feed, a, b string) string {
 	return Pairwise(StoredRefs(s, f, a), StoredRefs(s, f, b), " = ", " AND ")
 }
 
+// OrderedKey is the key as a source row (src) is ordered and compared by it.
+func OrderedKey(s Spelling, f *Feed, src string) []string {
+	ordered := KeyRefs(s, f, src)
+	for i, c := range f.Key {
+		ordered[i] += c.Collate
+	}
+	return ordered
+}
+
+// CompareKey compares a row's (t) key with a tuple, in the form that the database's
+// index answers whole. Where it answers row values, the spelled-out form would read
+// every key with the same first column again: a batch would cost more the further it
+// is from that column's first key.
+func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op, lastOp string) string {
+	arg := func(i int) string { return s.Param(f.Key[i], b.Arg(values[i])) }
+	if s.RowValues() && len(refs) > 1 {
+		args := make([]string, len(refs))
+		for i := range args {
+			args[i] = arg(i) + f.Key[i].Collate // on this side, since SQLite's index answers bare columns only
+		}
+		return "(" + strings.Join(KeyRefs(s, f, "t"), ", ") + ") " + lastOp + " (" + strings.Join(args, ", ") + ")"
+	}
+	var text string
+	if len(refs) > 1 {
+		text = refs[0] + " " + op + "= " + arg(0) + " AND "
+	}
+	for i := range refs {
+		if i == len(refs)-1 {
+			text += refs[i] + " " + lastOp + " " + arg(i)
+			break
+		}
+		text += "(" + refs[i] + " " + op + " " + arg(i) + " OR (" + refs[i] + " = " + arg(i) + " AND "
+	}
+	return text + strings.Repeat("))", len(refs)-1)
+}
+
 // Builder collects a statement's parameters in the order of its text.
 type Builder struct {
 	spelling Spelling

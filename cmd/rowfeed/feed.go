@@ -37,8 +37,10 @@ With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
 
 With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
 "head":"3","key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],"columns":[…],
-"base64":[],"data_shards":1,"table":"kv","capture":"trigger"}. The head is the cursor
-of a reader that has read everything; kind tells how a column's values travel.`,
+"base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"]}. The
+head is the cursor of a reader that has read everything; kind tells how a column's
+values travel. "delete" are the statements by which writers delete a row, in one
+transaction, each with the key as its parameters.`,
 		Example: "  rowfeed feed show kv --json",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,7 +129,9 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 				*rowfeed.Info
 				Table   string `json:"table"`
 				Capture string `json:"capture"`
-			}{info, f.Source().String(), string(f.Capture())})
+
+				Delete []string `json:"delete"`
+			}{info, f.Source().String(), string(f.Capture()), f.DeleteSQL()})
 		}
 		head := string(info.Head)
 		if head == "" {
@@ -136,6 +140,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		if err := a.printTable(table.Row{"feed", info.Name}, []table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
 			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)},
+			{"to delete a row", strings.Join(f.DeleteSQL(), ";\n")},
 		}); err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@ type feedAddOptions struct {
 	key, columns      nameList
 	tombstones        duration
 	acceptUntriggered bool
+	acceptTriggers    bool
+	adopt             bool
+	adoptSequence     string
 	print             bool
 	json              bool
 }
@@ -30,11 +33,11 @@ func newFeedAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --table T",
 		Short: "Make a feed of a table",
-		Long: `Makes a feed of a table, which is not altered: triggers record the keys of rows that
-are inserted, updated or deleted. A table that has rows already can be in use
-meanwhile; its rows are recorded too, in batches. When that breaks off, run the same
-line again: it goes on where it stopped. Once all is done, running it again changes
-nothing.
+		Long: `Makes a feed of a table. By default the table is not altered: triggers record the
+keys of rows that are inserted, updated or deleted. A table that has rows already can
+be in use meanwhile; its rows are recorded too, in batches. When that breaks off, run
+the same line again: it goes on where it stopped. Once all is done, running it again
+changes nothing.
 
 NAME starts with a lower-case letter and has up to 39 of a-z, 0-9 and _. The table may
 be given as schema.table; names that hold dots are written "odd.schema"."odd.table".
@@ -45,6 +48,13 @@ table has at the time of a fetch. --tombstones says how long deletes are kept fo
 readers that were away. With --capture app there are no triggers: the writers record
 their changes themselves.
 
+With --capture column a row's position is a column of the row, feed_sync_id, which the
+table gets together with an int column shard and an index; writers set feed_sync_id to
+NULL in the statement of their change, and delete as "feed show" says. --adopt keeps
+the positions of a table that has such a column already; the sequence begins at the
+highest of them, or at the value of a former table of sequences (columns name and
+value) that --adopt-sequence names. Stop the former publisher first.
+
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
 
@@ -52,6 +62,7 @@ With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; ro
 the number recorded by this call.`,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
+  rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,25 +73,26 @@ the number recorded by this call.`,
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
 	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence")
-	f.StringVar(&o.capture, "capture", string(dialect.CaptureTrigger), "how changes are recorded: trigger or app")
+	f.StringVar(&o.capture, "capture", string(dialect.CaptureTrigger), "how changes are recorded: trigger, app or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
+	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
+	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
+	f.StringVar(&o.adoptSequence, "adopt-sequence", "", "go on from the value in a former `table` of sequences: TABLE[:NAME]")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
 
-// later are values that the design knows and this version does not have.
-var later = map[string][]string{"mode": {"outbox", "blocking"}, "capture": {"column"}}
+// laterModes are those that the design knows and this version does not have.
+var laterModes = []string{"outbox", "blocking"}
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
-	for flag, value := range map[string]string{"mode": o.mode, "capture": o.capture} {
-		if slices.Contains(later[flag], value) {
-			return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: flag, Object: fmt.Sprintf("feed %q", o.name),
-				Cause: fmt.Sprintf("--%s %s is not in this version", flag, value), Next: "see `rowfeed feed add --help` for what is"}
-		}
+	if slices.Contains(laterModes, o.mode) {
+		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "mode", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: fmt.Sprintf("--mode %s is not in this version", o.mode), Next: "see `rowfeed feed add --help` for what is"}
 	}
 	if o.tombstones.set && o.tombstones.Duration <= 0 {
 		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones", Object: fmt.Sprintf("feed %q", o.name),
@@ -88,7 +100,8 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered}, nil
+		Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
+		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *app) error {

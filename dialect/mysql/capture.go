@@ -97,6 +97,7 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	if err != nil {
 		return nil, err
 	}
+	steps = append(steps, d.rowColumns(f, t)...)
 	if len(all) > 0 {
 		steps = append(steps, modeStep)
 	}
@@ -126,7 +127,12 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 		return nil, errors.New("the key has no columns")
 	}
 	keys := strings.Join(columns, ",\n")
-	return []dialect.Step{
+	var steps []dialect.Step
+	if f.InRows() {
+		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, batchTable(f)) + " (\n  n bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
+	}
+	return append(steps, []dialect.Step{
 		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + " (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + `,
   kind tinyint NOT NULL DEFAULT 0,
@@ -148,7 +154,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
   KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),
   KEY deleted (deleted)
 )` + tableOptions},
-	}, nil
+	}...), nil
 }
 
 // keyColumn declares a key column in rowfeed's tables.
@@ -158,8 +164,11 @@ func (d Dialect) keyColumn(c dialect.Column) string {
 
 // FeedDown implements [dialect.Schema]. Triggers go first: one without its table
 // would fail every write.
-func (d Dialect) FeedDown(f *dialect.Feed) []dialect.Step {
-	var steps []dialect.Step
+func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	steps := d.dropRowColumns(f, t)
+	if f.InRows() {
+		steps = append(steps, dialect.Step{Note: "the publisher's list of keys", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, batchTable(f))})
+	}
 	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
 		for _, name := range triggerNames(f, event) {
 			steps = append(steps, dialect.Step{Note: "stop recording", SQL: d.dropTrigger(f.Source.Schema, name)})

@@ -190,7 +190,7 @@ func TestUpAndDownCanBeRepeated(t *testing.T) {
 			if problems := verify(); len(problems) > 0 {
 				t.Errorf("after %d statements and a second run: %v", n, problems)
 			}
-			down := d.FeedDown(f)
+			down := d.FeedDown(f, nil)
 			h.steps(down[:n%len(down)], nil)
 			h.steps(down, nil)
 			if after := h.Dump(t); after != before {
@@ -202,7 +202,7 @@ func TestUpAndDownCanBeRepeated(t *testing.T) {
 		}
 		h.steps(up, nil)
 		h.sql("DROP TABLE t")
-		h.steps(d.FeedDown(f), nil)
+		h.steps(d.FeedDown(f, nil), nil)
 		if n := h.one("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?", h.Name); n != "0" {
 			t.Errorf("%s tables left", n)
 		}
@@ -238,7 +238,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				h := &harness{T: t, Database: h.Database}
 				h.sql("DROP TABLE IF EXISTS t, t_old; " + create)
-				h.steps(d.FeedDown(f), nil)
+				h.steps(d.FeedDown(f, nil), nil)
 				h.steps(d.FeedUp(f, table))
 				h.sql(c.damage)
 				now, err := d.Describe(h.ctx(), q, dialect.TableName{Name: "t"})

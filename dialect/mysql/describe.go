@@ -37,6 +37,12 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	if t.Unique, err = uniqueIndexes(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
+	if t.Indexes, err = indexNames(ctx, q, t.Name); err != nil {
+		return nil, err
+	}
+	if t.OnUpdate, err = updateTriggers(ctx, q, t.Name); err != nil {
+		return nil, err
+	}
 	if err := checkCharset(ctx, q, t); err != nil {
 		return nil, err
 	}

@@ -83,10 +83,15 @@ func byKey(f *dialect.Feed) string {
 func insertKeys(f *dialect.Feed) string {
 	for _, c := range f.Key {
 		if c.Kind == dialect.Date || c.Kind == dialect.Timestamp {
-			return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ INSERT /*+ SET_VAR(sql_mode='" + keyMode + "') */ INTO "
+			return inKeyMode("INSERT") + "INTO "
 		}
 	}
 	return "INSERT INTO "
+}
+
+// inKeyMode begins a statement that runs under keyMode.
+func inKeyMode(verb string) string {
+	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" + keyMode + "') */ "
 }
 
 // AssignPositions implements [dialect.Publish] in one statement. The assignments
@@ -115,7 +120,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
 	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
 	q.WriteString("LEFT JOIN " + positions + " old FORCE INDEX (PRIMARY) ON " + dialect.StoredJoin(d, f, "old", "c") + "\n")
-	q.WriteString("WHERE " + firstKey + " IS NOT NULL OR " + firstStored + " IS NOT NULL\nORDER BY j.place\n")
+	q.WriteString("WHERE " + f.Seen(firstKey, firstStored) + "\nORDER BY j.place\n")
 	// From left to right, so hidden is still the old one until its own turn. VALUES()
 	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
 	own := func(column string) string { return positions + "." + column }

@@ -259,7 +259,7 @@ func TestPlansAreLookups(t *testing.T) {
 		d := mysql.New()
 		for _, key := range [][]string{{"a", "b"}, {"b", "a"}} {
 			f, table := h.feed("t", key...)
-			h.steps(d.FeedDown(f), nil)
+			h.steps(d.FeedDown(f, nil), nil)
 			h.steps(d.FeedUp(f, table))
 			h.sql("INSERT INTO rowfeed_changes_t (a, b) SELECT a, b FROM t ORDER BY a")
 			position := int64(0)

@@ -18,7 +18,7 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // the list is of transactions that wrote to some table. Without the rights to see
 // either, the list is empty.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
-	changes := f.Changes()
+	written := f.Written()
 	// The join with innodb_trx leaves out those that fired no trigger.
 	feed := `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, ` + trxAge + `, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
 FROM performance_schema.metadata_locks m
@@ -32,7 +32,7 @@ ORDER BY 4 DESC`
 	err := dialect.QueryRow(ctx, q, `SELECT COUNT(*) FROM performance_schema.setup_instruments
 WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.performance_schema = 1`, nil, &tells)
 	if err == nil && tells.Int64 == 1 {
-		if found, err := blockers(ctx, q, feed, changes.Schema, changes.Name); err == nil {
+		if found, err := blockers(ctx, q, feed, written.Schema, written.Name); err == nil {
 			return found, nil
 		}
 	}
@@ -66,7 +66,7 @@ func blockers(ctx context.Context, q dialect.Querier, query string, args ...any)
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, ageMicros int64, err error) {
 	changes := dialect.Qualified(d, f.Changes())
 	var age sql.NullInt64
-	err = dialect.QueryRow(ctx, q, fmt.Sprintf("SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) x), "+
-		"(SELECT %s - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM %s ORDER BY seq LIMIT 1)", changes, limit, d.Now(), changes), nil, &count, &age)
+	err = dialect.QueryRow(ctx, q, fmt.Sprintf("SELECT %s, "+
+		"(SELECT %s - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM %s ORDER BY seq LIMIT 1)", dialect.CountWaiting(d, f, limit), d.Now(), changes), nil, &count, &age)
 	return count, max(age.Int64, 0), err
 }

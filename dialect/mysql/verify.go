@@ -92,7 +92,7 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (?, ?, ?
 		now.Stored = key.Stored
 		s.keys = append(s.keys, now)
 	}
-	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, table := range ownTables(f) {
 		columns, err := d.columns(ctx, q, table)
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	for _, x := range stale {
 		problems = append(problems, fmt.Sprintf("trigger %s on table %s is left over", x.name, x.table))
 	}
-	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, table := range ownTables(f) {
 		if len(s.declared[table.Name]) == 0 {
 			problems = append(problems, fmt.Sprintf("table %s is missing", table))
 			continue
@@ -145,7 +145,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
 		}
 	}
-	return problems, nil
+	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }
 
 // Repair implements [dialect.Schema]. A table may have several triggers for one
@@ -162,7 +162,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	if err != nil {
 		return nil, err
 	}
-	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, table := range ownTables(f) {
 		if len(s.declared[table.Name]) == 0 {
 			continue
 		}
@@ -171,6 +171,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " MODIFY " + d.keyColumn(c)})
 		}
 	}
+	steps = append(steps, d.rowColumns(f, t)...)
 	if len(s.wanted) > 0 {
 		steps = append(steps, modeStep)
 	}

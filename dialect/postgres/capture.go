@@ -17,7 +17,7 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: use another unique index with --key", c.Name)
 		}
 	}
-	steps := d.tables(f)
+	steps := append(d.tables(f), d.rowColumns(f, t)...)
 	if f.Capture != dialect.CaptureTrigger {
 		return steps, nil
 	}
@@ -142,13 +142,13 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 }
 
 // FeedDown drops the triggers with their functions, wherever they hang.
-func (d Dialect) FeedDown(f *dialect.Feed) []dialect.Step {
-	return []dialect.Step{
+func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	return append(d.dropRowColumns(f, t), []dialect.Step{
 		{Note: "triggers", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
 		{Note: "triggers for TRUNCATE", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "truncate") + "() CASCADE"},
 		{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
 		{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())},
-	}
+	}...)
 }
 
 // Verify looks at tables, functions and triggers, those of every partition included.
@@ -174,7 +174,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
 	}
 	if f.Capture != dialect.CaptureTrigger {
-		return problems, nil
+		position, waiting := rowIndexes(f)
+		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}
 	for suffix, body := range map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)} {
 		var state string

@@ -125,7 +125,7 @@ CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Chang
 LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
 LEFT JOIN LATERAL (SELECT ` + old + ", old.feed_sync_id, old.shard, old.hidden, old.published_at FROM " + dialect.Qualified(d, f.Positions()) +
 		" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true
-WHERE ` + row + " IS NOT NULL OR " + old + " IS NOT NULL" + order + `
+WHERE ` + f.Seen(row, old) + order + `
 ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
 	_, err := tx.Exec(ctx, query,
 		bigints(as, func(a dialect.Assignment) int64 { return a.Seq }),

@@ -8,9 +8,10 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Blockers are the transactions that hold a writer's lock on the table of changes:
-// they wrote to the source and have not ended. Publishers, which write positions
-// too, are left out; prepared transactions, which have no session, are not.
+// Blockers are the transactions that hold a writer's lock on the table of changes or,
+// where rows hold their positions, on the source itself: they wrote to the source and
+// have not ended. Publishers, which write positions too, are left out; prepared
+// transactions, which have no session, are not.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	return dialect.QueryAll(ctx, q, `WITH held AS (
   SELECT l.pid, l.virtualtransaction FROM pg_locks l
@@ -29,7 +30,7 @@ SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM 
   'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
 FROM held JOIN pg_prepared_xacts x ON held.virtualtransaction = '-1/' || x.transaction::text
 WHERE held.pid IS NULL
-ORDER BY 6`, []any{dialect.Qualified(d, f.Changes()), dialect.Qualified(d, f.Positions())},
+ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Positions())},
 		func(rows dialect.Rows) (dialect.Blocker, error) {
 			b := dialect.Blocker{Scope: "wrote to the feed's table"}
 			var started any
@@ -45,9 +46,9 @@ ORDER BY 6`, []any{dialect.Qualified(d, f.Changes()), dialect.Qualified(d, f.Pos
 // Backlog counts changes and gives the age of the oldest.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
 	changes := dialect.Qualified(d, f.Changes())
-	err = dialect.QueryRow(ctx, q, "SELECT (SELECT count(*) FROM (SELECT 1 FROM "+changes+" LIMIT $1) x), "+
+	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
 		"COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "+changes+" ORDER BY seq LIMIT 1), 0)",
-		[]any{limit}, &count, &age)
+		nil, &count, &age)
 	return count, age, err
 }
 

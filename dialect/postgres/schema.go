@@ -146,6 +146,12 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	if table.Columns, err = d.describeColumns(ctx, q, oid); err != nil {
 		return nil, err
 	}
+	if table.Indexes, err = indexNames(ctx, q, oid); err != nil {
+		return nil, err
+	}
+	if table.OnUpdate, err = updateTriggers(ctx, q, oid); err != nil {
+		return nil, err
+	}
 	return table, d.describeUnique(ctx, q, oid, table)
 }
 

@@ -12,7 +12,7 @@ import (
 // FeedUp makes the feed's tables and triggers. The steps run in one transaction,
 // so that a table is never without its triggers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
-	steps := d.tables(f)
+	steps := append(d.tables(f), d.rowColumns(f, t)...)
 	if f.Capture != dialect.CaptureTrigger {
 		return steps, nil
 	}
@@ -156,8 +156,8 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 }
 
 // FeedDown removes triggers and tables; SQLite drops a table's triggers with it.
-func (d Dialect) FeedDown(f *dialect.Feed) []dialect.Step {
-	var steps []dialect.Step
+func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	steps := d.dropRowColumns(f, t)
 	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {
 		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(f.Object(suffix))})
 	}
@@ -188,7 +188,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		}
 	}
 	if f.Capture != dialect.CaptureTrigger {
-		return problems, nil
+		position, waiting := rowIndexes(f)
+		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}
 	triggers, err := d.triggers(f, t)
 	if err != nil {

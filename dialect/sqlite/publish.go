@@ -84,7 +84,7 @@ FROM (SELECT value ->> 0 AS seq, value ->> 1 AS position, value ->> 2 AS shard, 
 CROSS JOIN ` + dialect.Qualified(d, f.Changes()) + ` c ON c.seq = j.seq
 LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + `
 LEFT JOIN ` + dialect.Qualified(d, f.Positions()) + " old ON " + dialect.StoredJoin(d, f, "old", "c") + `
-WHERE ` + row + " IS NOT NULL OR " + old + ` IS NOT NULL
+WHERE ` + f.Seen(row, old) + `
 ORDER BY j.position
 ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
 	_, err := tx.Exec(ctx, query, list.String())

@@ -17,8 +17,8 @@ func (Dialect) Blockers(context.Context, dialect.Querier, *dialect.Feed) ([]dial
 // Backlog counts changes and gives the age of the oldest.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
 	changes := dialect.Qualified(d, f.Changes())
-	err = dialect.QueryRow(ctx, q, "SELECT (SELECT count(*) FROM (SELECT 1 FROM "+changes+" LIMIT ?)), "+
-		"COALESCE((SELECT "+d.Now()+" - changed_at FROM "+changes+" ORDER BY seq LIMIT 1), 0)", []any{limit}, &count, &age)
+	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
+		"COALESCE((SELECT "+d.Now()+" - changed_at FROM "+changes+" ORDER BY seq LIMIT 1), 0)", nil, &count, &age)
 	return count, age, err
 }
 

@@ -164,6 +164,14 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 	if err := d.describeUnique(ctx, q, table, pk); err != nil {
 		return nil, err
 	}
+	table.Indexes, err = dialect.QueryAll(ctx, q, "SELECT name FROM pragma_index_list(?)", []any{table.Name.Name},
+		func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+	if err != nil {
+		return nil, err
+	}
+	if table.OnUpdate, err = updateTriggers(ctx, q, table.Name.Name); err != nil {
+		return nil, err
+	}
 	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool { return ix.Primary && ix.Name == "" }) {
 		table.RowID = hiddenRowID(table.Columns)
 	}

@@ -14,7 +14,7 @@ import (
 // added again, of another table or with other columns, neither publishes by the old
 // table nor shows its rows.
 func TestReaddedFeed(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		stale := x.addKV()
 		x.exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, secret VARCHAR(20), v BIGINT)", "INSERT INTO kv VALUES (1, 'old', 0)")
 		x.drain(stale, "")
@@ -127,7 +127,7 @@ func TestTriggersAgain(t *testing.T) {
 // TestKeyChangesType: a key that grows beyond what rowfeed's tables hold is noticed,
 // and upgrade mends them.
 func TestKeyChangesType(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		if x.family() == "sqlite" {
 			return // has no ALTER of a type, and its columns hold anything
 		}
@@ -151,7 +151,7 @@ func TestKeyChangesType(t *testing.T) {
 // TestKeyRenamed: verification and upgrade name a key column that is gone; upgrade
 // does not make it worse.
 func TestKeyRenamed(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("ALTER TABLE kv RENAME COLUMN id TO number")
 		_, err := f.Verify(x.ctx)
@@ -185,7 +185,7 @@ func TestOwnerMakesPartitions(t *testing.T) {
 
 // TestRepublishAllKeepsHidden (M70): sending everything again shows no hidden row.
 func TestRepublishAllKeepsHidden(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		if err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Unpublish(x.ctx, tx, rowfeed.Key{1}) }); err != nil {
@@ -202,7 +202,7 @@ func TestRepublishAllKeepsHidden(t *testing.T) {
 // TestUnpublishOtherSpelling (M70): a wish for a key holds in whatever spelling that
 // its collation takes for the same, also within one batch.
 func TestUnpublishOtherSpelling(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite": "CREATE TABLE n (k TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, v INTEGER)",
 			"postgres": "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false); " +
@@ -260,7 +260,7 @@ func TestNamesTaken(t *testing.T) {
 
 // TestHalfDropped: a feed whose drop broke off does not pass for a feed.
 func TestHalfDropped(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.exec("UPDATE rowfeed_feeds SET state = 'dropping'") // what a killed drop leaves where DDL commits by itself
 		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil)

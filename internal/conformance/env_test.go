@@ -27,11 +27,14 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 type env struct {
 	*testing.T
 	engine  testdb.Engine
+	capture dialect.Capture // of the feeds that add makes; trigger when empty
 	db      *testdb.Database
 	pool    *sql.DB // rowfeed's own pool
 	dialect dialect.Dialect
 	rf      *rowfeed.DB
 	ctx     context.Context
+
+	columns map[string]columnFeed // by table: those that writers of capture "column" know
 }
 
 // each runs f on every engine, on an initialised database.
@@ -75,11 +78,18 @@ func (x *env) migrate() {
 // family is the engine's SQL: sqlite, postgres or mysql.
 func (x *env) family() string { return x.engine.Family }
 
-// exec runs the test's own SQL, statement by statement.
+// exec runs the test's own SQL, statement by statement, each as a writer would.
 func (x *env) exec(statements ...string) {
 	x.Helper()
 	for _, s := range statements {
-		x.db.Exec(x.T, s)
+		parts := x.sql(s)
+		if len(parts) == 1 {
+			x.db.Exec(x.T, parts[0])
+			continue
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, s)
+		x.commit(tx)
 	}
 }
 
@@ -118,8 +128,10 @@ func (x *env) begin(isolation sql.IsolationLevel) *sql.Tx {
 func (x *env) in(tx *sql.Tx, statements ...string) {
 	x.Helper()
 	for _, s := range statements {
-		if _, err := tx.ExecContext(x.ctx, s); err != nil {
-			x.Fatalf("%s: %v", s, err)
+		for _, part := range x.sql(s) {
+			if _, err := tx.ExecContext(x.ctx, part); err != nil {
+				x.Fatalf("%s: %v", part, err)
+			}
 		}
 	}
 }
@@ -150,10 +162,14 @@ func (x *env) addKV() *rowfeed.Feed {
 
 func (x *env) add(spec rowfeed.FeedSpec) *rowfeed.Feed {
 	x.Helper()
+	if spec.Capture == "" {
+		spec.Capture = x.capture
+	}
 	f, err := x.rf.AddFeed(x.ctx, spec, nil)
 	if err != nil {
 		x.Fatal(err)
 	}
+	x.learn(f)
 	return f
 }
 
@@ -210,7 +226,7 @@ func line(e rowfeed.Entry) string {
 func (x *env) wantDrain(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
 	x.Helper()
 	got, cursor := x.drain(f, after)
-	if !slices.Equal(got, want) {
+	if want = x.order(want); !slices.Equal(got, want) {
 		x.Fatalf("entries above %q:\n%s\nwant:\n%s", after, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	return cursor

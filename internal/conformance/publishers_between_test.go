@@ -187,7 +187,7 @@ func (i *intruder) LockSequence(ctx context.Context, tx dialect.Querier, f *dial
 // rejected by the version, the pass is rolled back and run again from the new value:
 // nobody's position is given a second time; and not for ever.
 func TestStaleSequence(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.fill(2)
 		const advance = "UPDATE rowfeed_sequences SET value = value + 10, version = version + 1"
@@ -215,12 +215,12 @@ func TestStaleSequence(t *testing.T) {
 			want = 2 // its advances were rolled back with the passes
 		}
 		head := x.scalar("SELECT value FROM rowfeed_sequences")
-		highest := x.scalar("SELECT max(feed_sync_id) FROM rowfeed_positions_kv")
-		lowest := x.scalar("SELECT min(feed_sync_id) FROM rowfeed_positions_kv")
+		highest := x.scalar("SELECT max(feed_sync_id) FROM " + x.placed())
+		lowest := x.scalar("SELECT min(feed_sync_id) FROM " + x.placed())
 		if head != want || highest != want || lowest != want-1 {
 			x.Errorf("positions %d to %d, head %d, want head %d", lowest, highest, head, want)
 		}
-		if left := x.scalar("SELECT count(*) FROM rowfeed_changes_kv"); left != 0 {
+		if left := x.unpublished(); left != 0 {
 			x.Errorf("%d changes are left", left)
 		}
 		x.exec("UPDATE kv SET v = 1 WHERE id = 1")

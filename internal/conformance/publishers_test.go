@@ -179,7 +179,7 @@ func (x *env) manyPublishers(isolation string, params []string) {
 // between the sequence's lock and its COMMIT waits, and then continues where that
 // one ended: positions follow one another, no key is published twice.
 func TestPublishersTakeTurns(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.fill(3)
 		var ledger ledger

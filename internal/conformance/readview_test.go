@@ -51,7 +51,7 @@ END $$`,
 // not atomic, and a page of one statement loses entries there. The longer it runs,
 // the surer: ROWFEED_TEST_READVIEW_SECONDS (10 on MariaDB, 2 elsewhere).
 func TestReadView(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		seconds := 2
 		if x.engine == testdb.MariaDB {
 			seconds = 10

@@ -16,16 +16,15 @@ import (
 // TestLifeLeavesNoTrace (M28): after feed drop and migrate down a schema dump
 // equals the one before init, byte for byte; each of the steps can be done twice.
 func TestLifeLeavesNoTrace(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		x := newEnv(t, e, nil)
+	eachFresh(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
-		before := x.db.Dump(t)
+		before := x.db.Dump(x.T)
 		_, err := x.rf.Feeds(x.ctx)
 		x.wantCode(err, rowfeed.NotInitialized)
 		for range 2 {
 			x.migrate()
 		}
-		fresh := x.db.Dump(t)
+		fresh := x.db.Dump(x.T)
 		x.add(rowfeed.FeedSpec{Name: "app", Table: "kv", Capture: dialect.CaptureApp})
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.exec("DELETE FROM kv WHERE id = 2")
@@ -40,7 +39,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 				}
 			}
 		}
-		if after := x.db.Dump(t); after != fresh {
+		if after := x.db.Dump(x.T); after != fresh {
 			x.Errorf("feed drop left something behind:\n%s\nbefore feed add:\n%s", after, fresh)
 		}
 		x.exec("INSERT INTO kv VALUES (3, 'c', 0)") // no trigger is left to fail
@@ -49,7 +48,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 				x.Fatal(err)
 			}
 		}
-		if after := x.db.Dump(t); after != before {
+		if after := x.db.Dump(x.T); after != before {
 			x.Errorf("migrate down left something behind:\n%s\nbefore init:\n%s", after, before)
 		}
 	})
@@ -57,7 +56,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 
 // TestDropAfterTable: a feed whose table is gone says so, and can be dropped.
 func TestDropAfterTable(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		fresh := x.db.Dump(x.T)
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
@@ -80,7 +79,7 @@ func TestDropAfterTable(t *testing.T) {
 // TestFeedAddTwice: with the same arguments nothing changes, with others nothing
 // changes either and the difference is named.
 func TestFeedAddTwice(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
 		x.drain(f, "")
@@ -207,7 +206,7 @@ func TestMigrateUpgrades(t *testing.T) {
 		}
 		x.exec("DROP TABLE rowfeed_cursors")
 		x.migrate()
-		if after := x.db.Dump(t); after != fresh {
+		if after := x.db.Dump(x.T); after != fresh {
 			x.Errorf("upgraded:\n%s\nfresh:\n%s", after, fresh)
 		}
 	})
@@ -246,7 +245,7 @@ func TestPrefixAndSchema(t *testing.T) {
 // TestWriterWithoutRights (hazard 22): a session with rights on its own table only
 // writes it as before.
 func TestWriterWithoutRights(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		write := []string{"INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1", "UPDATE kv SET id = 2", "DELETE FROM kv WHERE id = 9"}
 		switch x.family() {

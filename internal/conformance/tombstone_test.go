@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
@@ -41,7 +42,7 @@ func pages(ev testdb.TapEvent) bool {
 // says, then forgotten; a cursor that has not passed them is refused, told by its
 // start mark where it has one; a new start is not.
 func TestTombstonesExpire(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Tombstones: time.Hour})
 		for id := 1; id <= 6; id++ {
@@ -91,14 +92,18 @@ func TestTombstonesExpire(t *testing.T) {
 		x.publish(f)
 		x.age(5*time.Hour, "1 = 1")
 		x.purge(f, 0)
-		x.wantPage(f, "8", 9, live, "12 "+kv(3, "back", 0), "13 "+gone(4), "14 "+gone(6), "> 14")
+		if x.capture == dialect.CaptureColumn { // rows come behind deletes and wishes
+			x.wantPage(f, "8", 9, live, "12 "+gone(4), "13 "+gone(6), "14 "+kv(3, "back", 0), "> 14")
+		} else {
+			x.wantPage(f, "8", 9, live, "12 "+kv(3, "back", 0), "13 "+gone(4), "14 "+gone(6), "> 14")
+		}
 		x.wantSound(f)
 	})
 }
 
 // TestManyTombstonesExpire: purging goes in batches, each of them complete in itself.
 func TestManyTombstonesExpire(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		const rows = 1203
 		var values []string
@@ -123,7 +128,7 @@ func TestManyTombstonesExpire(t *testing.T) {
 // TestPurgeIsAtomic (guarantee 5, hazard 16): however a purge breaks off, either the
 // tombstones are there or tombstones_below says that they are not.
 func TestPurgeIsAtomic(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")
 		x.publish(f)
@@ -168,7 +173,7 @@ func TestPurgeIsAtomic(t *testing.T) {
 // being read, on MariaDB and MySQL between its two statements, are not passed over in
 // silence: the page is refused.
 func TestPurgeBesidePage(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")
 		x.publish(f)
@@ -207,7 +212,7 @@ func TestPurgeBesidePage(t *testing.T) {
 // being forgotten is not forgotten with it: the publisher waits for the purge.
 // (SQLite's purge keeps every writer out.)
 func TestPurgeBesideRevival(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0)")
 		x.publish(f)

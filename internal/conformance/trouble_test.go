@@ -45,7 +45,7 @@ func TestRunPublisher(t *testing.T) {
 
 // TestPublisherOfDroppedFeed: going on makes no sense, and it says why.
 func TestPublisherOfDroppedFeed(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
 			x.Fatal(err)
@@ -195,12 +195,12 @@ func TestBatchThatTakesTooLong(t *testing.T) {
 // TestRepublish (M70): by key, by condition and all; through batches smaller than
 // the table, also with a composite key; nothing is locked and nothing left out.
 func TestRepublish(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE c (a BIGINT NOT NULL, b VARCHAR(20) NOT NULL, v BIGINT, PRIMARY KEY (a, b))")
 		f := x.add(rowfeed.FeedSpec{Name: "c", Table: "c"})
 		for a := range 7 {
 			for b := range 5 {
-				x.exec(fmt.Sprintf("INSERT INTO c VALUES (%d, 'b%d', %d)", a, b, rand.IntN(100)))
+				x.exec(fmt.Sprintf("INSERT INTO c (a, b, v) VALUES (%d, 'b%d', %d)", a, b, rand.IntN(100)))
 			}
 		}
 		all, cursor := x.drain(f, "")
@@ -232,7 +232,7 @@ func TestRepublish(t *testing.T) {
 // TestUnpublish (M70): consumers get a delete; changes stay hidden, also of a row
 // that is deleted and comes back; republish shows the row again.
 func TestUnpublish(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		_, cursor := x.drain(f, "")

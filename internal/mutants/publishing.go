@@ -47,8 +47,8 @@ var publishing = []mutant{
 	{
 		Name: "foreign-deletes-unnoticed", Guards: "guarantee 5: as many changes deleted as published",
 		File:    "publish.go",
-		Old:     "} else if n != int64(len(seqs)) {",
-		New:     "} else if n > int64(len(seqs)) {",
+		Old:     "err == nil && n != int64(len(seqs))",
+		New:     "err == nil && n > int64(len(seqs))",
 		Package: conformance, Test: "TestForeignDelete", Engines: "postgres15",
 	},
 	{

@@ -1,0 +1,214 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// planColumns decides which columns capture "column" adds to the table, and refuses
+// tables that it cannot have or, with Adopt, does not find as it should.
+func (r *record) planColumns(table *dialect.Table) error {
+	if r.Capture != dialect.CaptureColumn {
+		return nil
+	}
+	refuse := func(next, format string, args ...any) error {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+	}
+	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
+		return refuse("have them fire for the columns that they are about (UPDATE OF …), or accept with --accept-triggers that they run once more for every position given",
+			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
+	}
+	feed := r.feed(dialect.Names{})
+	r.Added = feed.Lacking(table)
+	position, shard := table.Column(dialect.PositionColumn), table.Column(dialect.ShardColumn)
+	number := func(c *dialect.Column) bool { return c.Kind == dialect.Integer || c.Kind == dialect.Dynamic }
+	switch {
+	case !r.Adopt && position != nil:
+		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already", dialect.PositionColumn)
+	case !r.Adopt && shard != nil:
+		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
+	case r.Adopt && position == nil:
+		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt", dialect.PositionColumn)
+	case position != nil && (!number(position) || position.Nullable == false):
+		return refuse("make it a BIGINT that may be NULL", "its column %s is %s, and no number that may be NULL", dialect.PositionColumn, position.Type)
+	case shard != nil && !number(shard):
+		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
+	}
+	return nil
+}
+
+// mustBeAlone refuses a second feed that would keep its positions in the same rows.
+func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) error {
+	if r.Capture != dialect.CaptureColumn {
+		return nil
+	}
+	all, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(other *record) bool {
+		return other.Name != r.Name && other.State != stateDropped && other.Capture == dialect.CaptureColumn && other.Source == r.Source
+	})
+	if i < 0 {
+		return nil
+	}
+	return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
+		Next: "make the second feed with --capture trigger"}
+}
+
+// firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
+// highest position that a row has or that the former sequence has given.
+func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, sequence string) (int64, error) {
+	if !r.Adopt {
+		return 0, nil
+	}
+	source := dialect.Qualified(db.d, r.Source)
+	refuse := func(format string, args ...any) (int64, error) {
+		return 0, &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
+			Next: "set such positions to NULL, for the publisher to give new ones"}
+	}
+	var lowest, highest, twice *int64
+	if err := dialect.QueryRow(ctx, q, "SELECT min(feed_sync_id), max(feed_sync_id) FROM "+source, nil, &lowest, &highest); err != nil {
+		return 0, err
+	}
+	if highest == nil {
+		highest, lowest = new(int64), new(int64)
+		*lowest = 1
+	}
+	switch {
+	case *lowest < 1:
+		return refuse("%d in column %s is no position: they begin at 1", *lowest, dialect.PositionColumn)
+	case *highest == math.MaxInt64:
+		return refuse("position %d in column %s leaves none for what comes", *highest, dialect.PositionColumn)
+	}
+	err := dialect.QueryRow(ctx, q, "SELECT feed_sync_id FROM "+source+" WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1", nil, &twice)
+	switch {
+	case err == nil:
+		return refuse("position %d was given to several rows", *twice)
+	case !errors.Is(err, errNoRows):
+		return 0, err
+	case sequence == "":
+		return *highest, nil
+	}
+	former, err := db.formerSequence(ctx, q, r.Name, sequence)
+	return max(*highest, former), err
+}
+
+// formerSequence reads the value of an in-house sequences table: TABLE for the row
+// that is named as the feed, TABLE:NAME for another.
+func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+	text, name, named := strings.Cut(from, ":")
+	if !named {
+		name = feed
+	}
+	table, err := parseTable(text)
+	if err != nil {
+		return 0, err
+	}
+	object := fmt.Sprintf("table %q", table.String())
+	var value int64
+	b := dialect.NewBuilder(db.d)
+	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.d, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
+	switch {
+	case errors.Is(err, errNoRows):
+		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
+	case err != nil:
+		return 0, &Error{Code: Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
+	case value < 0 || value == math.MaxInt64:
+		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
+	}
+	return value, nil
+}
+
+// placeRows gives positions to rows that wait, with capture "column", and answers how
+// many. It goes round: after a full batch the next one begins behind its last key, so
+// that rows which are written all the time do not keep others waiting.
+func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, base int64, limit int) (int, error) {
+	if !feed.InRows() {
+		return 0, nil
+	}
+	f.mu.Lock()
+	turn := f.turn
+	f.mu.Unlock()
+	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, turn, limit, base)
+	if err == nil && turn != nil && n < limit {
+		var rest int
+		var lastOfRest []any
+		rest, lastOfRest, err = f.db.d.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n))
+		if n += rest; rest > 0 {
+			last = lastOfRest
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n < limit {
+		last = nil // whatever nobody holds was taken
+	}
+	// Should this transaction fail, its rows come when the round is over.
+	f.mu.Lock()
+	f.turn = last
+	f.mu.Unlock()
+	if n == 0 {
+		return 0, nil
+	}
+	var stand int64
+	b := dialect.NewBuilder(f.db.d)
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.d, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
+		b.Args(), &stand)
+	if err == nil && stand != int64(n) {
+		err = &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a position %d have it: a trigger undoes it, and they would be published for ever", n, stand),
+			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
+	}
+	return n, err
+}
+
+// resetRows takes positions that cannot be theirs from rows, so that they are
+// published anew, and answers how many.
+func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
+	feed := f.dialectFeed()
+	if !feed.InRows() {
+		return 0, nil
+	}
+	b := dialect.NewBuilder(f.db.d)
+	return f.db.d.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name)+
+		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
+}
+
+// sharedPositions is a query for the positions that more than one key has.
+func (f *Feed) sharedPositions(feed *dialect.Feed) string {
+	from := dialect.Qualified(f.db.d, feed.Positions())
+	if feed.InRows() {
+		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.db.d, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
+	}
+	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
+}
+
+// Delete deletes, inside the caller's transaction, the row of a key, and has the
+// delete published. With capture "trigger" it is an ordinary DELETE. A key without a
+// row is no error, and nothing is recorded.
+func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
+	if err := f.checkKey(key); err != nil {
+		return err
+	}
+	for _, statement := range f.DeleteSQL() {
+		n, err := tx.Exec(ctx, statement, key...)
+		if err != nil {
+			return f.keyError(key, "delete a row", err)
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// DeleteSQL are the statements of Delete, for writers in other languages: to be run in
+// one transaction, each with the key's values as parameters.
+func (f *Feed) DeleteSQL() []string { return f.db.d.DeleteRow(f.dialectFeed()) }

@@ -1,0 +1,169 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// rowIndex is the index that a feed whose rows hold their positions has on the user's
+// table: positions in their order, and rows that wait in key order, both without a
+// look at the rows. It is not unique: a unique one on feed_sync_id makes the locking
+// read below sort, and lock, every row that waits.
+func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
+
+// batchTable holds the keys of the rows that a publisher has locked, within its
+// transaction only.
+func batchTable(f *dialect.Feed) dialect.TableName { return f.Names.Table("batch_" + f.Name) }
+
+// ownTables are the feed's tables.
+func ownTables(f *dialect.Feed) []dialect.TableName {
+	tables := []dialect.TableName{f.Changes(), f.Positions()}
+	if f.InRows() {
+		tables = append(tables, batchTable(f))
+	}
+	return tables
+}
+
+// invisible keeps the columns out of SELECT * and of INSERT without a list of
+// columns, where the server knows how; each server takes the other's word for a
+// comment.
+const invisible = " /*!80023 INVISIBLE */ /*M! INVISIBLE */"
+
+// rowColumns add what the user's table lacks: columns first, which takes no time, and
+// then the index, during which the table can be written.
+func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() {
+		return nil
+	}
+	source := dialect.Qualified(d, t.Name)
+	decls := map[string]string{dialect.PositionColumn: "bigint NULL", dialect.ShardColumn: "int NOT NULL DEFAULT 0"}
+	var adds []string
+	for _, name := range f.Lacking(t) {
+		adds = append(adds, "ADD COLUMN "+d.Quote(name)+" "+decls[name]+invisible)
+	}
+	var steps []dialect.Step
+	if len(adds) > 0 {
+		steps = append(steps, dialect.Step{Note: "each row's position, NULL while it waits for one, and shard", SQL: "ALTER TABLE " + source + " " + strings.Join(adds, ", ")})
+	}
+	if !slices.Contains(t.Indexes, rowIndex(f)) {
+		columns := slices.Concat([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, ""), []string{"shard"})
+		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
+			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") + ")"})
+	}
+	return steps
+}
+
+// dropRowColumns leaves the user's own columns alone.
+func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() || t == nil {
+		return nil
+	}
+	var drops []string
+	if slices.Contains(t.Indexes, rowIndex(f)) {
+		drops = append(drops, "DROP INDEX "+d.Quote(rowIndex(f)))
+	}
+	for _, name := range f.Added {
+		if t.Column(name) != nil {
+			drops = append(drops, "DROP COLUMN "+d.Quote(name))
+		}
+	}
+	if len(drops) == 0 {
+		return nil
+	}
+	return []dialect.Step{{Note: "what the table got", SQL: "ALTER TABLE " + dialect.Qualified(d, t.Name) + " " + strings.Join(drops, ", ")}}
+}
+
+// PlaceRows takes four statements; DESIGN.md gives the forms that stall. The
+// locking read goes along the index and skips what others hold; the keys stay in the
+// database, in a table that only publishers write and that is empty between them; the
+// UPDATE starts from those keys and so meets locked rows only.
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64) (int, []any, error) {
+	if !f.InRows() {
+		return 0, nil, nil
+	}
+	source, batch := dialect.Qualified(d, f.Source), dialect.Qualified(d, batchTable(f))
+	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	b := dialect.NewBuilder(d)
+	where, order := dialect.WaitingRows(d, b, f, after)
+	n, err := tx.Exec(ctx, insertKeys(f)+batch+" ("+stored+") SELECT "+strings.Join(dialect.KeyRefs(d, f, "t"), ", ")+" FROM "+source+
+		" t FORCE INDEX ("+d.Quote(rowIndex(f))+")"+where+order+" LIMIT "+b.Arg(limit)+" FOR UPDATE SKIP LOCKED", b.Args()...)
+	if err != nil || n == 0 {
+		return 0, nil, err
+	}
+	keep, mode, err := d.unchanged(ctx, tx, f)
+	if err != nil {
+		return 0, nil, err
+	}
+	lookup := byKey(f)
+	if lookup == "" { // by the rows' own index, which has the whole key behind the NULL
+		lookup = " FORCE INDEX (" + d.Quote(rowIndex(f)) + ")"
+	}
+	_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY n) AS place, %s FROM %s) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.place%s",
+		stored, batch, source, lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep))
+	if err != nil {
+		return 0, nil, err
+	}
+	_, err = tx.Exec(ctx, "DELETE p FROM "+batch+" b STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+" p FORCE INDEX (PRIMARY) ON "+
+		dialect.StoredJoin(d, f, "b", "p")+" WHERE p.hidden = 0")
+	if err != nil {
+		return 0, nil, err
+	}
+	last, err := dialect.ReadKey(ctx, tx, d, f, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.n DESC LIMIT 1", nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	_, err = tx.Exec(ctx, "DELETE FROM "+batch)
+	return int(n), last, err
+}
+
+// unchanged assigns to themselves the columns that an UPDATE would set to its own
+// time. It asks while rows are locked, so that no such column is added meanwhile. A
+// zero date may be among them.
+func (d Dialect) unchanged(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (sets, update string, err error) {
+	names, err := dialect.QueryAll(ctx, tx, `SELECT `+asBytes("COLUMN_NAME")+` FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND EXTRA LIKE '%on update%'`, []any{f.Source.Schema, f.Source.Name},
+		scanName)
+	for _, name := range names {
+		ref := dialect.Ref(d, "t", name)
+		sets += ", " + ref + " = " + ref
+	}
+	update = "UPDATE "
+	if len(names) > 0 {
+		update = inKeyMode("UPDATE")
+	}
+	return sets, update, err
+}
+
+// ResetRows implements [dialect.Publish].
+func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string, args []any) (int64, error) {
+	keep, update, err := d.unchanged(ctx, tx, f)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Exec(ctx, update+dialect.Qualified(d, f.Source)+" t SET t.feed_sync_id = NULL"+keep+" WHERE "+where, args...)
+}
+
+// DeleteRow takes two statements: no statement here writes two tables in two ways.
+func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(d, f) }
+
+func updateTriggers(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
+	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("TRIGGER_NAME")+` FROM information_schema.TRIGGERS
+WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`, []any{t.Schema, t.Name}, scanName)
+}
+
+func indexNames(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
+	return dialect.QueryAll(ctx, q, `SELECT DISTINCT `+asBytes("INDEX_NAME")+` FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`, []any{t.Schema, t.Name}, scanName)
+}
+
+func scanName(rows dialect.Rows) (string, error) {
+	v, err := dialect.ScanStrings(rows, 1)
+	if err != nil {
+		return "", err
+	}
+	return v[0], nil
+}

@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// rowIndexes are the indexes that a feed whose rows hold their positions has on the
+// user's table, in its schema.
+func rowIndexes(f *dialect.Feed) (position, waiting string) {
+	return f.Object("row_position"), f.Object("row_waiting")
+}
+
+// rowColumns add what the user's table lacks. The columns take no time; the indexes
+// read the whole table, and keep writers out while they do (DESIGN.md).
+func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() {
+		return nil
+	}
+	source := dialect.Qualified(d, f.Source)
+	var steps []dialect.Step
+	for _, name := range f.Lacking(t) {
+		step := dialect.Step{Note: "each row's position; NULL while it waits for one", SQL: "ALTER TABLE " + source + " ADD COLUMN IF NOT EXISTS feed_sync_id bigint"}
+		if name == dialect.ShardColumn {
+			step = dialect.Step{Note: "each row's shard", SQL: "ALTER TABLE " + source + " ADD COLUMN IF NOT EXISTS shard integer NOT NULL DEFAULT 0"}
+		}
+		steps = append(steps, step)
+	}
+	position, waiting := rowIndexes(f)
+	return append(steps,
+		dialect.Step{Note: "pages are read in this order",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(position) + " ON " + source + " (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL"},
+		dialect.Step{Note: "rows that wait are found here, in key order",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join(dialect.OrderedKey(d, f, ""), ", ") + ") WHERE feed_sync_id IS NULL"})
+}
+
+// dropRowColumns leaves the user's own columns alone.
+func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() || t == nil {
+		return nil
+	}
+	position, waiting := rowIndexes(f)
+	var steps []dialect.Step
+	for _, name := range []string{position, waiting} {
+		steps = append(steps, dialect.Step{Note: "index", SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: t.Name.Schema, Name: name})})
+	}
+	for _, name := range f.Added {
+		steps = append(steps, dialect.Step{Note: "column", SQL: "ALTER TABLE " + dialect.Qualified(d, f.Source) + " DROP COLUMN IF EXISTS " + d.Quote(name)})
+	}
+	return steps
+}
+
+// PlaceRows locks in one statement and updates in the next: a row that changed while
+// the first was looking for it is seen by the second only. In between a row keeps its
+// place in the table, since it is locked, so that no key has to travel: DESIGN.md.
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64) (int, []any, error) {
+	if !f.InRows() {
+		return 0, nil, nil
+	}
+	source := dialect.Qualified(d, f.Source)
+	b := dialect.NewBuilder(d)
+	where, order := dialect.WaitingRows(d, b, f, after)
+	var locked int64
+	var rows, tables *string
+	// NO KEY UPDATE: a row that others only refer to, with a foreign key, is not held.
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM "+source+" t"+
+		where+order+" LIMIT "+b.Arg(limit)+" FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), &locked, &rows, &tables)
+	if err != nil || locked == 0 {
+		return 0, nil, err
+	}
+	join := dialect.Pairwise(dialect.StoredRefs(d, f, "p"), placedKeys(f), " = ", " AND ")
+	returning := make([]string, len(f.Key))
+	for i, ref := range dialect.KeyRefs(d, f, "t") {
+		returning[i] = fmt.Sprintf("%s AS k%d", ref, i)
+	}
+	var n int64
+	err = dialect.QueryRow(ctx, tx, "WITH placed AS (UPDATE "+source+` t SET feed_sync_id = CAST($1 AS bigint) + u.n
+  FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[])) WITH ORDINALITY AS u(place, rel, n)
+  WHERE t.ctid = u.place AND t.tableoid = u.rel
+  RETURNING `+strings.Join(returning, ", ")+`),
+cleared AS (DELETE FROM `+dialect.Qualified(d, f.Positions())+" p USING placed WHERE "+join+` AND p.hidden = 0)
+SELECT count(*) FROM placed`, []any{base, *rows, *tables}, &n)
+	if err != nil {
+		return 0, nil, err
+	}
+	last, err := dialect.KeyAt(ctx, tx, d, f, base+locked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return int(locked), nil, nil // a trigger kept the position away, which the publisher finds
+	}
+	return int(locked), last, err
+}
+
+func placedKeys(f *dialect.Feed) []string {
+	refs := make([]string, len(f.Key))
+	for i := range refs {
+		refs[i] = fmt.Sprintf("placed.k%d", i)
+	}
+	return refs
+}
+
+// ResetRows is a plain UPDATE.
+func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string, args []any) (int64, error) {
+	return tx.Exec(ctx, "UPDATE "+dialect.Qualified(d, f.Source)+" AS t SET feed_sync_id = NULL WHERE "+where, args...)
+}
+
+// DeleteRow is one statement.
+func (d Dialect) DeleteRow(f *dialect.Feed) []string {
+	statements := dialect.DeleteRow(d, f)
+	if len(statements) == 1 {
+		return statements
+	}
+	keys, stored := strings.Join(dialect.KeyRefs(d, f, ""), ", "), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	return []string{"WITH gone AS (" + statements[0] + " RETURNING " + keys + ") INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + stored + ") SELECT " + keys + " FROM gone"}
+}
+
+// updateTriggers are the triggers that fire when feed_sync_id is written.
+func updateTriggers(ctx context.Context, q dialect.Querier, oid int64) ([]string, error) {
+	const update = 16 // TRIGGER_TYPE_UPDATE
+	return dialect.QueryAll(ctx, q, `SELECT g.tgname::text FROM pg_trigger g
+WHERE g.tgrelid = $1::bigint::oid AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0
+  AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[])))
+ORDER BY 1`, []any{oid, update}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+}
+
+func indexNames(ctx context.Context, q dialect.Querier, oid int64) ([]string, error) {
+	return dialect.QueryAll(ctx, q, "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid ORDER BY 1",
+		[]any{oid}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+}
