@@ -146,6 +146,8 @@ type Feed struct {
 	layout atomic.Pointer[layout]
 	fit    fit
 	pages  sharing[pageKey, reading] // of those who wait
+	// catchUps are the publishing that consistent requests share.
+	catchUps sharing[struct{}, struct{}]
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found

@@ -55,6 +55,9 @@ const (
 	DatabaseChanged Code = "database-changed"
 	// ReadOnly is a replica or a read-only server that was taken for a primary.
 	ReadOnly Code = "read-only"
+	// NotConsistent means that what was committed before a request with Consistent could
+	// not be published in time.
+	NotConsistent Code = "not-consistent"
 	// Failed is any other failure of the database.
 	Failed Code = "failed"
 )

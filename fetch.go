@@ -23,7 +23,11 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if req.Wait > 0 {
+	if req.Consistent {
+		if err := f.catchUp(ctx, req.Wait); err != nil {
+			return Page{}, err
+		}
+	} else if req.Wait > 0 {
 		return f.await(ctx, req.After, limit, req.Wait)
 	}
 	got, err := f.read(ctx, req.After, limit)

@@ -20,6 +20,15 @@ type Page struct {
 	Key, Columns []Column
 }
 
+// CursorAt is the cursor of a consumer that has handled the page's entries up to the
+// i-th, i from 0; after is that of the request.
+func (p Page) CursorAt(after Cursor, i int) (Cursor, error) {
+	if i == len(p.Entries)-1 {
+		return p.Cursor, nil
+	}
+	return p.Cursor.part(after, p.Entries[i])
+}
+
 // AppendJSON appends the page as one JSON object:
 // {"feed":…,"entries":[…],"cursor":…,"more":…,"base64":[…]}.
 func (p Page) AppendJSON(dst []byte, feed string) []byte {

@@ -28,6 +28,10 @@ type Request struct {
 	// Wait is how long an empty page may wait for an entry; 0 answers at once. A page
 	// with entries is answered as soon as there is one.
 	Wait time.Duration
+	// Consistent publishes first: read up to More being false, the entries then show
+	// everything that was committed before the request. Wait bounds the publishing (0: 5
+	// seconds; else the error has code NotConsistent), and the page does not wait.
+	Consistent bool
 }
 
 // Info describes a feed to its readers.

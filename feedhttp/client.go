@@ -73,11 +73,30 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 	if req.Limit != 0 {
 		query.Set("limit", strconv.Itoa(req.Limit))
 	}
-	if req.Wait != 0 {
-		query.Set("wait", req.Wait.String())
+	if req.Consistent {
+		query.Set("consistent", "true")
+	}
+	if req.Wait <= MaxWait || req.Consistent {
+		return c.fetch(ctx, query, req.Wait)
+	}
+	// A server waits for so long only: ask again and again.
+	for until := time.Now().Add(req.Wait); ; {
+		asked, wait := time.Now(), min(max(time.Until(until), time.Millisecond), MaxWait)
+		page, err := c.fetch(ctx, query, wait)
+		if err != nil || len(page.Entries) > 0 || page.More || !time.Now().Before(until) || time.Since(asked) < wait/2 {
+			return page, err // also when the server would not wait: it may be about to end
+		}
+		query.Set("after", string(page.Cursor))
+	}
+}
+
+// fetch asks for a page that may be waited for.
+func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration) (rowfeed.Page, error) {
+	if wait != 0 {
+		query.Set("wait", wait.String())
 	}
 	for range columnTries {
-		body, header, err := c.get(ctx, "/_feeds/fetch/"+url.PathEscape(c.Feed), query, max(req.Wait, 0))
+		body, header, err := c.get(ctx, "/_feeds/fetch/"+url.PathEscape(c.Feed), query, max(wait, 0))
 		if err != nil {
 			return rowfeed.Page{}, err
 		}
@@ -88,7 +107,7 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 		// What is known first; then, once, what the feed says of itself now.
 		tag, known := header.Get(columnsHeader), c.known.Load()
 		for fresh := false; ; fresh = true {
-			if known != nil && (tag == "" || tag == known.tag) {
+			if known != nil && (tag == "" || tag == known.tag || len(w.Entries) == 0) {
 				page, ok, err := w.read(known.info)
 				if err != nil {
 					return rowfeed.Page{}, c.notRowfeed("the page cannot be read", err)

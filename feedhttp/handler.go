@@ -19,12 +19,26 @@ type Config struct {
 	// Log gets what a client is not told: the whole error behind every answer of 500 or
 	// more. Default: nobody.
 	Log *slog.Logger
+	// NoPublish says that this process must not publish: consistent=true, which would,
+	// is then refused with 400.
+	NoPublish bool
+	// Heartbeat is how often a stream without entries sends a comment, so that neither
+	// end nor what is between takes it for dead. Default 15 s.
+	Heartbeat time.Duration
+	// WriteTimeout is how long a client may take for 64 KiB of an answer before it is cut
+	// off. Default 30 s.
+	WriteTimeout time.Duration
 }
 
 // Handler serves a Catalog's feeds at /_feeds. It is safe for concurrent use.
 type Handler struct {
 	catalog Catalog
+	cfg     Config
 	log     *slog.Logger
+
+	// life ends with Close.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // NewHandler makes a Handler; cfg may be nil. The paths it knows start with /_feeds;
@@ -33,12 +47,24 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	h := &Handler{catalog: catalog, log: cfg.Log}
+	h := &Handler{catalog: catalog, cfg: *cfg, log: cfg.Log}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
+	if h.cfg.Heartbeat <= 0 {
+		h.cfg.Heartbeat = defaultHeartbeat
+	}
+	if h.cfg.WriteTimeout <= 0 {
+		h.cfg.WriteTimeout = defaultWriteTimeout
+	}
+	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
+
+// Close ends what would otherwise last: streams end, and requests that wait for an
+// entry are answered with the page that there is. All else goes on, so that it is what
+// [http.Server.RegisterOnShutdown] wants.
+func (h *Handler) Close() { h.end() }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,14 +76,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gone := r.Context().Err(); gone != nil {
 		// The client is gone and hears nothing, or the server cuts off what takes too long.
 		// To answer nothing would send an empty 200.
-		ProblemOf(gone, feed).writeTo(w, r)
+		h.answer(w, r, ProblemOf(gone, feed))
 		return
 	}
 	p := ProblemOf(err, feed)
 	if p.Status >= http.StatusInternalServerError {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
-	p.writeTo(w, r)
+	h.answer(w, r, p)
 }
 
 // recoverPanic answers a panic with a problem. Answers are written in one piece after
@@ -71,7 +97,7 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-	ProblemOf(problem(rowfeed.Failed, "", "the request failed (the server's log has the cause)"), "").writeTo(w, r)
+	h.answer(w, r, ProblemOf(problem(rowfeed.Failed, "", "the request failed (the server's log has the cause)"), ""))
 }
 
 // serve answers a request, or tells which error to answer, and of which feed.
@@ -89,9 +115,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	case len(parts) == 3 && parts[1] == "fetch" && parts[2] != "":
 		feed = parts[2]
 		answer = func() error { return h.fetch(w, r, feed) }
+	case len(parts) == 3 && parts[1] == "stream" && parts[2] != "":
+		feed = parts[2]
+		answer = func() error { return h.stream(w, r, feed) }
 	}
 	if answer == nil {
-		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it",
+		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it, /_feeds/stream/{feed} follows it",
 			"there is nothing at %q", r.URL.Path)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -127,7 +156,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		body, first = append(body, data...), false
 	}
-	write(w, r, http.StatusOK, jsonMediaType, append(body, "]}\n"...))
+	h.write(w, r, http.StatusOK, jsonMediaType, append(body, "]}\n"...))
 	return nil
 }
 
@@ -175,7 +204,7 @@ func (h *Handler) info(w http.ResponseWriter, r *http.Request, name string) erro
 	if err != nil {
 		return err
 	}
-	write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
+	h.write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
 	return nil
 }
 
@@ -192,7 +221,10 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	if err != nil {
 		return err
 	}
-	page, err := source.Fetch(r.Context(), req)
+	if req.Consistent && h.cfg.NoPublish {
+		return badParameter("consistent", "ask a server that publishes, or leave it out", "this server does not publish, so it cannot make sure")
+	}
+	page, err := h.waited(w, r, source, req)
 	if err != nil {
 		return err
 	}
@@ -203,7 +235,7 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 		body = append(page.AppendJSON(nil, name), '\n')
 	}
 	w.Header().Set(columnsHeader, columnsTag(page.Columns))
-	write(w, r, http.StatusOK, format, body)
+	h.write(w, r, http.StatusOK, format, body)
 	return nil
 }
 
@@ -218,34 +250,72 @@ func accepted(w http.ResponseWriter, r *http.Request, offers ...string) (string,
 	return format, nil
 }
 
+// waited fetches a page, however long that takes, until Close.
+func (h *Handler) waited(w http.ResponseWriter, r *http.Request, source rowfeed.Source, req rowfeed.Request) (rowfeed.Page, error) {
+	if req.Wait == 0 && !req.Consistent {
+		return source.Fetch(r.Context(), req)
+	}
+	patient(w)
+	if req.Consistent {
+		return source.Fetch(r.Context(), req)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	page, err := source.Fetch(ctx, req)
+	if err != nil && h.life.Err() != nil && r.Context().Err() == nil {
+		req.Wait = 1 // nanosecond: the page that there is, read once for all who wait for it
+		return source.Fetch(r.Context(), req)
+	}
+	return page, err
+}
+
+// patient takes the server's bound on reading from a request that lasts: where it is
+// met while the request waits, net/http takes the client for gone.
+func patient(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // where it is not supported there is none
+}
+
 const (
-	// writeChunk is what a client must take within writeTimeout: a slow one may read a
-	// large page for as long as it takes, one that stands still is cut off.
-	writeChunk   = 64 << 10
-	writeTimeout = 30 * time.Second
+	// writeChunk is what a client must take within the write timeout: a slow one may read
+	// a large page for as long as it takes, one that stands still is cut off.
+	writeChunk          = 64 << 10
+	defaultWriteTimeout = 30 * time.Second
+	defaultHeartbeat    = 15 * time.Second
 )
 
 // write answers a request with a body that is all there.
-func write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", mediaType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return
 	}
-	control := http.NewResponseController(w)
-	for len(body) > 0 {
-		n := min(len(body), writeChunk)
-		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it is not supported the server's own holds
-		if _, err := w.Write(body[:n]); err != nil {
-			return // the client is gone
-		}
-		body = body[n:]
+	if h.send(w, body) != nil {
+		return // the client is gone
 	}
 	// Other handlers may answer on this connection: leave no deadline of ours behind.
-	_ = control.Flush()
-	_ = control.SetWriteDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+}
+
+// send writes data through to the client, which must take it chunk by chunk in time.
+func (h *Handler) send(w http.ResponseWriter, data []byte) error {
+	control := http.NewResponseController(w)
+	for len(data) > 0 {
+		n := min(len(data), writeChunk)
+		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout)) // where it is not supported the server's own holds
+		if _, err := w.Write(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	err := control.Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }

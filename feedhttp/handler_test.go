@@ -75,7 +75,8 @@ func TestPageGolden(t *testing.T) {
 		{"now", "?after=now", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
 		{"at a time with a plus", "?after=at:2999-01-01T00:00:00+01:00", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
 		{"at a time long ago", "?after=at:1999-01-01T00:00:00Z&limit=1", "", `{"feed":"kv","entries":[` + entry1 + `],"cursor":"1","more":true,"base64":["b"]}` + "\n"},
-		{"wait is answered at once", "?after=4&wait=30s", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
+		{"what is there is not waited for", "?after=2&limit=1&wait=1m", "", `{"feed":"kv","entries":[` + entry3 + `],"cursor":"3","more":true,"base64":["b"]}` + "\n"},
+		{"wait that ends", "?after=4&wait=1ms", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
 		{"NDJSON", "?after=2", "application/x-ndjson", entry3 + "\n" + entry4 + "\n" + `{"cursor":"4","more":false,"base64":["b"]}` + "\n"},
 		{"NDJSON, empty", "?after=4", "application/x-ndjson", `{"cursor":"4","more":false,"base64":["b"]}` + "\n"},
 	} {
@@ -174,7 +175,14 @@ func TestProblems(t *testing.T) {
 		{"unknown parameter", "GET", "/_feeds/fetch/kv?offset=1", "", invalidParameter("offset", "no such parameter")},
 		{"parameter of a later version", "GET", "/_feeds/fetch/kv?shard=1", "", invalidParameter("shard", "does not have it yet")},
 		{"another", "GET", "/_feeds/fetch/kv?shard_count=1", "", invalidParameter("shard_count", "does not have it yet")},
-		{"and another", "GET", "/_feeds/fetch/kv?consistent=true", "", invalidParameter("consistent", "does not have it yet")},
+		{"consistent is neither", "GET", "/_feeds/fetch/kv?consistent=1", "", invalidParameter("consistent", `"1" is neither true nor false`)},
+		{"consistent is empty", "GET", "/_feeds/fetch/kv?consistent=", "", invalidParameter("consistent", "neither")},
+		{"stream of an unknown feed", "GET", "/_feeds/stream/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed"}},
+		{"stream with a limit", "GET", "/_feeds/stream/kv?limit=1", "", invalidParameter("limit", "no such parameter")},
+		{"stream after junk", "GET", "/_feeds/stream/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
+		{"stream ahead", "GET", "/_feeds/stream/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: "ahead of the feed's head 4"}},
+		{"stream as JSON", "GET", "/_feeds/stream/kv", "application/json", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Next: "text/event-stream"}},
+		{"post to a stream", "POST", "/_feeds/stream/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "POST"}},
 		{"parameter on the list", "GET", "/_feeds?limit=1", "", invalidParameter("limit", "no such parameter")},
 		{"parameter on a feed", "GET", "/_feeds/kv?x=", "", invalidParameter("x", "no such parameter")},
 		{"malformed query", "GET", "/_feeds/fetch/kv?after=%zz", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "malformed"}},
@@ -252,7 +260,7 @@ func TestNotInitialized(t *testing.T) {
 func TestEveryCode(t *testing.T) {
 	for code, want := range map[rowfeed.Code]int{
 		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.GenerationChanged: 409,
-		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
+		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotConsistent: 503, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
 		rowfeed.Unavailable: 503, rowfeed.Locked: 503, rowfeed.Refused: 500, rowfeed.UnsafeDurability: 500, rowfeed.Failed: 500,
 		"of-a-later-version": 500,
 	} {

@@ -57,6 +57,7 @@ var kinds = map[rowfeed.Code]struct {
 	rowfeed.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
 	rowfeed.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
 	rowfeed.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
+	rowfeed.NotConsistent:     {http.StatusServiceUnavailable, "Not everything could be published in time", time.Second},
 	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
 	rowfeed.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
 	rowfeed.Failed:            {http.StatusInternalServerError, "Internal error", 0},
@@ -107,13 +108,13 @@ func (p Problem) String() string {
 	return p.Detail + ". Next: " + p.Next
 }
 
-// writeTo answers a request with the problem.
-func (p Problem) writeTo(w http.ResponseWriter, r *http.Request) {
+// answer answers a request with a problem.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
 	}
 	body, _ := marshal(p) // strings and an int
-	write(w, r, p.Status, problemMediaType, append(body, '\n'))
+	h.write(w, r, p.Status, problemMediaType, append(body, '\n'))
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs.

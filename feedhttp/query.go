@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -18,7 +19,7 @@ const (
 
 // laterParameters are the protocol's, but no feed has them yet. To ignore them would
 // answer another question than the one asked.
-var laterParameters = []string{"shard", "shard_count", "consistent"}
+var laterParameters = []string{"shard", "shard_count"}
 
 // parseQuery reads a query string that may have the given parameters, each once.
 func parseQuery(raw string, known ...string) (url.Values, error) {
@@ -45,7 +46,7 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 		default:
 			next := "leave it out; there are no parameters here"
 			if len(known) > 0 {
-				next = "the parameters are after, limit and wait"
+				next = "the parameters are " + strings.Join(known, ", ")
 			}
 			return nil, badParameter(name, next, "there is no such parameter")
 		}
@@ -55,7 +56,7 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 
 // parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
 func parseRequest(raw string) (rowfeed.Request, error) {
-	values, err := parseQuery(raw, "after", "limit", "wait")
+	values, err := parseQuery(raw, "after", "limit", "wait", "consistent")
 	if err != nil {
 		return rowfeed.Request{}, err
 	}
@@ -77,6 +78,15 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 			return rowfeed.Request{}, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is no duration", text)
 		case req.Wait < 0 || req.Wait > MaxWait:
 			return rowfeed.Request{}, badParameter("wait", "", "%s must be between 0s and %s", text, MaxWait)
+		}
+	}
+	if values.Has("consistent") {
+		switch text := values.Get("consistent"); text {
+		case "true":
+			req.Consistent = true
+		case "false":
+		default:
+			return rowfeed.Request{}, badParameter("consistent", "", "%q is neither true nor false", text)
 		}
 	}
 	return req, nil

@@ -109,8 +109,9 @@ func Run(ctx context.Context, cfg Config) error {
 		_ = publishers.run(publishing) // none gives up
 	}()
 
+	feeds := feedhttp.NewHandler(feedhttp.Of(cfg.DB), &feedhttp.Config{Log: cfg.Log, NoPublish: !cfg.Publish})
 	srv := &http.Server{
-		Handler:           newMux(cfg, publishers),
+		Handler:           newMux(cfg, publishers, feeds),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -119,6 +120,7 @@ func Run(ctx context.Context, cfg Config) error {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 	}
+	srv.RegisterOnShutdown(feeds.Close) // nobody waits for what waits for an entry
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()
 	cfg.Log.InfoContext(ctx, "serving", "address", address, "publishing", cfg.Publish)
@@ -174,15 +176,13 @@ func isLoopback(a net.Addr) bool {
 }
 
 // newMux puts the parts of the server at their paths.
-func newMux(cfg Config, p *publishers) http.Handler {
-	catalog := feedhttp.Of(cfg.DB)
-	feeds := feedhttp.NewHandler(catalog, &feedhttp.Config{Log: cfg.Log})
+func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
 	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, verified: make(map[string]verification)}
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds", feeds)
 	mux.Handle("/_feeds/", feeds)
 	mux.HandleFunc("/healthz", onlyGet(health.alive))
 	mux.HandleFunc("/readyz", onlyGet(health.ready))
-	mux.Handle("/", console.NewHandler(catalog, &console.Config{Problems: health.known, Log: cfg.Log}))
+	mux.Handle("/", console.NewHandler(feedhttp.Of(cfg.DB), &console.Config{Problems: health.known, Log: cfg.Log}))
 	return mux
 }

@@ -32,7 +32,7 @@ func TestBadInput(t *testing.T) {
 		{"fetch kv --after at:noon", exitUsage, []string{`"noon"`, "RFC 3339", "Next:"}},
 		{"fetch kv --after 99", exitFailed, []string{`feed "kv"`, "ahead", "Next: start again"}},
 		{"fetch kv --after 7:1", exitFailed, []string{`feed "kv"`, "generation", "Next: start again"}},
-		{"fetch kv --wait 3s", exitUsage, []string{"--wait"}},
+		{"fetch kv --wait -3s", exitUsage, []string{"--wait"}},
 		{"fetch kw", exitFailed, []string{`feed "kw"`, "no such feed", "rowfeed feed list"}},
 		{"fetch KV", exitUsage, []string{`"KV" is no feed name`, "lower-case", "Next:"}},
 		{"tail kv --url 127.0.0.1:8080", exitUsage, []string{"url", "http://127.0.0.1:8080"}},

@@ -10,9 +10,11 @@ import (
 )
 
 type fetchOptions struct {
-	name  string
-	after string
-	limit int
+	name       string
+	after      string
+	limit      int
+	wait       duration
+	consistent bool
 }
 
 func newFetch(a *app) *cobra.Command {
@@ -26,10 +28,16 @@ head. base64 lists the columns of a binary type.
 
 --after also takes "now" (the head) and "at:" with an RFC 3339 time. A cursor that is
 ahead of the feed, of another generation, or older than the deletes kept is refused
-with exit code 1.`,
+with exit code 1.
+
+With --wait a page without entries waits for one, for at most so long. With --consistent
+everything that was committed before is published first, within --wait (default 5s), so
+that pages up to "more":false show your own writes.`,
 		Example: `  rowfeed fetch kv --limit 10
   rowfeed fetch kv --after 3
-  rowfeed fetch kv --after at:2026-01-31T12:00:00Z`,
+  rowfeed fetch kv --after at:2026-01-31T12:00:00Z
+  rowfeed fetch kv --after 3 --wait 30s
+  rowfeed fetch kv --after 3 --consistent`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -38,6 +46,8 @@ with exit code 1.`,
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
 	cmd.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", rowfeed.MaxLimit))
+	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, like 30s")
+	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
 	return cmd
 }
 
@@ -45,8 +55,12 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 	if o.limit < 1 || o.limit > rowfeed.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
+	if o.wait.Duration < 0 {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "wait", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: fmt.Sprintf("--wait %s is negative", o.wait.Duration), Next: "give a duration like 30s"}
+	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit})
+		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Wait: o.wait.Duration, Consistent: o.consistent})
 		if err != nil {
 			return err
 		}

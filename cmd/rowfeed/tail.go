@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// tailPoll and tailIdle bound the pause between looks at a quiet feed.
-	tailPoll = 10 * time.Millisecond
+	// tailWait is how long a request waits for an entry.
+	tailWait = 30 * time.Second
+	// tailIdle is the pause after an empty page that came at once all the same.
 	tailIdle = 500 * time.Millisecond
 	// tailRetry bounds the pause while the database or server is away.
 	tailRetry = 10 * time.Second
@@ -66,10 +67,16 @@ func (o *tailOptions) run(ctx context.Context, a *app) error {
 // follow prints what the source brings until ctx ends. A source that fails at the
 // first page is most likely the wrong one, and ends it; later it is waited for.
 func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source) error {
+	ctx, stop := whileRead(ctx, a.stdout)
+	defer stop()
 	cursor, started := rowfeed.Cursor(o.after), false
-	idle, away, trouble := tailPoll, newAway(), ""
+	away, trouble := newAway(), ""
 	for ctx.Err() == nil {
-		page, err := source.Fetch(ctx, rowfeed.Request{After: cursor, Limit: o.limit})
+		req, asked := rowfeed.Request{After: cursor, Limit: o.limit}, time.Now()
+		if started { // where it begins is told at once
+			req.Wait = tailWait
+		}
+		page, err := source.Fetch(ctx, req)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -80,9 +87,7 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 				trouble = text
 				fmt.Fprintf(a.stderr, "rowfeed: %s; trying again until it is back\n", text)
 			}
-			if !wait(ctx, a.stdout, away.NextBackOff()) {
-				return nil
-			}
+			pause(ctx, away.NextBackOff())
 			continue
 		case trouble != "":
 			fmt.Fprintln(a.stderr, "rowfeed: it is back")
@@ -93,18 +98,10 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 			if err := writePage(a.stdout, page); err != nil {
 				return err
 			}
+		} else if !page.More && time.Since(asked) < req.Wait/2 {
+			pause(ctx, tailIdle)
 		}
 		started, cursor = true, page.Cursor
-		if len(page.Entries) > 0 {
-			idle = tailPoll
-		}
-		if page.More {
-			continue
-		}
-		if !wait(ctx, a.stdout, idle) {
-			return nil
-		}
-		idle = min(idle*3/2, tailIdle)
 	}
 	return nil
 }
@@ -122,18 +119,25 @@ func newAway() *backoff.ExponentialBackOff {
 	return b
 }
 
-// wait pauses, and answers false when the following is over: ctx has ended, or
-// nobody reads the output any more.
-func wait(ctx context.Context, out io.Writer, d time.Duration) bool {
-	if readerGone(out) {
-		return false
-	}
+// whileRead is a context that ends when nobody reads the output any more: with nothing
+// to write there is no other way to learn of it.
+func whileRead(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for !readerGone(out) && ctx.Err() == nil {
+			pause(ctx, tailIdle)
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// pause waits for d or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-t.C:
-		return true
 	}
 }

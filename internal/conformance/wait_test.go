@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -306,7 +305,7 @@ func TestWaitCancelled(t *testing.T) {
 			}
 		}
 		held.Release() // the look ends, and is the last one
-		x.eventually("the watcher has gone", func() bool { return !x.running("rowfeed.(*watcher).run") })
+		x.eventually("the watcher has gone", func() bool { return x.inside("rowfeed.(*watcher).run(") == 0 })
 		n := looked.Load()
 		x.fetch(f, "1", 0)
 		if looked.Load() != n {
@@ -318,16 +317,4 @@ func TestWaitCancelled(t *testing.T) {
 		x.publish(f)
 		x.wantWoken(result, "2", kv(2, "k", 0))
 	})
-}
-
-// running tells whether a goroutine is in the function.
-func (x *env) running(function string) bool {
-	stacks := make([]byte, 1<<20)
-	for {
-		n := runtime.Stack(stacks, true)
-		if n < len(stacks) {
-			return strings.Contains(string(stacks[:n]), function+"(")
-		}
-		stacks = make([]byte, 2*len(stacks))
-	}
 }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFetchConsistent: what was written is published first, by the command itself.
+func TestFetchConsistent(t *testing.T) {
+	s := withFeed(t)
+	s.sql("DELETE FROM kv WHERE id = 2")
+	if out := s.ok("fetch kv --after 3"); !strings.HasPrefix(out, `{"cursor":"3","more":false`) {
+		t.Errorf("not yet published: %s", out)
+	}
+	want := `{"position":"4","shard":0,"op":"delete","key":{"id":2}}` + "\n" + `{"cursor":"4","more":false,"base64":[]}` + "\n"
+	if out := s.ok("fetch kv --after 3 --consistent --wait 1m"); out != want {
+		t.Errorf("consistent: %s", out)
+	}
+}
+
+// TestFetchWaits for an entry, and for no longer than it is told to.
+func TestFetchWaits(t *testing.T) {
+	s := withFeed(t)
+	if out := s.ok("fetch kv --after 3 --wait 10ms"); !strings.HasPrefix(out, `{"cursor":"3","more":false`) {
+		t.Errorf("nothing came: %s", out)
+	}
+	s.ok("republish kv --key 1")
+	got := make(chan string, 1)
+	go func() { got <- s.ok("fetch kv --after 3 --wait 1m") }()
+	s.ok("publish --once")
+	if out := <-got; !strings.HasPrefix(out, `{"position":"4","shard":0,"op":"upsert","key":{"id":1}`) {
+		t.Errorf("waited for: %s", out)
+	}
+}

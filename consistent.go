@@ -1,0 +1,83 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// consistentWait bounds the publishing before a consistent page when the request does
+// not.
+const consistentWait = 5 * time.Second
+
+// catchUp publishes until nothing is left of what was waiting, and visible, when it was
+// called. Callers that come together share the work, though never work that had begun
+// before they came: what they have just committed might not be in it.
+func (f *Feed) catchUp(ctx context.Context, wait time.Duration) error {
+	if f.db.cfg.Replica {
+		return &Error{Code: InvalidRequest, Object: feedObject(f.name), Param: "consistent", Cause: "consistent: a replica cannot publish, so it cannot make sure",
+			Next: "ask the primary, or leave it out"}
+	}
+	if wait == 0 {
+		wait = consistentWait
+	}
+	over, end := context.WithTimeout(ctx, wait)
+	defer end()
+	_, err := f.catchUps.do(over, struct{}{}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.publishVisible(ctx)
+	})
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Code: NotConsistent, Object: feedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
+			Next: "try again, with a longer wait; `rowfeed status " + f.name + "` tells how much is waiting and who is in the way"}
+	}
+	return f.db.fail(feedObject(f.name), "publish what was committed before", err)
+}
+
+// publishVisible runs passes until the changes that are visible now are published.
+// Passes take changes in the order of their seq, so that however fast others write, and
+// also where they write the same keys, it comes to an end: what they add stands above
+// the highest seq seen here. A transaction that is open now may commit changes below
+// it meanwhile; they are taken along. While it is open nobody waits for it.
+func (f *Feed) publishVisible(ctx context.Context) error {
+	newest, err := f.changeSeq(ctx, "DESC")
+	if err != nil {
+		return err
+	}
+	batch := newBatchSize(f.db.cfg.BatchSize)
+	for idle := 0; ; {
+		oldest, err := f.changeSeq(ctx, "ASC")
+		if err != nil || oldest == 0 || oldest > newest {
+			return err
+		}
+		e, err := f.pass(ctx, batch.size, true)
+		if err != nil {
+			return err
+		}
+		batch.learn(e)
+		if idle++; e.Changes > 0 {
+			idle = 0
+		} else if err := pause(ctx, backoff(idle)); err != nil {
+			return err
+		}
+	}
+}
+
+// changeSeq is the seq of the first visible change from one end, 0 when nothing waits.
+// The transaction brings settings under which the primary key is what answers it.
+func (f *Feed) changeSeq(ctx context.Context, order string) (seq int64, err error) {
+	err = f.db.inTx(ctx, dialect.ForRead, "look for changes of "+f.name, func(tx dialect.Querier) error {
+		feed := f.dialectFeed()
+		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.db.d, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
+		if errors.Is(err, errNoRows) {
+			seq, err = 0, nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, f.settle(ctx, err)
+	}
+	return seq, nil
+}

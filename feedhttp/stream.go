@@ -1,0 +1,139 @@
+package feedhttp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+const (
+	eventMediaType = "text/event-stream"
+	// streamLimit is the most entries that a stream holds for a client that is slow.
+	streamLimit = rowfeed.DefaultLimit
+	// reconnect is what clients are asked to wait before they come back.
+	reconnect = "retry: 2000\n\n"
+	heartbeat = ": nothing new\n\n"
+)
+
+// stream answers with Server-Sent Events: an entry an event, whose id is the cursor
+// behind it. It ends when the client goes, stands still, or Close is called, and after
+// an event named "problem" when reading fails.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) error {
+	after, err := streamAfter(r.URL.RawQuery, r.Header)
+	if err != nil {
+		return err
+	}
+	if _, err := accepted(w, r, eventMediaType); err != nil {
+		return err
+	}
+	source, err := h.catalog.Source(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	// What is wrong with the request shows at its first page, while there is still a
+	// status to say so.
+	req := rowfeed.Request{After: after, Limit: streamLimit}
+	page, err := source.Fetch(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", eventMediaType)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Accel-Buffering", "no") // a proxy that collects an answer first would never pass this one on
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	patient(w)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	defer func() {
+		if v := recover(); v != nil { // too late for an answer of its own
+			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			h.endWith(ctx, w, name, problem(rowfeed.Failed, "", "the stream failed (the server's log has the cause)"))
+		}
+	}()
+	if h.send(w, []byte(reconnect)) != nil {
+		return nil
+	}
+	for {
+		data, err := appendEvents(nil, page, req.After)
+		if err != nil {
+			h.endWith(ctx, w, name, err)
+			return nil
+		}
+		if len(data) == 0 && !page.More {
+			data = []byte(heartbeat)
+		}
+		if h.send(w, data) != nil {
+			return nil // the client has gone, or stands still
+		}
+		req.After, req.Wait = page.Cursor, h.cfg.Heartbeat
+		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
+			// The connection may serve another request: leave no deadline behind.
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+			return nil
+		} else if err != nil {
+			h.endWith(ctx, w, name, err)
+			return nil
+		}
+	}
+}
+
+// streamAfter is where a stream begins. A client that comes back sends the last id that
+// it has seen beside the address that it first asked for: the id is newer. One that has
+// seen none may send an empty header, which is no cursor.
+func streamAfter(query string, header http.Header) (rowfeed.Cursor, error) {
+	values, err := parseQuery(query, "after")
+	if err != nil {
+		return "", err
+	}
+	if id := header.Get("Last-Event-ID"); id != "" {
+		return rowfeed.Cursor(id), nil
+	}
+	return rowfeed.Cursor(values.Get("after")), nil
+}
+
+// appendEvents appends a page as events. Where the page has moved the cursor on and
+// shows nothing of it, the id goes out by itself: clients take it, and tell nobody.
+func appendEvents(dst []byte, page rowfeed.Page, after rowfeed.Cursor) ([]byte, error) {
+	for i, e := range page.Entries {
+		cursor, err := page.CursorAt(after, i)
+		if err != nil {
+			return nil, err
+		}
+		dst = append(append(dst, "id: "...), cursor...)
+		dst = append(appendData(append(dst, '\n'), e.AppendJSON(nil)), '\n')
+	}
+	if len(page.Entries) == 0 && page.Cursor != after {
+		dst = append(append(append(dst, "id: "...), page.Cursor...), "\n\n"...)
+	}
+	return dst, nil
+}
+
+// appendData appends lines of data. A line break in JSON is white space, wherever it is.
+func appendData(dst, json []byte) []byte {
+	for line := range bytes.FieldsFuncSeq(json, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+	}
+	return dst
+}
+
+// endWith says why the stream ends. It is no event named "error", which is what
+// EventSource calls its own.
+func (h *Handler) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
+	p := ProblemOf(err, name)
+	if p.Status >= http.StatusInternalServerError {
+		h.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
+	}
+	data, _ := marshal(p) // strings and an int
+	_ = h.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
+}
