@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -46,10 +47,14 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rows := waitingRows{many: true}
+	if err := f.stillWaiting(ctx, &rows); err != nil {
+		return err
+	}
 	batch := newBatchSize(f.db.cfg.BatchSize)
 	for idle := 0; ; {
 		oldest, err := f.changeSeq(ctx, "ASC")
-		if err != nil || oldest == 0 || oldest > newest {
+		if err != nil || (oldest == 0 || oldest > newest) && rows.none() {
 			return err
 		}
 		e, err := f.pass(ctx, batch.size, true)
@@ -62,7 +67,66 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 		} else if err := pause(ctx, backoff(idle)); err != nil {
 			return err
 		}
+		if err := f.stillWaiting(ctx, &rows); err != nil {
+			return err
+		}
 	}
+}
+
+// maxWaitingRows bounds the keys of a waitingRows.
+const maxWaitingRows = 10_000
+
+// waitingRows are rows that waited at the beginning, of a feed whose rows hold their
+// positions, and may wait still: those that did so whenever it was looked at. One that
+// did not has been published in between, whoever has changed it since.
+type waitingRows struct {
+	many bool // more than are kept; keys is empty
+	keys map[string]bool
+}
+
+func (w *waitingRows) none() bool { return !w.many && len(w.keys) == 0 }
+
+// stillWaiting takes those out that wait no longer.
+func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
+	feed := f.dialectFeed()
+	if rows.none() || !feed.InRows() {
+		*rows = waitingRows{}
+		return nil
+	}
+	d := f.db.d
+	values := make([]string, len(feed.Key))
+	for i, ref := range dialect.KeyRefs(d, feed, "t") {
+		values[i] = d.Value(feed.Key[i], ref)
+	}
+	b := dialect.NewBuilder(d)
+	where, order := dialect.WaitingRows(d, b, feed, nil)
+	query := "SELECT " + strings.Join(values, ", ") + " FROM " + dialect.Qualified(d, feed.Source) + " t" + where + order + " LIMIT " + b.Arg(maxWaitingRows+1)
+	var now []string
+	err := f.db.inTx(ctx, dialect.ForRead, "look for rows of "+f.name, func(tx dialect.Querier) (err error) {
+		now, err = dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (string, error) {
+			key, dest := make([]any, len(values)), make([]any, len(values))
+			for i := range key {
+				dest[i] = &key[i]
+			}
+			err := rows.Scan(dest...)
+			return keyIdentity(key), err
+		})
+		return err
+	})
+	if err != nil {
+		return f.settle(ctx, err)
+	}
+	if len(now) > maxWaitingRows {
+		return nil // of those that are not shown nothing is known
+	}
+	left := make(map[string]bool, len(now))
+	for _, key := range now {
+		if rows.many || rows.keys[key] {
+			left[key] = true
+		}
+	}
+	*rows = waitingRows{keys: left}
+	return nil
 }
 
 // changeSeq is the seq of the first visible change from one end, 0 when nothing waits.
