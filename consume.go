@@ -36,7 +36,8 @@ type Consumer struct {
 	Start Cursor
 	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
 	Limit int
-	// Wait is how long the source may keep a request waiting for an entry. Default 30 s.
+	// Wait is how long the source may keep a request waiting for an entry; a consumer
+	// without work learns of a seek or reset after it. Default 10 s.
 	Wait time.Duration
 	// Handle applies entries, in their order, in the transaction. It must not end the
 	// transaction, and does nothing that a rollback does not undo, or something that may
@@ -85,13 +86,14 @@ const (
 	defaultAttempts    = 5
 	defaultBackoff     = 100 * time.Millisecond
 	defaultMaxBackoff  = 30 * time.Second
-	defaultWait        = 30 * time.Second
+	defaultWait        = 10 * time.Second
 	firstIdle, maxIdle = time.Millisecond, 250 * time.Millisecond
 	// asideWait is how long a request may wait while keys are set aside: their release
 	// is asked for in between.
 	asideWait = time.Second
-	// pausedPoll is how often a paused consumer looks whether it may go on.
-	pausedPoll = time.Second
+	// pausedPoll is how often a paused consumer looks whether it may go on, and
+	// cursorPoll how often one without work looks whether its cursor was moved.
+	pausedPoll, cursorPoll = time.Second, time.Second
 )
 
 var consumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)

@@ -17,7 +17,8 @@ type consuming struct {
 
 	// row is the cursor as this run read or wrote it last; nil when the database has to
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
-	row *cursorRow
+	row    *cursorRow
+	readAt time.Time // when the database was asked last
 
 	failedAt Cursor        // the cursor above which the handler failed
 	failures int           // how often in a row
@@ -60,7 +61,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 			return false, &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursor is one of %d shards", row.shardCount),
 				Next: "give the consumer another name"}
 		}
-		r.row = row
+		r.row, r.readAt = row, time.Now()
 	}
 	if r.row.paused {
 		r.row = nil
@@ -105,6 +106,9 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		}
 		r.outages, r.failures = 0, 0
 		return !page.More, nil
+	}
+	if time.Since(r.readAt) >= cursorPoll {
+		r.row = nil // it may have been moved, and the consumer has nothing else to do
 	}
 	switch {
 	case page.More:

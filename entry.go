@@ -79,25 +79,6 @@ func (r Row) AppendJSON(dst []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (r Row) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
-// Decode stores the row into a struct (or map) by encoding/json's rules: field
-// names or `json` tags are column names, binary columns go into []byte, instants
-// into time.Time.
-func (r Row) Decode(into any) error {
-	if err := json.Unmarshal(r.AppendJSON(nil), into); err != nil {
-		return fmt.Errorf("decode row into %T: %w", into, err)
-	}
-	return nil
-}
-
-// Decode stores the entry's row, see [Row.Decode]. It fails for a delete, which has
-// only a key.
-func (e Entry) Decode(into any) error {
-	if e.Op == Delete {
-		return fmt.Errorf("decode entry at position %s: a delete has no row, decode its Key", e.Position)
-	}
-	return e.Row.Decode(into)
-}
-
 // AppendJSON appends the entry as one JSON object without line breaks.
 func (e Entry) AppendJSON(dst []byte) []byte {
 	dst = appendString(append(dst, `{"position":`...), e.Position)

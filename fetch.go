@@ -271,23 +271,15 @@ func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
 		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}
 	}
-	page, l, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
 	if err != nil {
 		return place{}, err
-	}
-	d := f.db.d
-	probe := func(above int64) (position, publishedAt int64, err error) {
-		b := dialect.NewBuilder(d)
-		query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(d, l.feed.Positions()) +
-			" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-		err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
-		return position, publishedAt, err
 	}
 	// Everything at or below low is too old; answer is the best candidate so far.
 	low, high, answer := int64(0), page.Head, page.Head
 	for low < high {
 		middle := low + (high-low)/2
-		position, publishedAt, err := probe(middle)
+		position, publishedAt, err := f.publishedAbove(ctx, middle)
 		switch {
 		case errors.Is(err, errNoRows):
 			high = middle
@@ -300,4 +292,14 @@ func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
 		}
 	}
 	return place{generation: page.Generation, position: answer}, nil
+}
+
+// publishedAbove is the lowest position above one, and when it was published, in
+// microseconds since the Unix epoch; sql.ErrNoRows when there is none.
+func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
+	b := dialect.NewBuilder(f.db.d)
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.d, f.dialectFeed().Positions()) +
+		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
+	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
+	return position, publishedAt, err
 }

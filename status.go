@@ -25,6 +25,8 @@ type Status struct {
 	Vanished *int64    `json:"vanished"`
 	Blockers []Blocker `json:"blockers"`
 	Problems []string  `json:"problems"`
+	// Consumers are those whose cursors are in this database, with how far they are behind.
+	Consumers []ConsumerStatus `json:"consumers"`
 }
 
 // Blocker is an open transaction that may hold back changes.
@@ -89,6 +91,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		}
 	}
 	s.Problems = append(s.Problems, problems...)
+	if s.Consumers, err = f.db.Consumers(ctx, ConsumerID{Feed: f.name}); err != nil {
+		return fail("read its consumers' cursors", err)
+	}
 	return s, nil
 }
 

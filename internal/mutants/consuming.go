@@ -48,4 +48,50 @@ var consuming = []mutant{
 		File: "consume_apply.go", Old: "after); !isHandlerError(err) {", New: "after); !isHandlerError(err) && r.row == nil {",
 		Package: conformance, Test: "TestConsumeCommitUnknown", Engines: "sqlite",
 	},
+	{
+		Name: "versions-overtake-a-dead-letter", Guards: "hazard 25: later versions join the dead letter",
+		File: "consume_apply.go", Old: "		if r.row.aside > 0 {\n			var err error", New: "		if r.row.aside > 99 {\n			var err error",
+		Package: conformance, Test: "TestDeadLetters", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "release-of-another-version", Guards: "hazard 25: a released key's version stands at its letter's position",
+		File: "consume_aside.go", Old: "page.Entries[0].Position == l.position {", New: "page.Entries[0].Position != \"\" {",
+		Package: conformance, Test: "TestDeadLetterRetries", Engines: "sqlite",
+	},
+	{
+		Name: "letters-keep-their-places", Guards: "hazard 25: a key that is aside and does not come again is gone",
+		File: "consumer.go", Old: "SET generation = 0 WHERE", New: "SET generation = generation WHERE",
+		Package: conformance, Test: "TestDeadLettersAfterRestart", Engines: "sqlite",
+	},
+	{
+		Name: "patience-counts-as-failure", Guards: "dead letters: Later is no fault of the entry",
+		File: "consume_apply.go", Old: "	if errors.As(err, &later) {", New: "	if errors.As(err, &later) && later == nil {",
+		Package: conformance, Test: "TestConsumeLater", Engines: "sqlite",
+	},
+	{
+		Name: "constraint-at-commit-is-an-outage", Guards: "one bad key delays only itself",
+		File: "consume_apply.go", Old: "	if errors.As(err, &known) { // the handler asks for patience\n		return err\n	}\n	return &handlerError{err}",
+		New:     "	if errors.As(err, &known) { // the handler asks for patience\n		return err\n	}\n	return err",
+		Package: conformance, Test: "TestConsumeFailsAtCommit", Engines: "sqlite",
+	},
+	{
+		Name: "the-key-at-fault-is-not-looked-for", Guards: "dead letters: entry by entry after the attempts",
+		File: "consume_run.go", Old: "if r.failures >= r.attempts() &&", New: "if r.failures >= 99 &&",
+		Package: conformance, Test: "TestConsumeStops", Engines: "sqlite",
+	},
+	{
+		Name: "half-a-page-from-the-beginning", Guards: "hazard 16: a part of a page keeps its start mark",
+		File: "consume_run.go", Old: "			p.mark = max(p.mark, end.position)\n", New: "",
+		Package: conformance, Test: "TestConsumeStops", Engines: "sqlite",
+	},
+	{
+		Name: "sweep-before-the-pass-is-complete", Guards: "hazard 15: the start mark tells when a pass is complete",
+		File: "consume_run.go", Old: "	return err == nil && (p.start || p.mark > p.position)", New: "	return err == nil && p.start",
+		Package: conformance, Test: "TestConsumeRefused", Engines: "sqlite",
+	},
+	{
+		Name: "a-quiet-consumer-is-deaf", Guards: "M72: seek and reset without a restart",
+		File: "consume_run.go", Old: "	if time.Since(r.readAt) >= cursorPoll {", New: "	if time.Since(r.readAt) < 0 {",
+		Package: conformance, Test: "TestConsumerOperations", Engines: "sqlite",
+	},
 }

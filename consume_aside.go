@@ -1,0 +1,254 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// letter is a row of the table of dead letters: a key that a consumer has set aside,
+// and where its latest version stands.
+type letter struct {
+	digest     string
+	key        string // JSON
+	generation int64  // 0 where the position says nothing any more
+	position   string
+	op         Op
+}
+
+// letters is the condition that a dead letter is of this consumer's.
+func (r *consuming) letters(b *dialect.Builder) string {
+	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.row.shard)
+}
+
+func (r *consuming) lettersTable() string { return r.c.DB.table("dead_letters") }
+
+// setAside makes a dead letter of an entry and moves the cursor past it.
+func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts int, cause error) error {
+	return r.inTx(ctx, func(_ *sql.Tx, t *consumerTx) error {
+		key := e.Key.AppendJSON(nil)
+		now := r.c.DB.d.Now()
+		b := dialect.NewBuilder(r.c.DB.d)
+		n, err := t.q.Exec(ctx, r.c.DB.d.InsertNew(r.lettersTable(),
+			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at"},
+			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
+				b.Arg(string(e.Op)), b.Arg(LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now},
+			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
+		switch {
+		case err != nil:
+			return err
+		case n != 1:
+			return errOvertaken
+		}
+		return t.advance(ctx, to, 1)
+	})
+}
+
+// letterText is an error as a dead letter keeps it: valid text of bounded length.
+func letterText(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	const most = 4000
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " …"
+	}
+	return text
+}
+
+// collapse takes the entries of keys that are set aside out of a batch and joins them
+// to their dead letters, so that no version of a key overtakes another.
+func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []Entry) ([]Entry, error) {
+	digests := make([]string, len(entries))
+	for i, e := range entries {
+		digests[i] = keyDigest(e.Key.AppendJSON(nil))
+	}
+	const chunk = 500 // parameters, of which databases take a limited number
+	aside := map[string]bool{}
+	for from := 0; from < len(digests); from += chunk {
+		b := dialect.NewBuilder(r.c.DB.d)
+		query := "SELECT key_digest FROM " + r.lettersTable() + " WHERE " + r.letters(b) + " AND key_digest IN ("
+		for i, d := range digests[from:min(from+chunk, len(digests))] {
+			if i > 0 {
+				query += ", "
+			}
+			query += b.Arg(d)
+		}
+		found, err := dialect.QueryAll(ctx, q, query+")", b.Args(), func(rows dialect.Rows) (d string, err error) {
+			return d, rows.Scan(&d)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range found {
+			aside[d] = true
+		}
+	}
+	if len(aside) == 0 {
+		return entries, nil
+	}
+	var rest []Entry
+	for i, e := range entries {
+		if !aside[digests[i]] {
+			rest = append(rest, e)
+			continue
+		}
+		b := dialect.NewBuilder(r.c.DB.d)
+		n, err := q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
+			", op = "+b.Arg(string(e.Op))+", collapsed = collapsed + 1, last_at = "+r.c.DB.d.Now()+
+			" WHERE "+r.letters(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
+		switch {
+		case err != nil:
+			return nil, err
+		case n != 1:
+			return nil, errOvertaken // dropped meanwhile: it is to be handed over after all
+		}
+	}
+	return rest, nil
+}
+
+// release hands the latest version of one key over for which an operator has asked
+// that; released is false when there is none. It is part of the consumer's own loop:
+// the cursor stands still meanwhile, or the compare-and-set says so, and no newer
+// version can come between.
+func (r *consuming) release(ctx context.Context) (released bool, err error) {
+	b := dialect.NewBuilder(r.c.DB.d)
+	var l letter
+	err = dialect.QueryRow(ctx, r.c.DB.on(), "SELECT key_digest, key_json, generation, position, op FROM "+r.lettersTable()+
+		" WHERE "+r.letters(b)+" AND state = "+b.Arg(LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
+		&l.digest, &l.key, &l.generation, &l.position, &l.op)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	started := time.Now()
+	batch, err := r.reread(ctx, l)
+	if errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) {
+		return false, nil // so is the cursor: the next page says so, and knows what to do
+	}
+	if errors.Is(err, Conflict) {
+		r.trouble(err)
+		return true, r.keepAside(ctx, l, err)
+	}
+	if err != nil {
+		return true, err
+	}
+	at := r.row.value
+	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+		if len(batch) > 0 {
+			if err := t.handle(func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
+				return err
+			}
+		}
+		b := dialect.NewBuilder(r.c.DB.d)
+		n, err := t.q.Exec(ctx, "DELETE FROM "+r.lettersTable()+" WHERE "+r.exactly(b, l), b.Args()...)
+		switch {
+		case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+			return errTxEnded
+		case err != nil:
+			return err
+		case n != 1:
+			return errOvertaken // a newer version has joined it
+		}
+		return t.advance(ctx, at, -1)
+	})
+	var failed *handlerError
+	switch {
+	case err == nil:
+		r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(batch), Cursor: at, Took: time.Since(started)})
+		return true, nil
+	case !errors.As(err, &failed):
+		return true, err
+	}
+	r.trouble(failed.err)
+	return true, r.keepAside(ctx, l, failed.err)
+}
+
+// exactly is the condition that a dead letter is still the one that was read.
+func (r *consuming) exactly(b *dialect.Builder, l letter) string {
+	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = 0 AND key_digest = " + b.Arg(l.digest) +
+		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(LetterRetry)
+}
+
+// keepAside notes that another attempt has failed.
+func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error {
+	return r.c.DB.inTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(r.c.DB.d)
+		_, err := tx.Exec(ctx, "UPDATE "+r.lettersTable()+" SET state = "+b.Arg(LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
+			", last_at = "+r.c.DB.d.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
+		return err
+	})
+}
+
+// reread asks the source for the key's version at the position of its dead letter, as
+// the row is now. None there means that a newer one is on its way, above the cursor:
+// versions up to the cursor have joined the letter. A letter whose position says
+// nothing, since the consumer began again after it, is of a key that has not come
+// again: it is gone.
+func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
+	position, err := parseDecimal(l.position)
+	if err != nil {
+		return nil, fmt.Errorf("position of a dead letter: %w", err)
+	}
+	if l.generation == 0 || l.generation != r.row.generation {
+		return r.gone(l)
+	}
+	below := place{generation: l.generation, position: position - 1}
+	if below.position == 0 {
+		below.mark = position // the beginning itself would mean something else
+	}
+	page, err := r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
+	if errors.Is(err, TombstonesExpired) {
+		if l.op == Delete {
+			return r.gone(l)
+		}
+		// The consumer's own cursor has seen those deletes, or it would be refused too.
+		var at place
+		if at, err = r.row.value.parse(); err != nil {
+			return nil, err
+		}
+		below.mark = max(at.seen(), position)
+		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Entries) == 1 && page.Entries[0].Position == l.position {
+		return page.Entries, nil
+	}
+	if l.op == Delete && below.mark > 0 {
+		return r.gone(l) // what the mark leaves out
+	}
+	return nil, nil
+}
+
+// gone makes a delete of a dead letter.
+func (r *consuming) gone(l letter) ([]Entry, error) {
+	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": 0, "op": Delete, "key": json.RawMessage(l.key)})
+	if err != nil {
+		return nil, err
+	}
+	e, ok, err := ParseEntry(wire, r.row.generation, &Info{Key: r.key})
+	if err == nil && !ok {
+		err = errors.New("it has not the feed's key columns")
+	}
+	if err != nil {
+		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "the key of dead letter " + l.key + " cannot be read", Err: err,
+			Next: "drop it with `rowfeed dead drop`"}
+	}
+	return []Entry{e}, nil
+}
+
+// forgetPlaces says of a consumer's dead letters that their positions are of a pass
+// that is over: the next one brings every key that is there.
+func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, consumer, feed string) error {
+	b := dialect.NewBuilder(db.d)
+	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = 0 WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args()...)
+	return err
+}

@@ -1,0 +1,269 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
+// one shard where Shard is.
+type ConsumerID struct {
+	Consumer string
+	Feed     string // empty: every feed
+	Shard    *int   // nil: every shard
+}
+
+func (id ConsumerID) String() string {
+	s := fmt.Sprintf("consumer %q", id.Consumer)
+	if id.Feed != "" {
+		s += fmt.Sprintf(" of feed %q", id.Feed)
+	}
+	if id.Shard != nil {
+		s += fmt.Sprintf(", shard %d", *id.Shard)
+	}
+	return s
+}
+
+// where is the condition that a row is one of those named.
+func (id ConsumerID) where(b *dialect.Builder) string {
+	conditions := []string{"1 = 1"}
+	if id.Consumer != "" {
+		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
+	}
+	if id.Feed != "" {
+		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
+	}
+	if id.Shard != nil {
+		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// ConsumerStatus is how one shard of a consumer stands.
+type ConsumerStatus struct {
+	Consumer    string    `json:"consumer"`
+	Feed        string    `json:"feed"`
+	Shard       int       `json:"shard"`
+	ShardCount  int       `json:"shard_count"`
+	Cursor      Cursor    `json:"cursor"`
+	Generation  int64     `json:"generation"` // of the cursor; 0 at the beginning
+	Epoch       int64     `json:"epoch"`
+	Paused      bool      `json:"paused"`
+	DeadLetters int64     `json:"dead_letters"`
+	MovedAt     time.Time `json:"moved_at"` // when the row was last written
+	// Behind is the number of positions between the cursor and the feed's head, which is
+	// the number of entries at most; nil where the feed is not in this database, or is of
+	// another generation.
+	Behind *int64 `json:"behind"`
+	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
+	// column capture, where nothing tells it.
+	BehindSeconds *float64 `json:"behind_seconds"`
+}
+
+// Consumers tells how consumers stand, in the order of their names; all of them where
+// id names none.
+func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	b := dialect.NewBuilder(db.d)
+	rows, err := dialect.QueryAll(ctx, db.on(), "SELECT "+cursorColumns+" FROM "+db.table("cursors")+" WHERE "+id.where(b)+
+		" ORDER BY consumer, feed, shard", b.Args(), scanCursor)
+	if err != nil {
+		return nil, db.fail(id.String(), "read its cursors", err)
+	}
+	all := []ConsumerStatus{}
+	feeds := map[string]*Feed{}
+	for _, row := range rows {
+		s := ConsumerStatus{Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
+			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC()}
+		f, known := feeds[row.feed]
+		if !known {
+			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) {
+				return nil, err
+			}
+			feeds[row.feed] = f
+		}
+		if f != nil {
+			if err := f.lag(ctx, &s); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// lag fills in how far a consumer's cursor is behind the feed's head.
+func (f *Feed) lag(ctx context.Context, s *ConsumerStatus) error {
+	at, err := s.Cursor.parse()
+	if err != nil || !at.start && at.generation != f.Generation() {
+		return nil // "now", "at:…", or a place in another history
+	}
+	b := dialect.NewBuilder(f.db.d)
+	var head, now int64
+	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value, "+f.db.d.Now()+" FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
+	if errors.Is(err, errNoRows) {
+		return nil // dropped
+	}
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "read its sequence", err)
+	}
+	behind, age := max(head-at.position, 0), 0.0
+	s.Behind = &behind
+	if behind > 0 && f.Capture() == dialect.CaptureColumn {
+		return nil
+	}
+	if behind > 0 {
+		_, publishedAt, err := f.publishedAbove(ctx, at.position)
+		switch {
+		case errors.Is(err, errNoRows):
+		case err != nil:
+			return f.db.fail(feedObject(f.name), "look for the oldest entry not consumed", err)
+		default:
+			age = seconds(max(now-publishedAt, 0))
+		}
+	}
+	s.BehindSeconds = &age
+	return nil
+}
+
+// PauseConsumer makes a consumer stand still, in whatever process it runs, without a
+// restart: what it is handling is rolled back. It answers the number of shards.
+func (db *DB) PauseConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+	return db.moveCursors(ctx, id, "pause", func(tx dialect.Querier, b *dialect.Builder) (string, error) { return "paused = 1", nil })
+}
+
+// ResumeConsumer lets a paused consumer go on.
+func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+	return db.moveCursors(ctx, id, "resume", func(tx dialect.Querier, b *dialect.Builder) (string, error) { return "paused = 0", nil })
+}
+
+// ResetConsumer sets a consumer back to the beginning: it will be handed the whole
+// feed again. Rows that are gone by then are not named in such a pass: the receiver is
+// to remove what the pass did not bring.
+func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
+		letters := dialect.NewBuilder(db.d)
+		// Their positions are of the pass before.
+		_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = 0 WHERE "+id.where(letters), letters.Args()...)
+		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), err
+	})
+}
+
+// SeekConsumer sets a consumer's cursor: to one that the feed gave, to Now or At a
+// time. Between an earlier cursor and the present one it is handed entries again; what
+// is between the present one and a later one it is never told. Where the feed is in
+// this database its refusals come at once, and Now and At are settled at once.
+func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64, error) {
+	if id.Feed == "" {
+		return 0, invalid("feed", "name the feed that the cursor is of")
+	}
+	if err := to.check(); err != nil {
+		return 0, err
+	}
+	f, err := db.Feed(ctx, id.Feed)
+	switch {
+	case errors.Is(err, UnknownFeed): // it is somewhere else
+	case err != nil:
+		return 0, err
+	default:
+		if to, err = f.locate(ctx, to); err != nil {
+			return 0, err
+		}
+	}
+	if to.parsesAsBeginning() {
+		return db.ResetConsumer(ctx, id)
+	}
+	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
+		return "value = " + b.Arg(string(to)) + ", generation = " + b.Arg(to.Generation()), nil
+	})
+}
+
+func (c Cursor) parsesAsBeginning() bool {
+	p, err := c.parse()
+	return err == nil && p.start
+}
+
+// locate answers the cursor that a request for a place means now, and the feed's
+// refusal where it would refuse it.
+func (f *Feed) locate(ctx context.Context, to Cursor) (Cursor, error) {
+	if t, ok, _ := to.parseAt(); ok {
+		at, err := f.placeAt(ctx, t)
+		if err != nil || at.position == 0 {
+			return to, err // below every position; written as a cursor it would be the beginning
+		}
+		return at.cursor(), nil
+	}
+	page, err := f.Fetch(ctx, Request{After: to, Limit: 1})
+	if err == nil && to == Now {
+		return page.Cursor, nil
+	}
+	return to, err
+}
+
+// moveCursors changes rows of cursors. A consumer at work notices by its
+// compare-and-set, whatever was changed.
+func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
+	if id.Consumer == "" {
+		return 0, invalid("consumer", "name the consumer")
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return 0, err
+	}
+	err = db.inTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(db.d)
+		what, err := set(tx, b)
+		if err != nil {
+			return err
+		}
+		n, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+what+", version = version + 1, updated_at = "+db.d.Now()+
+			" WHERE "+id.where(b), b.Args()...)
+		if err == nil && n == 0 {
+			return db.unknownConsumer(ctx, tx, id)
+		}
+		return err
+	})
+	return n, db.fail(id.String(), doing, err)
+}
+
+// DropConsumer forgets a consumer: its cursors, dead letters and processed ids. One
+// that still runs begins anew.
+func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err error) {
+	if id.Consumer == "" {
+		return 0, invalid("consumer", "name the consumer")
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return 0, err
+	}
+	err = db.inTx(ctx, dialect.ForRecord, "drop "+id.String(), func(tx dialect.Querier) error {
+		for _, table := range []string{"dead_letters", "processed", "cursors"} {
+			b := dialect.NewBuilder(db.d)
+			if n, err = tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
+				return err
+			}
+		}
+		if n == 0 {
+			return db.unknownConsumer(ctx, tx, id)
+		}
+		return nil
+	})
+	return n, db.fail(id.String(), "drop", err)
+}
+
+// unknownConsumer says what there is instead.
+func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
+	e := &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
+	b := dialect.NewBuilder(db.d)
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT DISTINCT feed FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (feed string, err error) { return feed, rows.Scan(&feed) })
+	if err == nil && len(feeds) > 0 {
+		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
+	}
+	return e
+}

@@ -1,0 +1,365 @@
+package rowfeed
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// DecodeOption changes how rows are decoded.
+type DecodeOption int
+
+// EveryField makes it an error when a field has no column; else it keeps its value.
+const EveryField DecodeOption = 1
+
+// Decode stores the row's values into a struct, exactly or not at all.
+//
+// A field belongs to the column that its tag names (`rowfeed:"name"`, else `db` or
+// `json`; "-" for none), or else the one with its name, whatever the case and the
+// underscores: CreatedAt is created_at. Fields of embedded structs count as fields.
+// Columns without a field are ignored, and so are fields without a column, unless
+// EveryField is given.
+//
+// Integers go into integer types that hold them; floating-point numbers into float64,
+// or float32 where that is what the column is; booleans, and 0 and 1, into bool;
+// decimals into strings and types that read text, but not into float64, which would
+// lose digits; text into strings and []byte, binary values into []byte; dates and times
+// into time.Time (in UTC where the column has no zone) or strings; JSON into whatever
+// encoding/json makes of it, or its text. Types with Scan or UnmarshalText read by
+// those. NULL goes into pointers, slices, maps, any and sql.Null types only.
+//
+// into may also be a map[string]any, which gets all values as Value answers them.
+func (r Row) Decode(into any, options ...DecodeOption) error {
+	v := reflect.ValueOf(into)
+	if m, ok := into.(map[string]any); ok && m != nil {
+		for i, c := range r.columns {
+			m[c.Name] = r.values[i]
+		}
+		return nil
+	}
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("decode a row: %T is neither a pointer to a struct nor a map[string]any", into)
+	}
+	v = v.Elem()
+	fields := fieldsOf(v.Type())
+	for _, f := range fields {
+		i := r.find(f)
+		if i < 0 {
+			if len(options) > 0 && options[0] == EveryField {
+				return fmt.Errorf("decode a row into %T: field %s has no column %q", into, f.name, f.column)
+			}
+			continue
+		}
+		target, err := v.FieldByIndexErr(f.index)
+		if err != nil { // through a nil pointer to an embedded struct
+			target = reach(v, f.index)
+		}
+		if err := decodeInto(target, r.columns[i].Kind, r.values[i]); err != nil {
+			return fmt.Errorf("decode a row into %T: column %q, field %s: %w", into, r.columns[i].Name, f.name, err)
+		}
+	}
+	return nil
+}
+
+// Decode stores the entry's row, see [Row.Decode]. It fails for a delete, which has
+// only a key.
+func (e Entry) Decode(into any, options ...DecodeOption) error {
+	if e.Op == Delete {
+		return fmt.Errorf("decode entry at position %s: a delete has no row, decode its Key", e.Position)
+	}
+	return e.Row.Decode(into, options...)
+}
+
+// Each makes a Consumer's Handle of a function for one entry, with its row in a T. For
+// a delete the T has the key's columns alone.
+func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e Entry, row T) error) func(context.Context, *sql.Tx, []Entry) error {
+	return func(ctx context.Context, tx *sql.Tx, entries []Entry) error {
+		for _, e := range entries {
+			var row T
+			from := e.Row
+			if e.Op == Delete {
+				from = e.Key
+			}
+			err := from.Decode(&row)
+			if err == nil {
+				err = fn(ctx, tx, e, row)
+			}
+			if err != nil {
+				return fmt.Errorf("entry at position %s with key %s: %w", e.Position, e.Key.AppendJSON(nil), err)
+			}
+		}
+		return nil
+	}
+}
+
+// field is a field of a struct and the column it asks for.
+type field struct {
+	name, column string
+	tagged       bool
+	index        []int
+}
+
+var fieldCache sync.Map // reflect.Type to []field
+
+func fieldsOf(t reflect.Type) []field {
+	if known, ok := fieldCache.Load(t); ok {
+		return known.([]field)
+	}
+	var all []field
+	for _, f := range reflect.VisibleFields(t) {
+		name, tagged := "", false
+		for _, key := range []string{"rowfeed", "db", "json"} {
+			if tag, ok := f.Tag.Lookup(key); ok && !tagged {
+				name, _, _ = strings.Cut(tag, ",")
+				tagged = name != ""
+			}
+		}
+		switch {
+		case !f.IsExported() || name == "-" || f.Anonymous && !tagged && isEmbedded(f.Type):
+			continue
+		case !tagged:
+			name = f.Name
+		}
+		all = append(all, field{f.Name, name, tagged, f.Index})
+	}
+	fieldCache.Store(t, all)
+	return all
+}
+
+// isEmbedded tells a struct whose fields count from one that is a value.
+func isEmbedded(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() &&
+		!reflect.PointerTo(t).Implements(reflect.TypeFor[sql.Scanner]()) && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// find is the field's column, -1 when there is none. An exact name wins.
+func (r Row) find(f field) int {
+	found := -1
+	for i, c := range r.columns {
+		if c.Name == f.column {
+			return i
+		}
+		if !f.tagged && found < 0 && plain(c.Name) == plain(f.column) {
+			found = i
+		}
+	}
+	return found
+}
+
+func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// reach makes the pointers to embedded structs on the way to a field.
+func reach(v reflect.Value, index []int) reflect.Value {
+	for _, i := range index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v
+}
+
+// decodeInto stores a Row's value into a field.
+func decodeInto(to reflect.Value, kind dialect.Kind, v any) error {
+	if to.Kind() == reflect.Pointer {
+		if v == nil {
+			to.SetZero()
+			return nil
+		}
+		to.Set(reflect.New(to.Type().Elem()))
+		return decodeInto(to.Elem(), kind, v)
+	}
+	if scanner, ok := to.Addr().Interface().(sql.Scanner); ok {
+		return scan(scanner, kind, v)
+	}
+	if v == nil {
+		switch to.Kind() {
+		case reflect.Slice, reflect.Map, reflect.Interface:
+			to.SetZero()
+			return nil
+		}
+		return fmt.Errorf("NULL cannot be a %s: make it a pointer or a sql.Null", to.Type())
+	}
+	if at, ok := to.Addr().Interface().(*time.Time); ok {
+		t, err := toTime(kind, v)
+		*at = t
+		return err
+	}
+	if text, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if s, ok := textOf(v); ok {
+			return text.UnmarshalText([]byte(s))
+		}
+	}
+	if document, ok := v.(json.RawMessage); ok && to.Kind() != reflect.String && to.Type() != reflect.TypeFor[[]byte]() && to.Kind() != reflect.Interface {
+		return json.Unmarshal(document, to.Addr().Interface())
+	}
+	return decodePlain(to, kind, v)
+}
+
+// scan hands a value to a Scanner, as database/sql would. Times go in as time.Time
+// first, which sql.NullTime wants, and else as text, which other types read.
+func scan(to sql.Scanner, kind dialect.Kind, v any) error {
+	switch kind {
+	case dialect.Timestamp, dialect.TimestampTZ, dialect.Date:
+		if t, err := toTime(kind, v); v != nil && err == nil && to.Scan(t) == nil {
+			return nil
+		}
+	}
+	switch x := v.(type) {
+	case json.RawMessage:
+		v = []byte(x)
+	case uint64:
+		v = strconv.FormatUint(x, 10) // no value of a driver
+	case []byte:
+		v = bytes.Clone(x)
+	}
+	return to.Scan(v)
+}
+
+func textOf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case uint64:
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
+
+var errKind = errors.New("the types do not go together")
+
+func decodePlain(to reflect.Value, kind dialect.Kind, v any) error {
+	wrong := func() error { return fmt.Errorf("%w: a value of kind %s (%T) into a %s", errKind, kind, v, to.Type()) }
+	switch to.Kind() {
+	case reflect.Interface:
+		if !reflect.TypeOf(v).AssignableTo(to.Type()) {
+			return wrong()
+		}
+		to.Set(reflect.ValueOf(v))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return decodeInteger(to, kind, v, wrong)
+	case reflect.Float32, reflect.Float64:
+		f, ok := v.(float64)
+		if n, isInteger := v.(int64); isInteger && int64(float64(n)) == n && math.Abs(float64(n)) < 1<<53 {
+			f, ok = float64(n), true
+		}
+		if !ok || kind == dialect.Decimal {
+			return wrong()
+		}
+		if to.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
+			return fmt.Errorf("%v is no float32", f)
+		}
+		to.SetFloat(f)
+	case reflect.Bool:
+		switch v {
+		case true, false:
+			to.SetBool(v.(bool))
+		case int64(0), int64(1):
+			to.SetBool(v == int64(1))
+		default:
+			return wrong()
+		}
+	case reflect.String:
+		switch v := v.(type) {
+		case string:
+			to.SetString(v)
+		case json.RawMessage:
+			to.SetString(string(v))
+		case []byte:
+			if kind == dialect.Binary || !utf8.Valid(v) {
+				return wrong()
+			}
+			to.SetString(string(v))
+		default:
+			return wrong()
+		}
+	case reflect.Slice:
+		if to.Type().Elem().Kind() != reflect.Uint8 {
+			return wrong()
+		}
+		switch v := v.(type) {
+		case []byte:
+			to.SetBytes(bytes.Clone(v))
+		case string:
+			to.SetBytes([]byte(v))
+		case json.RawMessage:
+			to.SetBytes(bytes.Clone(v))
+		default:
+			return wrong()
+		}
+	default:
+		return wrong()
+	}
+	return nil
+}
+
+// decodeInteger takes whole numbers that the type holds, also those that a decimal
+// column has.
+func decodeInteger(to reflect.Value, kind dialect.Kind, v any, wrong func() error) error {
+	var text string
+	switch v := v.(type) {
+	case string:
+		if kind != dialect.Decimal && kind != dialect.Integer {
+			return wrong()
+		}
+		text = v
+		if whole, fraction, ok := strings.Cut(v, "."); ok && strings.Trim(fraction, "0") == "" {
+			text = whole
+		}
+	default:
+		var ok bool
+		if text, ok = textOf(v); !ok {
+			return wrong()
+		}
+	}
+	if to.CanInt() {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || to.OverflowInt(n) {
+			return fmt.Errorf("%v does not fit into a %s", v, to.Type())
+		}
+		to.SetInt(n)
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || to.OverflowUint(n) {
+		return fmt.Errorf("%v does not fit into a %s", v, to.Type())
+	}
+	to.SetUint(n)
+	return nil
+}
+
+// toTime reads the text of a date or time.
+func toTime(kind dialect.Kind, v any) (time.Time, error) {
+	text, ok := v.(string)
+	if !ok {
+		return time.Time{}, fmt.Errorf("%w: a value of kind %s (%T) into a time.Time", errKind, kind, v)
+	}
+	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", time.DateOnly}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time.Time", text)
+}

@@ -1,0 +1,143 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// MarkProcessed notes, in the transaction of a receiver's effects, that an entry has
+// been processed, and answers whether it is the first time. It is for receivers that
+// get entries at least once, from a relay or by their own fetching, and whose effects
+// must not happen twice: skip the effects when it is not the first time. Two receivers
+// of one entry at once take turns.
+//
+// consumer is any name for who processes, as in Consumer.Name. The entry is told by
+// feed, generation, shard and position. A Consumer needs none of this for what its
+// Handle does in its transaction.
+func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e Entry) (first bool, err error) {
+	switch {
+	case !consumerNamePattern.MatchString(consumer):
+		return false, invalid("consumer", "%q is no name of a consumer", consumer)
+	case e.Generation < 1 || e.Position == "":
+		return false, invalid("entry", "it has no generation or no position: it did not come from a feed")
+	}
+	if err := validFeedName(feed); err != nil {
+		return false, err
+	}
+	position, err := orderedPosition(e.Position)
+	if err != nil {
+		return false, err
+	}
+	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
+	b := dialect.NewBuilder(db.d)
+	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.d.Now()}
+	n, err := tx.Exec(ctx, db.d.InsertNew(db.table("processed"), columns, values, columns[:5]), b.Args()...)
+	return n == 1, db.fail(consumerObject(consumer, feed), "mark an entry as processed", err)
+}
+
+// orderedPosition is a position as text that sorts as positions do.
+func orderedPosition(position string) (string, error) {
+	if len(position) == 26 {
+		return position, nil // a ULID
+	}
+	n, err := parseDecimal(position)
+	if err != nil {
+		return "", invalid("entry", "%q is no position", position)
+	}
+	return fmt.Sprintf("%019d", n), nil
+}
+
+// purgeSize is the number of processed ids that one transaction forgets.
+const purgeSize = 2000
+
+// PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
+// come again, and those of older generations. Without a cursor (Beginning) it is that
+// of the consumer of this name in this database. It answers how many there were.
+func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo Cursor) (total int64, err error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return 0, err
+	}
+	object := consumerObject(consumer, feed)
+	if upTo == Beginning {
+		if upTo, err = db.lowestCursor(ctx, consumer, feed); err != nil {
+			return 0, err
+		}
+	}
+	at, err := upTo.parse()
+	if err != nil {
+		return 0, err
+	}
+	if at.start {
+		return 0, nil
+	}
+	type part struct{ generation, shard int64 }
+	b := dialect.NewBuilder(db.d)
+	parts, err := dialect.QueryAll(ctx, db.on(), "SELECT DISTINCT generation, shard FROM "+db.table("processed")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.generation), b.Args(),
+		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
+	if err != nil {
+		return 0, db.fail(object, "purge processed ids", err)
+	}
+	for _, p := range parts {
+		last := fmt.Sprintf("%019d", at.position)
+		if p.generation < at.generation {
+			last = strings.Repeat("Z", 40) // above every position
+		}
+		for n := int64(math.MaxInt64); n >= purgeSize; total += n {
+			err := db.inTx(ctx, dialect.ForRecord, "purge processed ids", func(tx dialect.Querier) (err error) {
+				n, err = db.purgeBatch(ctx, tx, consumer, feed, p.generation, p.shard, last)
+				return err
+			})
+			if err != nil {
+				return total, db.fail(object, "purge processed ids", err)
+			}
+		}
+	}
+	return total, nil
+}
+
+// purgeBatch deletes the lowest positions up to last, a batch of them at most.
+func (db *DB) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
+	where := func(b *dialect.Builder, last string) string {
+		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
+			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
+	}
+	b := dialect.NewBuilder(db.d)
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where(b, last)+
+		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
+	if err != nil && !errors.Is(err, errNoRows) {
+		return 0, err
+	}
+	b = dialect.NewBuilder(db.d)
+	return tx.Exec(ctx, "DELETE FROM "+db.table("processed")+where(b, last), b.Args()...)
+}
+
+// lowestCursor is the cursor of a consumer's shard that is furthest behind.
+func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (Cursor, error) {
+	b := dialect.NewBuilder(db.d)
+	id := ConsumerID{Consumer: consumer, Feed: feed}
+	values, err := dialect.QueryAll(ctx, db.on(), "SELECT value FROM "+db.table("cursors")+" WHERE "+id.where(b), b.Args(),
+		func(rows dialect.Rows) (c Cursor, err error) { return c, rows.Scan(&c) })
+	if err != nil {
+		return "", db.fail(id.String(), "read its cursors", err)
+	}
+	if len(values) == 0 {
+		return "", db.unknownConsumer(ctx, db.on(), id)
+	}
+	lowest, found := place{}, false
+	for _, c := range values {
+		at, err := c.parse()
+		if err != nil { // "now" or "at:…": nothing has been read
+			return Beginning, nil
+		}
+		if !found || at.generation < lowest.generation || at.generation == lowest.generation && at.position < lowest.position {
+			lowest, found = at, true
+		}
+	}
+	return lowest.cursor(), nil
+}
