@@ -70,7 +70,7 @@ func (r *receiver) takeHanded() []string {
 
 // consumer reads the feed into the receiver, with its cursor in rf.
 func (r *receiver) consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
-	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.handle,
+	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.handle, Wait: 50 * time.Millisecond,
 		Retry: rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}}
 }
 
