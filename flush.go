@@ -15,10 +15,11 @@ import (
 // flushTimeout bounds a flush, which many readers may be waiting for.
 const flushTimeout = 30 * time.Second
 
-// makeDurable returns when a crash can no longer take back what the page shows.
+// makeDurable returns when a crash can no longer take back what the page shows. What a
+// replica shows its primary has on its disk.
 func (f *Feed) makeDurable(ctx context.Context, rows *dialect.PageRows) error {
 	shown := place{generation: rows.Generation, position: rows.Head}
-	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability ||
+	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability || f.db.cfg.Replica ||
 		len(rows.Rows) == 0 && !shown.above(f.knownDurable()) {
 		return nil
 	}

@@ -19,6 +19,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"publsih", exitUsage, []string{`"rowfeed publsih"`, "publish", "rowfeed --help"}},
 		{"feed split kv", exitUsage, []string{`"rowfeed feed split"`, "rowfeed feed --help"}},
+		{"publish --once --replica", exitFailed, []string{"kv", "opened as a replica", "without --replica"}},
 		{"feed bump", exitUsage, []string{"feed bump", "NAME is missing", "rowfeed feed bump --help"}},
 		{"relay kv --to stdout", exitUsage, []string{`"rowfeed relay"`, "rowfeed --help"}},
 		{"fetch", exitUsage, []string{"fetch", "NAME is missing", "rowfeed fetch --help"}},

@@ -57,9 +57,14 @@ func (d Dialect) flushTable(table func(base string) string) dialect.Migration {
 }
 
 // Flush implements [dialect.Read]. A commit that changed nothing would flush nothing.
-// A few rows let several readers commit together.
+// A few rows let several readers commit together. A replica is left as it is, also by
+// a user who may write to it.
 func (d Dialect) Flush(ctx context.Context, tx dialect.Querier, n dialect.Names) error {
-	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
-		" (id, flush_count) VALUES (CONNECTION_ID() % 16, 1) ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
+	rows, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
+		" (id, flush_count) SELECT CONNECTION_ID() % 16, 1 FROM DUAL WHERE CAST("+readOnly+" AS CHAR) IN ('0', 'OFF')"+
+		" ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
+	if err == nil && rows == 0 {
+		err = dialect.ErrReadOnly
+	}
 	return err
 }

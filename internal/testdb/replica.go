@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -11,20 +12,10 @@ import (
 // Primary starts a dedicated server that may have replicas.
 func (e Engine) Primary(t testing.TB) *Server {
 	t.Helper()
-	var opts []Option
-	for _, setting := range replicating(e, 1) {
-		opts = append(opts, Setting(setting))
-	}
-	return e.Dedicated(t, opts...)
-}
-
-// replicating are the settings of a server that replicates, by its id. PostgreSQL's
-// are the defaults.
-func replicating(e Engine, id int) []string {
 	if e.Family == "postgres" {
-		return nil
+		return e.Dedicated(t) // its defaults will do
 	}
-	return []string{"log_bin=binlog", "sync_binlog=1", fmt.Sprint("server_id=", id)}
+	return e.Dedicated(t, Setting("log_bin=binlog"), Setting("sync_binlog=1"), Setting("server_id=1"))
 }
 
 // Replica starts a server that follows s, which must have been started by Primary:
@@ -41,7 +32,7 @@ func (s *Server) Replica(t testing.TB) *Server {
 				"--pgdata="+r.data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 		}
 	} else {
-		o.settings = append(replicating(s.Engine, 2), "read_only=1")
+		o.settings = []string{"server_id=2", readOnly}
 		prepare = (*Server).install
 	}
 	r, err := startServer(s.Engine, o, prepare)
@@ -67,6 +58,27 @@ func (s *Server) Replica(t testing.TB) *Server {
 	return r
 }
 
+// readOnly is the setting of a replica that its administrator takes back when it
+// becomes a primary; PostgreSQL has its standby's state for that.
+const readOnly = "read_only=1"
+
+// CutReplication keeps what the primary writes from coming to a replica, for good.
+func (s *Server) CutReplication(t testing.TB) {
+	t.Helper()
+	statements := []string{"ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"}
+	if s.Engine.Family == "mysql" {
+		statements = []string{"STOP SLAVE"}
+	}
+	for _, statement := range statements {
+		if err := s.administer(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Engine.Family == "postgres" {
+		s.until(t, "SELECT NOT EXISTS (SELECT 1 FROM pg_stat_wal_receiver)")
+	}
+}
+
 // Promote makes a replica a primary of its own.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
@@ -79,6 +91,7 @@ func (s *Server) Promote(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
+	s.options.settings = slices.DeleteFunc(slices.Clone(s.options.settings), func(setting string) bool { return setting == readOnly })
 }
 
 // HoldReplication keeps what the primary writes from being shown on a replica, until
