@@ -37,8 +37,8 @@ const EveryField DecodeOption = 1
 // or float32 where that is what the column is; booleans, and 0 and 1, into bool;
 // decimals into strings and types that read text, but not into float64, which would
 // lose digits; text into strings and []byte, binary values into []byte; dates and times
-// into time.Time (in UTC where the column has no zone) or strings; JSON into whatever
-// encoding/json makes of it, or its text. Types with Scan or UnmarshalText read by
+// into time.Time (in UTC where the column has no zone) or strings; JSON, and text in
+// structs, maps and slices, into whatever encoding/json makes of it. Types with Scan or UnmarshalText read by
 // those. NULL goes into pointers, slices, maps, any and sql.Null types only.
 //
 // into may also be a map[string]any, which gets all values as Value answers them.
@@ -209,18 +209,41 @@ func decodeInto(to reflect.Value, kind dialect.Kind, v any) error {
 			return text.UnmarshalText([]byte(s))
 		}
 	}
-	if document, ok := v.(json.RawMessage); ok && to.Kind() != reflect.String && to.Type() != reflect.TypeFor[[]byte]() && to.Kind() != reflect.Interface {
+	if document, ok := documentOf(to, v); ok {
 		return json.Unmarshal(document, to.Addr().Interface())
 	}
 	return decodePlain(to, kind, v)
 }
 
+// documentOf tells a JSON document for a field that can hold one. Not every database
+// has a type for documents: into structs, maps and slices text goes as one too.
+func documentOf(to reflect.Value, v any) (json.RawMessage, bool) {
+	document, isJSON := v.(json.RawMessage)
+	switch to.Kind() {
+	case reflect.Interface, reflect.String:
+		return nil, false
+	case reflect.Slice:
+		if to.Type().Elem().Kind() == reflect.Uint8 {
+			return nil, false
+		}
+	case reflect.Struct, reflect.Map, reflect.Array:
+	default:
+		return document, isJSON
+	}
+	if text, ok := v.(string); ok {
+		return json.RawMessage(text), true
+	}
+	return document, isJSON
+}
+
 // scan hands a value to a Scanner, as database/sql would. Times go in as time.Time
-// first, which sql.NullTime wants, and else as text, which other types read.
+// first, which sql.NullTime wants, and else as text, which other types read; text that
+// is no time for the database may be one for the Scanner.
 func scan(to sql.Scanner, kind dialect.Kind, v any) error {
+	t, notTime := toTime(kind, v)
 	switch kind {
 	case dialect.Timestamp, dialect.TimestampTZ, dialect.Date:
-		if t, err := toTime(kind, v); v != nil && err == nil && to.Scan(t) == nil {
+		if notTime == nil && to.Scan(t) == nil {
 			return nil
 		}
 	}
@@ -232,7 +255,11 @@ func scan(to sql.Scanner, kind dialect.Kind, v any) error {
 	case []byte:
 		v = bytes.Clone(x)
 	}
-	return to.Scan(v)
+	err := to.Scan(v)
+	if err != nil && notTime == nil && to.Scan(t) == nil {
+		return nil
+	}
+	return err
 }
 
 func textOf(v any) (string, bool) {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -45,6 +46,10 @@ func init() {
 }
 
 func crashing(call func(context.Context, *rowfeed.DB) error) error {
+	return crashingOn(func(ctx context.Context, rf *rowfeed.DB, _ *sql.DB) error { return call(ctx, rf) })
+}
+
+func crashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 	n, err := strconv.ParseInt(os.Getenv("N"), 10, 64)
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func crashing(call func(context.Context, *rowfeed.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return call(ctx, rf)
+	return call(ctx, rf, pool)
 }
 
 // killed runs a child and kills it before its n-th statement, which it answers;

@@ -1,0 +1,69 @@
+// Package pgxtx lets calls of rowfeed take part in a transaction of pgx's own, for
+// applications that do not use database/sql.
+package pgxtx
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// In adapts an open transaction: feed.Record(ctx, pgxtx.In(tx), key). A pool or a
+// connection has no Commit, and is refused by the compiler; what only pretends to be a
+// transaction is refused by every call, as is one that has ended.
+func In(tx pgx.Tx) rowfeed.Tx {
+	switch {
+	case tx == nil:
+		return rowfeed.NoTx("pgxtx.In was given a nil pgx.Tx")
+	case tx.Conn() == nil:
+		return rowfeed.NoTx("pgxtx.In was given a pgx.Tx without a connection")
+	}
+	return adapter{tx}
+}
+
+type adapter struct{ tx pgx.Tx }
+
+// Transaction marks it as one; see [rowfeed.Tx].
+func (adapter) Transaction() {}
+
+// open answers an error unless the connection is inside a transaction block: in any
+// other state every statement would be a transaction of its own.
+func (a adapter) open() rowfeed.Tx {
+	const idle = 'I'
+	if a.tx.Conn().PgConn().TxStatus() == idle {
+		return rowfeed.NoTx("the connection of the pgx.Tx has no open transaction: it was committed or rolled back, or never begun")
+	}
+	return nil
+}
+
+// Exec answers the number of rows affected.
+func (a adapter) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if refused := a.open(); refused != nil {
+		return refused.Exec(ctx, query)
+	}
+	tag, err := a.tx.Exec(ctx, query, args...)
+	return tag.RowsAffected(), err
+}
+
+// Query implements [rowfeed.Tx].
+func (a adapter) Query(ctx context.Context, query string, args ...any) (dialect.Rows, error) {
+	if refused := a.open(); refused != nil {
+		return refused.Query(ctx, query)
+	}
+	found, err := a.tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows{found}, nil
+}
+
+// rows has a Close that answers the error, as database/sql's.
+type rows struct{ pgx.Rows }
+
+func (r rows) Close() error {
+	r.Rows.Close()
+	return r.Rows.Err()
+}
