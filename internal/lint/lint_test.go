@@ -98,7 +98,7 @@ func TestImportsPointDown(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Contains([]string{"internal/open", "internal/testdb", "pgxtx", "bench"}, below) && !strings.HasPrefix(below, "internal/conformance") {
+		if !slices.Contains([]string{"internal/open", "internal/testdb", "pgxtx", "bench"}, below) && !strings.HasPrefix(below, "examples/") && !strings.HasPrefix(below, "internal/conformance") {
 			for _, i := range p.Imports {
 				if drivers.MatchString(i) {
 					t.Errorf("%s imports the driver %s: only internal/open does", p.ImportPath, i)

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// TestStock: orders are counted once, also by a consumer that starts again.
+func TestStock(t *testing.T) {
+	ctx := t.Context()
+	shop := testdb.SQLite.New(t)
+	feeds, err := rowfeed.Open(ctx, shop.OpenTapped(t, testdb.Hooks{}), sqlite.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := feeds.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	shop.Exec(t, "CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)")
+	orders, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "orders", Table: "orders"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(feeds), nil))
+	defer server.Close()
+	db := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
+	for want := 1; want <= 2; want++ {
+		shop.Exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'lamp')", want))
+		if _, err := orders.Publish(ctx); err != nil {
+			t.Fatal(err)
+		}
+		consumer, err := stock(ctx, db, &feedhttp.Client{URL: server.URL, Feed: "orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := consumer.RunOnce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var pieces int
+		if err := db.QueryRow("SELECT pieces FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil || pieces != want {
+			t.Errorf("%d lamps taken, want %d, %v", pieces, want, err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Serve is an application that publishes a table of its own database, and serves the
+// feed beside its own pages.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"log"
+	"net"
+	"net/http"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+func main() {
+	db, err := sql.Open("sqlite", "file:shop.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(serve(context.Background(), db, listener))
+}
+
+func serve(ctx context.Context, db *sql.DB, listener net.Listener) error {
+	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
+		return err
+	}
+	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
+	if err != nil {
+		return err
+	}
+	if _, err := feeds.Migrate(ctx); err != nil {
+		return err
+	}
+	orders, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "orders", Table: "orders"}, nil)
+	if err != nil {
+		return err
+	}
+	go orders.RunPublisher(ctx) // any number of processes may do so
+
+	mux := http.NewServeMux()
+	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(feeds), nil))
+	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item) VALUES (?)", r.FormValue("item")); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		orders.Wake() // the publisher looks at once
+	})
+	return http.Serve(listener, mux)
+}
