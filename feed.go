@@ -76,6 +76,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return err
 	}
 	exists := len(known) > 0
+	var first int64 // where the sequence begins
 	if exists && known[0].State != stateDropped {
 		if diffs := known[0].differences(r); len(diffs) > 0 {
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
@@ -86,11 +87,17 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
 		case stateCreating:
 			r.Added = known[0].Added // the table may have them by now
+			if first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err != nil {
+				return err
+			}
 		default:
 			return nil
 		}
 	} else {
 		if err := firstError(db.mustBeAlone(ctx, q, r), r.planColumns(table)); err != nil {
+			return err
+		}
+		if first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err != nil {
 			return err
 		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
@@ -119,10 +126,6 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return err
 	}
 	if sequences == 0 {
-		first, err := db.firstPosition(ctx, q, r, spec.AdoptSequence)
-		if err != nil {
-			return err
-		}
 		b := dialect.NewBuilder(db.d)
 		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, first, db.d.Now()), b.Args()...); err != nil {
 			return err

@@ -312,12 +312,15 @@ func (p *plans) explainSQLite(what string, h hot) {
 			p.Fatal(err)
 		}
 		fmt.Fprintf(&text, "%d %d %s\n", id, parent, detail)
-		inside[id] = inside[parent] || detail == "MATERIALIZE p" || detail == "CO-ROUTINE p"
+		inside[id] = inside[parent] || detail == "MATERIALIZE p" || detail == "CO-ROUTINE p" || detail == "CO-ROUTINE own" || detail == "CO-ROUTINE placed"
+		if detail == "CO-ROUTINE both_parts" { // each of which is cut: what is sorted is two pages at most
+			inside[id], inside[parent] = false, false
+		}
 		scan, isScan := strings.CutPrefix(detail, "SCAN ")
 		table, _, _ := strings.Cut(scan, " ")
 		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" // a LIMIT ends the scan
 		switch {
-		case isScan && table != "j" && table != "json_each" && table != "p" && !slices.Contains([]string{"sqlite_schema", "f", "s"}, table) && !strings.HasPrefix(scan, "CONSTANT") && !ordered:
+		case isScan && table != "j" && table != "json_each" && table != "p" && !slices.Contains([]string{"sqlite_schema", "f", "s", "own", "placed", "both_parts"}, table) && !strings.HasPrefix(scan, "CONSTANT") && !ordered:
 			bad = detail
 		case strings.HasPrefix(detail, "SEARCH t ") && strings.Contains(h.name, "range") && strings.Contains(h.sql, `t."ns"`) && !strings.Contains(detail, "(ns,k)>(") && !strings.Contains(detail, "(ns,k)<("):
 			bad = detail // begins again at the first key of its ns

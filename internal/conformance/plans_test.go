@@ -31,15 +31,16 @@ func (s shape) insert(x *env, from, to int) {
 		"postgres": "WITH s(n) AS (SELECT * FROM generate_series(%d, %d))",
 		"mysql":    "WITH RECURSIVE s(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM s WHERE n < %d)",
 	})
+	columns := " (" + strings.Join(x.ownColumns("hot"), ", ") + ")"
 	with := fmt.Sprintf(series, from, to-1)
 	rows := " SELECT " + s.key[x.family()] + ", n, '" + strings.Repeat("x", 100) + "' FROM s"
 	switch x.engine {
 	case testdb.MariaDB: // both statements on one connection
-		x.exec("SET SESSION max_recursive_iterations = 1000000; INSERT INTO hot " + with + rows)
+		x.exec("SET SESSION max_recursive_iterations = 1000000; INSERT INTO hot" + columns + " " + with + rows)
 	case testdb.MySQL:
-		x.exec("SET SESSION cte_max_recursion_depth = 1000000; INSERT INTO hot " + with + rows)
+		x.exec("SET SESSION cte_max_recursion_depth = 1000000; INSERT INTO hot" + columns + " " + with + rows)
 	default:
-		x.exec(with + " INSERT INTO hot" + rows)
+		x.exec(with + " INSERT INTO hot" + columns + rows)
 	}
 }
 

@@ -52,10 +52,9 @@ func raceSeed(t *testing.T) uint64 {
 // the publishers.
 func TestRacing(t *testing.T) {
 	bin := build(t)
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		x := newEnv(t, e, nil)
+	eachFresh(t, func(x *env) {
 		r := x.race(bin, false)
-		ctx, cancel := context.WithTimeout(x.ctx, raceSeconds(t))
+		ctx, cancel := context.WithTimeout(x.ctx, raceSeconds(x.T))
 		defer cancel()
 		writing := r.write(ctx)
 		kills := 0
@@ -90,33 +89,36 @@ func TestRacing(t *testing.T) {
 func TestRacingServerKilled(t *testing.T) {
 	bin := build(t)
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t, testdb.Durable())
-			x := openEnv(t, server.NewDatabase(t), nil)
-			r := x.race(bin, true)
-			ctx, cancel := context.WithCancel(x.ctx)
-			defer cancel()
-			writing := r.write(ctx)
-			for range 3 {
-				// Everybody works, also after an outage: writers write, publishers publish.
-				transactions, head := r.transactions.Load(), r.head()
-				x.eventually("writers and publishers go on", func() bool {
-					r.wantSurvivors()
-					return r.transactions.Load() > transactions+200 && r.head() > head+200
-				})
-				server.Kill(t)
-				server.Start(t)
-			}
-			transactions := r.transactions.Load()
-			x.eventually("writers go on", func() bool { return r.transactions.Load() > transactions+100 })
-			cancel()
-			r.finish(writing)
-			x.Logf("%d outages noticed by writers, %d times in COMMIT", r.outages.Load(), r.unknown.Load())
-			if r.outages.Load() == 0 {
-				x.Error("no writer noticed that the server was killed")
-			}
-		})
+		for _, capture := range captures {
+			t.Run(e.Name+"/"+string(capture), func(t *testing.T) {
+				e.Require(t)
+				server := e.Dedicated(t, testdb.Durable())
+				x := openEnv(t, server.NewDatabase(t), nil)
+				x.capture = capture
+				r := x.race(bin, true)
+				ctx, cancel := context.WithCancel(x.ctx)
+				defer cancel()
+				writing := r.write(ctx)
+				for range 3 {
+					// Everybody works, also after an outage: writers write, publishers publish.
+					transactions, head := r.transactions.Load(), r.head()
+					x.eventually("writers and publishers go on", func() bool {
+						r.wantSurvivors()
+						return r.transactions.Load() > transactions+200 && r.head() > head+200
+					})
+					server.Kill(t)
+					server.Start(t)
+				}
+				transactions := r.transactions.Load()
+				x.eventually("writers go on", func() bool { return r.transactions.Load() > transactions+100 })
+				cancel()
+				r.finish(writing)
+				x.Logf("%d outages noticed by writers, %d times in COMMIT", r.outages.Load(), r.unknown.Load())
+				if r.outages.Load() == 0 {
+					x.Error("no writer noticed that the server was killed")
+				}
+			})
+		}
 	}
 }
 
@@ -137,6 +139,10 @@ func (x *env) race(bin programs, mortal bool) *race {
 	x.migrate()
 	x.raceTable()
 	x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+	if c, ok := x.columns["kv"]; ok {
+		c.stays = true
+		x.columns["kv"] = c
+	}
 	r := &race{racers: &racers{env: x, mortal: mortal}, seed: raceSeed(x.T), folder: x.TempDir()}
 	var last int64
 	var mu sync.Mutex
@@ -205,7 +211,7 @@ func (r *race) finish(writing func()) {
 			}
 		}
 	}
-	r.eventually("everything is published", func() bool { return r.scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 })
+	r.eventually("everything is published", func() bool { return r.unpublished() == 0 })
 	r.wantSurvivors()
 	for _, p := range r.publishers {
 		r.wantNoTrouble(p)

@@ -116,7 +116,7 @@ func (w *writer) hot() error {
 		return err
 	}
 	defer tx.Rollback() // after Commit it does nothing
-	_, err = tx.ExecContext(w.ctx, fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id = %d", 1+w.rnd.IntN(hotRows)))
+	_, err = w.write(tx, fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id = %d", 1+w.rnd.IntN(hotRows)))
 	if err == nil && w.rnd.IntN(5) == 0 {
 		w.rollbacks.Add(1)
 		return tx.Rollback()
@@ -155,12 +155,9 @@ func (w *writer) own(ctx context.Context) error {
 		} else {
 			statement = w.change(model)
 		}
-		result, err := tx.ExecContext(w.ctx, statement)
-		if err == nil {
-			var n int64
-			if n, err = result.RowsAffected(); err == nil && n != 1 {
-				return fmt.Errorf("%d rows affected by %s in %v", n, statement, isolation)
-			}
+		n, err := w.write(tx, statement)
+		if err == nil && n != 1 {
+			return fmt.Errorf("%d rows affected by %s in %v", n, statement, isolation)
 		}
 		if err != nil {
 			return w.excuse(fmt.Errorf("%s in %v: %w", statement, isolation, err), isolation)
@@ -189,8 +186,26 @@ func (w *writer) own(ctx context.Context) error {
 	return nil
 }
 
+// write runs a statement as a writer does, and answers how many rows its last part
+// affected.
+func (w *writer) write(tx *sql.Tx, statement string) (n int64, err error) {
+	for _, part := range w.sql(statement) {
+		result, err := tx.ExecContext(w.ctx, part)
+		if err != nil {
+			return 0, err
+		}
+		if n, err = result.RowsAffected(); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// excuse lets pass what PostgreSQL's levels fail for: SERIALIZABLE on suspicion, and,
+// where publishing updates the very row, REPEATABLE READ, too.
 func (w *writer) excuse(err error, isolation sql.IsolationLevel) error {
-	if w.family() == "postgres" && isolation == sql.LevelSerializable && w.dialect.Classify(err) == dialect.ClassRetry {
+	shared := w.capture == dialect.CaptureColumn && isolation == sql.LevelRepeatableRead
+	if w.family() == "postgres" && (isolation == sql.LevelSerializable || shared) && w.dialect.Classify(err) == dialect.ClassRetry {
 		w.conflicts.Add(1)
 		return nil
 	}

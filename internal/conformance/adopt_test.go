@@ -1,0 +1,224 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// inHouse makes a table that has positions of its own, and the sequences of its
+// former publisher.
+func (x *env) inHouse(column string) {
+	x.Helper()
+	x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
+		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL, version BIGINT NOT NULL)",
+		"INSERT INTO sequences VALUES (1, 'kv', 9, 123), (2, 'other', 70, 1), (3, 'bad', -1, 1)",
+		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)")
+}
+
+// TestAdopt: a table that has positions keeps them, and the sequence goes on above
+// them, or above what the former sequence has given. Dropping the feed leaves the
+// user's own columns and what stands in them.
+func TestAdopt(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.inHouse("feed_sync_id BIGINT NULL")
+		before := x.db.Dump(x.T)
+		plain := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		_, err := x.rf.AddFeed(x.ctx, plain, nil)
+		x.wantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "--adopt") {
+			x.Errorf("the refusal does not name --adopt: %v", err)
+		}
+		spec := plain
+		spec.Adopt, spec.AdoptSequence = true, "sequences"
+		f := x.add(spec)
+		x.add(spec) // again
+		_, err = x.rf.AddFeed(x.ctx, plain, nil)
+		x.wantCode(err, rowfeed.Conflict)
+		x.publish(f)
+		x.wantPage(f, "", 5, "3 "+kv(2, "b", 2), "7 "+kv(1, "a", 1), "10 "+kv(3, "c", 3), "> 10")
+		x.exec("UPDATE kv SET v = 4 WHERE id = 2")
+		x.publish(f)
+		x.wantPage(f, "7", 5, "10 "+kv(3, "c", 3), "11 "+kv(2, "b", 4), "> 11")
+		x.wantSound(f)
+		drop := func() {
+			x.Helper()
+			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+			if after := x.db.Dump(x.T); after != before {
+				x.Errorf("drop left\n%s\nwant\n%s", after, before)
+			}
+		}
+		drop()
+		if n := x.scalar("SELECT sum(feed_sync_id) FROM kv"); n != 7+10+11 {
+			x.Errorf("the positions left add up to %d", n)
+		}
+		// Without the sequence, and with one of another name.
+		for sequence, want := range map[string]int64{"": 11, "sequences:other": 70} {
+			spec.AdoptSequence = sequence
+			x.add(spec)
+			if value := x.scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); value != want {
+				x.Errorf("with sequence %q the feed begins at %d, want %d", sequence, value, want)
+			}
+			drop()
+		}
+		for _, sequence := range []string{"sequences:nobody", "sequences:bad", "kv", "nowhere"} {
+			spec.AdoptSequence = sequence
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			x.wantCode(err, rowfeed.Refused)
+			if n := x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE state <> 'dropped'"); n != 0 {
+				x.Errorf("a refusal for sequence %q left a record", sequence)
+			}
+		}
+		if after := x.db.Dump(x.T); after != before {
+			x.Errorf("refusals left\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
+// TestAdoptRefused: what is no position, was given twice, or leaves none for what
+// comes is refused with the reason, and so are columns that cannot hold positions.
+func TestAdoptRefused(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.inHouse("feed_sync_id BIGINT NULL, shard INT NULL")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		for position, reason := range map[int64]string{0: "is no position", -3: "is no position", 3: "several rows", math.MaxInt64: "leaves none"} {
+			x.exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			x.wantCode(err, rowfeed.Refused)
+			if !strings.Contains(err.Error(), reason) {
+				x.Errorf("position %d: %v, want %q", position, err, reason)
+			}
+		}
+		// Put right, the same line goes on where it stopped.
+		x.exec("UPDATE kv SET feed_sync_id = NULL WHERE id = 1", "UPDATE kv SET shard = 5 WHERE id = 2")
+		f := x.add(spec)
+		x.publish(f)
+		page := x.fetch(f, "", 0)
+		if len(page.Entries) != 3 || page.Entries[0].Shard != 5 || page.Entries[1].Shard != 0 {
+			x.Errorf("entries: %+v", page.Entries)
+		}
+		x.wantSound(f)
+
+		x.exec("CREATE TABLE none (id BIGINT NOT NULL PRIMARY KEY)", "CREATE TABLE filled (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NOT NULL)",
+			"CREATE TABLE own (id BIGINT NOT NULL PRIMARY KEY, shard VARCHAR(10))")
+		for table, adopt := range map[string]bool{"none": true, "filled": true, "own": false} {
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "other", Table: table, Capture: dialect.CaptureColumn, Adopt: adopt}, nil)
+			x.wantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
+// TestTriggersOnPublishing (hazard 22): a trigger of the user's that fires when a
+// position is written is refused by name, unless accepted; one that is about other
+// columns is not, where triggers can be; one that takes the position away again stops
+// the publisher with the reason, instead of keeping it busy for ever; and one that is
+// made later is noticed.
+func TestTriggersOnPublishing(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE TABLE log (n INT)")
+		trigger := func(name, columns, sqlite, postgres, mysql string) {
+			x.Helper()
+			switch x.family() {
+			case "sqlite":
+				x.exec("CREATE TRIGGER " + name + " AFTER UPDATE " + columns + " ON kv BEGIN " + sqlite + "; END")
+			case "postgres":
+				x.exec("CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN NEW; END'",
+					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()")
+			case "mysql":
+				x.exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON kv FOR EACH ROW " + mysql)
+			}
+		}
+		log := "INSERT INTO log VALUES (1)"
+		drop := func(name string) {
+			x.exec("DROP TRIGGER " + name + x.by(map[string]string{"sqlite": "", "postgres": " ON kv", "mysql": ""}))
+		}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		trigger("writes_a_log", "", log, log, log)
+		_, err := x.rf.AddFeed(x.ctx, spec, nil)
+		x.wantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "writes_a_log") {
+			x.Errorf("the refusal does not name the trigger: %v", err)
+		}
+		drop("writes_a_log")
+		if x.family() != "mysql" { // whose triggers know no columns
+			trigger("about_v", "OF v", log, log, log)
+		}
+		f := x.add(spec)
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		x.publish(f)
+		if n := x.scalar("SELECT count(*) FROM log"); n != 0 {
+			x.Error("publishing fired a trigger that is about another column")
+		}
+		trigger("later", "", log, log, log)
+		problems, err := f.Verify(x.ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		spec.AcceptTriggers = true
+		f = x.add(spec)
+		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 0 {
+			x.Errorf("accepted, and a problem: %q, %v", problems, err)
+		}
+		if n := x.publish(f); n != 1 {
+			x.Errorf("%d rows were published", n)
+		}
+		drop("later")
+		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL", "SET NEW.feed_sync_id = NULL")
+		x.exec("INSERT INTO kv VALUES (2, 'b', 2)")
+		_, err = f.Publish(x.ctx)
+		x.wantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "a trigger undoes it") {
+			x.Errorf("the error does not say why: %v", err)
+		}
+		drop("undoes")
+		if n := x.publish(f); n != 1 {
+			x.Errorf("%d rows were published", n)
+		}
+	})
+}
+
+// TestPartitionsWithPositions (hazard 11): rows of a partitioned table, in whichever
+// partition, and a row that moves from one to another.
+func TestPartitionsWithPositions(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		switch x.family() {
+		case "sqlite":
+			return // has no partitions
+		case "postgres":
+			x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
+				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)", "CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
+		case "mysql":
+			x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))")
+		}
+		before := x.db.Dump(x.T)
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		k := x.keeper(f, 0)
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (101, 'c', 3), (102, 'd', 4)")
+		if n := x.publish(f); n != 4 {
+			x.Errorf("%d rows were published", n)
+		}
+		k.read()
+		x.exec("UPDATE kv SET id = 103 WHERE id = 1", "UPDATE kv SET v = 9 WHERE id = 2 OR id = 102", "DELETE FROM kv WHERE id = 101")
+		if n := x.publish(f); n != 5 {
+			x.Errorf("%d keys were published", n)
+		}
+		k.read()
+		k.judge(x.kvRows(), byID)
+		x.wantSound(f)
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if after := x.db.Dump(x.T); after != before {
+			x.Errorf("drop left\n%s\nwant\n%s", after, before)
+		}
+	})
+}

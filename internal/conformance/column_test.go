@@ -1,0 +1,449 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// eachColumn runs f on every engine with capture "column".
+func eachColumn(t *testing.T, f func(x *env)) {
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := newEnv(t, e, nil)
+		x.capture = dialect.CaptureColumn
+		x.migrate()
+		f(x)
+	})
+}
+
+// bounded is a context for what must not wait for anybody.
+func (x *env) bounded() context.Context {
+	ctx, cancel := context.WithTimeout(x.ctx, 20*time.Second) // long before a server gives up waiting
+	x.Cleanup(cancel)
+	return ctx
+}
+
+// TestRepublishInTheStatement (M12): the writer sets feed_sync_id to NULL in the
+// statement of its change. Rolled back, row and position are what they were; a pass
+// meanwhile publishes neither.
+func TestRepublishInTheStatement(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
+		cursor := x.wantDrain(f, "", kv(1, "a", 1), kv(2, "b", 2))
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, "UPDATE kv SET v = 99 WHERE id = 1")
+		if x.family() != "sqlite" { // where nobody else can publish
+			x.wantDrain(f, cursor)
+		}
+		if err := tx.Rollback(); err != nil {
+			x.Fatal(err)
+		}
+		x.wantDrain(f, cursor)
+		x.wantPage(f, "", 5, "1 "+kv(1, "a", 1), "2 "+kv(2, "b", 2), "> 2")
+		x.exec("UPDATE kv SET v = 3 WHERE id = 1")
+		x.wantPage(f, "", 5, "2 "+kv(2, "b", 2), "> 2") // out of the feed until it is published
+		x.wantDrain(f, cursor, kv(1, "a", 3))
+		x.wantSound(f)
+	})
+}
+
+// TestPublishingChangesNothingElse: of a row that is published only feed_sync_id
+// changes, also where the table has columns that follow every UPDATE, added before or
+// after the feed.
+func TestPublishingChangesNothingElse(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		follows := ""
+		if x.family() == "mysql" {
+			follows = ", at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), d DATETIME NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP"
+		}
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT" + follows + ")")
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		x.exec("INSERT INTO kv (id, k, v) VALUES (1, 'a', 1), (2, 'b', 2)")
+		columns := "id, k, v"
+		if x.family() == "mysql" {
+			x.exec("UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL")
+			x.publish(f)
+			x.exec("ALTER TABLE kv ADD COLUMN late TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6)", "UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL, late = NULL")
+			columns += ", at, d, late"
+		}
+		rows := func() string {
+			return fmt.Sprint(x.rows("SELECT "+columns+" FROM kv ORDER BY id", "k", "at", "d", "late"))
+		}
+		before := rows()
+		if n := x.publish(f); n != 2 {
+			x.Errorf("%d rows were published", n)
+		}
+		x.exec("UPDATE kv SET shard = shard") // waits again
+		if x.family() == "mysql" {
+			x.exec("UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL, late = NULL")
+		}
+		// Repair gives new positions, and changes as little.
+		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 7"+x.by(map[string]string{"sqlite": "", "postgres": "", "mysql": ", at = at, d = d, late = late"}))
+		if n, err := f.Repair(x.ctx); n != 2 || err != nil {
+			x.Errorf("repaired %d rows, %v", n, err)
+		}
+		x.publish(f)
+		if after := rows(); after != before {
+			x.Errorf("rows were %s, and are %s", before, after)
+		}
+		x.wantSound(f)
+	})
+}
+
+// TestHeldRowsAreLate (guarantee 5, hazards 17 and 18): rows that waited when a writer
+// took them are passed over, and nobody waits for anybody: the publisher publishes the
+// others, in batches smaller than what is held, and other writers write meanwhile. On
+// MariaDB every form of the UPDATE but ours waits here.
+func TestHeldRowsAreLate(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		ctx := x.bounded()
+		x.addKV()
+		x.fill(40)
+		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
+		for _, isolation := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			x.exec("UPDATE kv SET v = 1")
+			stuck := x.begin(isolation)
+			x.in(stuck, "UPDATE kv SET v = 2 WHERE id = 1", "UPDATE kv SET v = 2 WHERE id = 2", "UPDATE kv SET v = 2 WHERE id = 3",
+				"UPDATE kv SET v = 2 WHERE id = 21", "UPDATE kv SET v = 2 WHERE id = 40", "INSERT INTO kv VALUES (41, 'k', 2)", "DELETE FROM kv WHERE id = 30")
+			if n, err := f.Publish(ctx); n != 34 || err != nil {
+				x.Fatalf("beside a writer in %v %d rows were published, want 34: %v", isolation, n, err)
+			}
+			other := x.begin(sql.LevelReadCommitted)
+			x.in(other, "UPDATE kv SET v = 3 WHERE id = 22", "INSERT INTO kv VALUES (42, 'k', 3)")
+			x.commit(other)
+			if n, err := f.Publish(ctx); n != 2 || err != nil {
+				x.Fatalf("beside a writer in %v %d rows were published, want 2: %v", isolation, n, err)
+			}
+			x.commit(stuck)
+			if n, err := f.Publish(ctx); n != 7 || err != nil {
+				x.Fatalf("after the writer in %v %d keys were published, want 7: %v", isolation, n, err)
+			}
+			k := x.keeper(f, 0)
+			k.read()
+			k.judge(x.kvRows(), byID)
+			x.wantSound(f)
+			x.exec("DELETE FROM kv")
+			x.fill(40)
+			x.publish(f)
+		}
+	})
+}
+
+// TestPausedPublisher (hazard 18): while a publisher is stopped before its COMMIT only
+// the rows that it took are held; every other row can be written.
+func TestPausedPublisher(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		ctx := x.bounded()
+		plain := x.addKV()
+		x.fill(10)
+		x.publish(plain)
+		x.exec("UPDATE kv SET v = 1 WHERE id = 5")
+		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
+		f := x.tapped(testdb.Hooks{Before: held.Before}, nil)
+		result := make(chan error, 1)
+		go func() { _, err := f.Publish(ctx); result <- err }()
+		<-held.Reached
+		writer := x.begin(sql.LevelReadCommitted)
+		for _, statement := range []string{"UPDATE kv SET v = 2 WHERE id = 4", "UPDATE kv SET v = 2 WHERE id = 6", "INSERT INTO kv VALUES (11, 'k', 2)", "DELETE FROM kv WHERE id = 1"} {
+			for _, part := range x.sql(statement) {
+				if _, err := writer.ExecContext(ctx, part); err != nil {
+					x.Fatalf("%s waits for the publisher: %v", part, err)
+				}
+			}
+		}
+		x.commit(writer)
+		held.Release()
+		if err := <-result; err != nil {
+			x.Fatal(err)
+		}
+		k := x.keeper(plain, 0)
+		x.publish(plain)
+		k.read()
+		k.judge(x.kvRows(), byID)
+	})
+}
+
+// TestParentIsNotHeld (hazard 22): a row to which an open transaction only refers, by
+// a foreign key, is published, and referring to a row that is being published does not
+// wait. MySQL and MariaDB have no such lock: there the row is late.
+func TestParentIsNotHeld(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		ctx := x.bounded()
+		f := x.addKV()
+		x.exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES kv (id))", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, "INSERT INTO child VALUES (1, 1)")
+		want := 2
+		if x.family() == "mysql" {
+			want = 1
+		}
+		if n, err := f.Publish(ctx); n != want || err != nil {
+			x.Errorf("%d rows were published, want %d: %v", n, want, err)
+		}
+		x.commit(tx)
+		x.publish(f)
+		if x.family() == "mysql" {
+			return
+		}
+		x.exec("UPDATE kv SET v = 1")
+		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
+		paused := x.tapped(testdb.Hooks{Before: held.Before}, nil)
+		result := make(chan error, 1)
+		go func() { _, err := paused.Publish(ctx); result <- err }()
+		<-held.Reached
+		if _, err := x.db.Admin().ExecContext(ctx, "INSERT INTO child VALUES (2, 2)"); err != nil {
+			x.Errorf("referring to a row waits for its publisher: %v", err)
+		}
+		held.Release()
+		if err := <-result; err != nil {
+			x.Error(err)
+		}
+	})
+}
+
+// TestGoingRound (hazard 13): rows that are written again before every pass do not
+// keep those behind them waiting, though they fill every batch.
+func TestGoingRound(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.addKV()
+		x.fill(9)
+		// Each call of Publish is stopped after its first pass; more rows are hot than one
+		// takes.
+		var stop context.CancelFunc
+		f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if ev.Kind == testdb.Commit && ev.InTx {
+				stop()
+			}
+			return err
+		}}, &rowfeed.Config{BatchSize: 2})
+		for range 5 {
+			x.exec("UPDATE kv SET v = v + 1 WHERE id <= 3")
+			var ctx context.Context
+			ctx, stop = context.WithCancel(x.ctx)
+			if n, err := f.Publish(ctx); n != 2 || err == nil {
+				x.Fatalf("a pass published %d rows, %v", n, err)
+			}
+		}
+		if n := x.scalar("SELECT count(*) FROM kv WHERE feed_sync_id IS NULL AND id > 3"); n != 0 {
+			x.Errorf("%d rows behind the hot ones still wait", n)
+		}
+		stop = func() {}
+		if _, err := f.Publish(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		k := x.keeper(f, 0)
+		k.read()
+		k.judge(x.kvRows(), byID)
+	})
+}
+
+// TestTombstoneAndRow (hazard 7): a key that is deleted and inserted again, before a
+// pass, between the steps of one, or between two, in batches of one: what consumers
+// have in the end is the row, and a key that is gone in the end is gone.
+func TestTombstoneAndRow(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		plain := x.addKV()
+		x.fill(4)
+		x.publish(plain)
+		k := x.keeper(plain, 0)
+		k.read()
+		one := &rowfeed.Config{BatchSize: 1}
+		judge := func(when string) {
+			x.Helper()
+			x.publish(plain)
+			k.read()
+			k.judge(x.kvRows(), byID)
+			x.wantSound(plain)
+			if x.Failed() {
+				x.Fatal(when)
+			}
+		}
+		for _, gone := range []bool{false, true} {
+			x.exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'again', 1)", "DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (3, 'again', 1)", "UPDATE kv SET v = 7 WHERE id = 1")
+			if gone {
+				x.exec("DELETE FROM kv WHERE id = 3")
+			}
+			if _, err := x.tapped(testdb.Hooks{}, one).Publish(x.ctx); err != nil {
+				x.Fatal(err)
+			}
+			judge("before a pass")
+			if gone {
+				x.exec("INSERT INTO kv VALUES (3, 'k', 0)")
+			}
+		}
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		// Before each statement of a pass.
+		for n := 1; ; n++ {
+			x.exec("UPDATE kv SET v = v + 1 WHERE id = 1", "DELETE FROM kv WHERE id = 4", "INSERT INTO kv VALUES (4, 'again', 1)")
+			events, done := 0, false
+			f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.InTx && ev.Kind != testdb.Rollback {
+					if events++; events == n {
+						done = true
+						x.exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'amid', 1)")
+					}
+				}
+				return nil
+			}}, one)
+			if _, err := f.Publish(x.ctx); err != nil {
+				x.Fatal(err)
+			}
+			judge(fmt.Sprintf("before statement %d", n))
+			if !done {
+				break
+			}
+		}
+	})
+}
+
+// TestDelete: Feed.Delete and the statements that it shows to others delete a row and
+// have it published, whatever the capture; rolled back, nothing has happened; of a key
+// without a row nothing is recorded.
+func TestDelete(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureApp, dialect.CaptureColumn} {
+			t.Run(string(capture), func(t *testing.T) {
+				x := newEnv(t, e, nil)
+				x.migrate()
+				x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+				f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: capture})
+				cursor := x.wantDrain(f, "", kv(1, "a", 1), kv(2, "b", 2), kv(3, "c", 3))
+				tx := x.begin(sql.LevelReadCommitted)
+				if err := f.Delete(x.ctx, rowfeed.InTx(tx), rowfeed.Key{1}); err != nil {
+					x.Fatal(err)
+				}
+				if err := tx.Rollback(); err != nil {
+					x.Fatal(err)
+				}
+				cursor = x.wantDrain(f, cursor)
+				delete := func(id int) {
+					x.Helper()
+					if err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Delete(x.ctx, tx, rowfeed.Key{id}) }); err != nil {
+						x.Fatal(err)
+					}
+				}
+				delete(1)
+				cursor = x.wantDrain(f, cursor, gone(1))
+				delete(1) // again
+				cursor = x.wantDrain(f, cursor)
+				tx = x.begin(sql.LevelReadCommitted)
+				for _, statement := range f.DeleteSQL() {
+					if _, err := tx.ExecContext(x.ctx, statement, 2); err != nil {
+						x.Fatalf("%s: %v", statement, err)
+					}
+				}
+				x.commit(tx)
+				x.wantDrain(f, cursor, gone(2))
+				if n := x.scalar("SELECT count(*) FROM kv"); n != 1 {
+					x.Errorf("%d rows are left", n)
+				}
+				x.wantSound(f)
+				err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Delete(x.ctx, tx, rowfeed.Key{1, 2}) })
+				x.wantCode(err, rowfeed.InvalidRequest)
+			})
+		}
+	})
+}
+
+// TestRowsThatAreWrong: check finds positions that several keys have, that are above
+// the sequence or none at all, and a tombstone beside a row; repair has all of them
+// published anew.
+func TestRowsThatAreWrong(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		f := x.addKV()
+		x.fill(8)
+		x.exec("DELETE FROM kv WHERE id = 8") // published first, at 1
+		_, cursor := x.drain(f, "")
+		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 2 WHERE id = 2")
+		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 1000 WHERE id = 5")
+		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 0 WHERE id = 6")
+		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = -5 WHERE id = 7")
+		x.db.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES (8, 'k', 0, 4)")
+		findings, err := f.Check(x.ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		found := map[string]int{}
+		for _, finding := range findings {
+			found[finding.Rule]++
+		}
+		want := map[string]int{"positions-unique": 2, "positions-below-sequence": 3, "deleted-has-no-row": 1}
+		if fmt.Sprint(found) != fmt.Sprint(want) {
+			x.Errorf("check: %v, want %v: %v", found, want, findings)
+		}
+		if n, err := f.Repair(x.ctx); err != nil || n < 6 {
+			x.Errorf("repaired %d, %v", n, err)
+		}
+		lines, _ := x.drain(f, cursor)
+		for _, id := range []int{2, 5, 6, 7, 8} {
+			if !slices.Contains(lines, kv(id, "k", 0)) {
+				x.Errorf("row %d is not published again: %q", id, lines)
+			}
+		}
+		x.wantSound(f)
+	})
+}
+
+// TestRowObjects: an index or a column of the table that somebody dropped is noticed,
+// and upgrade makes it again; without the column every row waits anew.
+func TestRowObjects(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		f := x.addKV()
+		x.fill(3)
+		x.publish(f)
+		healthy := x.db.Dump(x.T)
+		x.exec(x.by(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_row_position", "postgres": "DROP INDEX rowfeed_kv_row_position", "mysql": "ALTER TABLE kv DROP INDEX rowfeed_kv_row_position"}))
+		mended := func(what string) {
+			x.Helper()
+			got, err := f.Upgrade(x.ctx)
+			if err != nil || len(got) == 0 || !strings.Contains(strings.Join(got, "; "), what) {
+				x.Fatalf("upgrade mended %q, want %s: %v", got, what, err)
+			}
+			if now := x.db.Dump(x.T); now != healthy {
+				x.Errorf("after upgrade the schema is\n%s\nwant\n%s", now, healthy)
+			}
+		}
+		mended("rowfeed_kv_row_position")
+		if x.family() != "mysql" {
+			x.exec("DROP INDEX rowfeed_kv_row_waiting")
+			mended("rowfeed_kv_row_waiting")
+			x.exec("DROP INDEX rowfeed_kv_row_waiting", "DROP INDEX rowfeed_kv_row_position")
+		} else {
+			x.exec("ALTER TABLE kv DROP INDEX rowfeed_kv_row_position")
+		}
+		x.exec("ALTER TABLE kv DROP COLUMN shard", "ALTER TABLE kv DROP COLUMN feed_sync_id")
+		_, err := f.Publish(x.ctx)
+		if err == nil {
+			x.Error("no error without the column")
+		}
+		mended("feed_sync_id")
+		k := x.keeper(f, 0)
+		x.publish(f)
+		if k.read(); len(k.log) != 3 {
+			x.Errorf("%d entries", len(k.log))
+		}
+		k.judge(x.kvRows(), byID)
+		x.wantSound(f)
+	})
+}
