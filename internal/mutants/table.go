@@ -9,6 +9,7 @@ const conformance = "./internal/conformance"
 var mutants = slices.Concat(
 	capturing,
 	publishing,
+	inRows,
 	consuming,
 	restoring,
 )

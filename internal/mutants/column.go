@@ -1,0 +1,102 @@
+package main
+
+// inRows takes away what feeds rest on whose rows hold their positions (capture
+// "column").
+var inRows = []mutant{
+	{
+		Name: "rows-waited-for-postgres", Guards: "guarantee 5, capture column: rows that others hold are passed over",
+		File: "dialect/postgres/column.go", Old: " FOR NO KEY UPDATE SKIP LOCKED", New: " FOR NO KEY UPDATE",
+		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "postgres15", Short: true,
+	},
+	{
+		Name: "rows-waited-for-mysql", Guards: "guarantee 5, capture column: rows that others hold are passed over",
+		File: "dialect/mysql/column.go", Old: " FOR UPDATE SKIP LOCKED", New: " FOR UPDATE",
+		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "mariadb",
+	},
+	{
+		Name: "rows-placed-by-a-scan-mysql", Guards: "hazard 17, perf.md: an UPDATE that starts from the table waits for whoever holds a row of it",
+		File: "dialect/mysql/column.go", Old: "\\nSTRAIGHT_JOIN %s t%s ON", New: "\\nRIGHT JOIN %s t%s ON",
+		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "mariadb",
+	},
+	{
+		Name: "parents-held", Guards: "hazard 22: a row that is only referred to is not held",
+		File: "dialect/postgres/column.go", Old: " FOR NO KEY UPDATE SKIP LOCKED", New: " FOR UPDATE SKIP LOCKED",
+		Package: conformance, Test: "TestParentIsNotHeld", Engines: "postgres15",
+	},
+	{
+		Name: "never-round", Guards: "hazard 13: rows written all the time do not keep others waiting",
+		File: "column.go", Old: "	f.turn = last\n", New: "",
+		Package: conformance, Test: "TestGoingRound", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "round-ends-at-the-last-key", Guards: "hazard 13: after the last key comes the first",
+		File: "column.go", Old: "err == nil && turn != nil && n < limit {", New: "err == nil && turn != nil && n < 0 {",
+		Package: conformance, Test: "TestGoingRound", Engines: "postgres15",
+	},
+	{
+		Name: "on-update-columns-move", Guards: "capture column: publishing changes nothing else of a row",
+		File: "dialect/mysql/column.go", Old: `sets += ", " + ref + " = " + ref`, New: "_ = ref",
+		Package: conformance, Test: "TestPublishingChangesNothingElse", Engines: "mariadb",
+	},
+	{
+		Name: "tombstone-outlives-its-row-sqlite", Guards: "hazard 7: a row that came back has no tombstone",
+		File: "dialect/sqlite/column.go", Old: `" WHERE hidden = 0 AND ("`, New: `" WHERE hidden = 2 AND ("`,
+		Package: conformance, Test: "TestTombstoneAndRow", Engines: "sqlite",
+	},
+	{
+		Name: "tombstone-outlives-its-row-postgres", Guards: "hazard 7: a row that came back has no tombstone",
+		File: "dialect/postgres/column.go", Old: "AND p.hidden = 0)", New: "AND p.hidden = 2)",
+		Package: conformance, Test: "TestTombstoneAndRow", Engines: "postgres15",
+	},
+	{
+		Name: "tombstone-outlives-its-row-mysql", Guards: "hazard 7: a row that came back has no tombstone",
+		File: "dialect/mysql/column.go", Old: `" WHERE p.hidden = 0")`, New: `" WHERE p.hidden = 2")`,
+		Package: conformance, Test: "TestTombstoneAndRow", Engines: "mariadb",
+	},
+	{
+		Name: "tombstone-whatever-the-row", Guards: "hazard 7: a delete is one only if the row is gone when it is published",
+		File: "dialect/postgres/publish.go", Old: "CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END", New: "CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 1 END",
+		Package: conformance, Test: "TestTombstoneAndRow", Engines: "postgres15",
+	},
+	{
+		Name: "deletes-left-out", Guards: "guarantee 1, capture column: a delete is published though no position tells of the key",
+		File: "dialect/column.go", Old: "		return \"1 = 1\"\n", New: "		return row + \" IS NOT NULL OR \" + old + \" IS NOT NULL\"\n",
+		Package: conformance, Test: "TestRepublishedHighest", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "rows-shown-twice", Guards: "capture column: a key stands in one place, the higher one",
+		File: "dialect/page.go", Old: "(h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)", New: "(h.hidden = 1)",
+		Package: conformance, Test: "TestRowsThatAreWrong", Engines: "sqlite",
+	},
+	{
+		Name: "hidden-rows-shown", Guards: "M70, capture column: hidden rows stay hidden",
+		File: "dialect/page.go", Old: "(h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)", New: "(h.feed_sync_id > r.feed_sync_id)",
+		Package: conformance, Test: "TestUnpublish", Engines: "sqlite",
+	},
+	{
+		Name: "undoing-trigger-unnoticed", Guards: "hazard 22: a trigger that takes positions away stops the publisher",
+		File: "column.go", Old: "err == nil && stand != int64(n)", New: "err == nil && stand > int64(n)",
+		Package: conformance, Test: "TestTriggersOnPublishing", Engines: "mariadb",
+	},
+	{
+		Name: "adopted-below-its-positions", Guards: "guarantee 2, --adopt: the sequence begins above the positions that are there",
+		File: "column.go", Old: "return max(*highest, former), err", New: "return former, err",
+		Package: conformance, Test: "TestAdopt", Engines: "sqlite",
+	},
+	{
+		Name: "adopted-twins", Guards: "guarantee 2, --adopt: positions given twice are refused",
+		File: "column.go", Old: "GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY", New: "GROUP BY feed_sync_id HAVING count(*) > 2 ORDER BY",
+		Package: conformance, Test: "TestAdoptRefused", Engines: "sqlite",
+	},
+	{
+		Name: "drop-takes-the-users-columns", Guards: "--adopt: feed drop leaves the user's own columns",
+		File: "column.go", Old: "	r.Added = feed.Lacking(table)\n", New: "	r.Added = feed.Lacking(&dialect.Table{})\n",
+		Package: conformance, Test: "TestAdopt", Engines: "sqlite,mariadb",
+	},
+	{
+		Name: "waiting-rows-without-their-index", Guards: "hazard 17, perf.md: rows that wait are taken by an index in key order",
+		File: "dialect/postgres/column.go", Old: `"CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join(dialect.OrderedKey(d, f, ""), ", ") + ")`,
+		New:     `"CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join([]string{"shard"}, ", ") + ")`,
+		Package: conformance, Test: "TestPlansOfRows", Engines: "postgres15",
+	},
+}
