@@ -30,13 +30,17 @@ var lanes = []lane{
 	{name: "no capture", table: "plain"},
 	{name: "trigger", table: "by_trigger", capture: dialect.CaptureTrigger},
 	{name: "app", table: "by_app", capture: dialect.CaptureApp},
+	{name: "column", table: "by_column", capture: dialect.CaptureColumn},
 	{name: "trigger, publisher running", table: "by_trigger", capture: dialect.CaptureTrigger, publisher: true},
 	{name: "app, publisher running", table: "by_app", capture: dialect.CaptureApp, publisher: true},
+	{name: "column, publisher running", table: "by_column", capture: dialect.CaptureColumn, publisher: true},
 	{name: "trigger, publisher, one held open", table: "by_trigger", capture: dialect.CaptureTrigger, publisher: true, held: true},
+	{name: "column, publisher, one held open", table: "by_column", capture: dialect.CaptureColumn, publisher: true, held: true},
 }
 
 // TestWriters counts the commits of 8 writers. Each transaction is BEGIN, one
-// INSERT or UPDATE by key, and COMMIT; with capture "app" it records its key too.
+// INSERT or UPDATE by key, and COMMIT; with capture "app" it records its key too, with
+// capture "column" the UPDATE sets the row's position to NULL.
 func TestWriters(t *testing.T) {
 	out := table{title: fmt.Sprintf("%d writers, commits/s", writerCount), head: []string{"database", "write", "capture", "commits/s",
 		"÷ no capture", "published/s", "longest write, ms", "longest pass, ms", "longest silence, ms", "errors"}}
@@ -85,8 +89,9 @@ type writers struct {
 	rows   int64 // in each table at first, for updates
 	next   atomic.Int64
 	feeds  map[string]*rowfeed.Feed
-	update string
 	insert string
+
+	update, updateColumn string // the second one of capture "column"
 
 	mu         sync.Mutex // of what the observer writes
 	published  int
@@ -121,6 +126,7 @@ func (b *bed) writers() *writers {
 		}
 	}
 	w.insert = "INSERT INTO %s (id, payload) VALUES (" + b.dialect.Placeholder(1) + ", " + b.dialect.Placeholder(2) + ")"
+	w.updateColumn = "UPDATE %s SET feed_sync_id = NULL, payload = " + b.dialect.Placeholder(1) + " WHERE id = " + b.dialect.Placeholder(2)
 	w.update = "UPDATE %s SET payload = " + b.dialect.Placeholder(1) + " WHERE id = " + b.dialect.Placeholder(2)
 	return w
 }
@@ -212,7 +218,11 @@ func (w *writers) transaction(l lane, write string) error {
 		id = w.next.Add(1)
 		_, err = tx.ExecContext(ctx, fmt.Sprintf(w.insert, l.table), id, payload)
 	} else {
-		_, err = tx.ExecContext(ctx, fmt.Sprintf(w.update, l.table), payload[:100+rand.IntN(100)], id)
+		update := w.update
+		if l.capture == dialect.CaptureColumn {
+			update = w.updateColumn
+		}
+		_, err = tx.ExecContext(ctx, fmt.Sprintf(update, l.table), payload[:100+rand.IntN(100)], id)
 	}
 	if err == nil && l.capture == dialect.CaptureApp {
 		err = w.feeds[l.table].Record(ctx, rowfeed.InTx(tx), rowfeed.Key{id})
@@ -227,7 +237,11 @@ func (w *writers) hold(table string) (release func()) {
 	w.must(err)
 	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(w.insert, table), w.next.Add(1), payload)
 	w.must(err)
-	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(w.update, table), payload[:50+rand.IntN(50)], int64(1))
+	update := w.update
+	if f := w.feeds[table]; f != nil && f.Capture() == dialect.CaptureColumn {
+		update = w.updateColumn
+	}
+	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(update, table), payload[:50+rand.IntN(50)], int64(1))
 	w.must(err)
 	return func() { w.must(tx.Commit()) }
 }

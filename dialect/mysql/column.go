@@ -49,7 +49,13 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if len(adds) > 0 {
 		steps = append(steps, dialect.Step{Note: "each row's position, NULL while it waits for one, and shard", SQL: "ALTER TABLE " + source + " " + strings.Join(adds, ", ")})
 	}
-	if !slices.Contains(t.Indexes, rowIndex(f)) {
+	made := slices.Contains(t.Indexes, rowIndex(f))
+	if made && len(adds) > 0 {
+		// A column that is dropped goes out of the index, which stays.
+		steps = append(steps, dialect.Step{Note: "what is left of the index", SQL: "ALTER TABLE " + source + " DROP INDEX " + d.Quote(rowIndex(f))})
+		made = false
+	}
+	if !made {
 		columns := slices.Concat([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, ""), []string{"shard"})
 		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
 			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") + ")"})
@@ -116,7 +122,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = tx.Exec(ctx, "DELETE FROM "+batch)
+	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE n > 0") // a key, for sessions with sql_safe_updates
 	return int(n), last, err
 }
 

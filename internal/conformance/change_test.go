@@ -336,7 +336,7 @@ func TestStrictAny(t *testing.T) {
 // TestSessionLimits: a session's default limit of rows, its time limit for statements
 // and its read-only default cut no page and stop no publisher.
 func TestSessionLimits(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		var pool *sql.DB
 		switch x.family() {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestColumnLife is the life of a feed whose rows hold their positions, command by
+// command; the deletes are made by the statements that feed show prints.
+func TestColumnLife(t *testing.T) {
+	s := newShell(t)
+	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL)")
+	before := s.schema()
+	s.ok("init")
+	s.prints("feed add kv --table kv --capture column", "kv: follows table kv by key (id), capture column, 0 rows recorded\n")
+	s.prints("feed add kv --table kv --capture column", "kv: is a feed of table kv already, nothing changed\n")
+	s.prints("publish --once kv", "kv: 2 keys published, head 2\n")
+	s.prints("fetch kv", `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}
+{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
+{"cursor":"2","more":false,"base64":[]}
+`)
+	var shown struct {
+		Capture string   `json:"capture"`
+		Delete  []string `json:"delete"`
+	}
+	s.decode(s.ok("feed show kv --json"), &shown)
+	if shown.Capture != "column" || len(shown.Delete) != 2 || !strings.Contains(s.ok("feed show kv"), shown.Delete[0]) {
+		t.Fatalf("feed show: %+v", shown)
+	}
+	for _, statement := range shown.Delete {
+		s.sql(strings.ReplaceAll(statement, "?", "1"))
+	}
+	s.sql("UPDATE kv SET v = 'x', feed_sync_id = NULL WHERE id = 2")
+	s.prints("republish kv --key 2", "kv: 1 key to be republished; a publisher gives them new positions\n")
+	s.ok("publish --once kv")
+	s.prints("fetch kv --after 2", `{"position":"3","shard":0,"op":"delete","key":{"id":1}}
+{"position":"5","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":"x"}}
+{"cursor":"5","more":false,"base64":[]}
+`)
+	s.prints("check kv", "kv: in order\n")
+	s.sql("UPDATE kv SET feed_sync_id = 99 WHERE id = 2")
+	if r := s.run("check", "kv"); r.code != exitFailed || !strings.Contains(r.out, "above the sequence") {
+		t.Errorf("check: %+v", r)
+	}
+	s.prints("repair kv", "kv: 1 change recorded; a publisher brings them in order\n")
+	s.ok("publish --once kv")
+	s.prints("check kv", "kv: in order\n")
+	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")
+	s.prints("feed drop kv", "kv: dropped\n")
+	s.ok("migrate down")
+	if after := s.schema(); after != before {
+		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+	}
+}
+
+// TestPrintColumn: the script makes a feed whose rows hold their positions.
+func TestPrintColumn(t *testing.T) {
+	s := newShell(t)
+	out := s.ok("feed add kv --table kv --key id:integer --capture column --print --db sqlite:absent.db")
+	if strings.Contains(out, "TRIGGER") {
+		t.Errorf("--print: %s", out)
+	}
+	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim')")
+	s.ok("init")
+	s.sql(out)
+	s.prints("publish --once", "kv: 1 key published, head 1\n")
+	s.prints("check kv", "kv: in order\n")
+	s.prints("feed drop kv", "kv: dropped\n")
+	for _, db := range []string{"postgres:", "mysql://u@h/d"} {
+		out := s.ok("feed add kv --table kv --key id:bigint --capture column --print --db " + db)
+		if !strings.Contains(out, "feed_sync_id bigint") && !strings.Contains(out, "`feed_sync_id` bigint") {
+			t.Errorf("--print for %s: %s", db, out)
+		}
+	}
+	if got := s.fails(exitUsage, "feed add kv --table kv --key id:bigint --capture column --adopt --print --db postgres:"); !strings.Contains(got, "server") {
+		t.Errorf("--print --adopt says %q", got)
+	}
+}
