@@ -11,6 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
+// probeTimeout bounds the question whether a connection is alive.
+const probeTimeout = 5 * time.Second
+
 // errIncomplete marks a failure of OnComplete, which is no entry's fault.
 var errIncomplete = errors.New("OnComplete failed")
 
@@ -85,7 +88,7 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 	}
 	var known *Error
 	switch r.c.DB.d.Classify(err) {
-	case dialect.ClassConnection, dialect.ClassRetry, dialect.ClassFull:
+	case dialect.ClassConnection, dialect.ClassRetry, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	}
 	if errors.As(err, &known) { // the handler asks for patience
@@ -117,11 +120,13 @@ func (t *consumerTx) handle(fn func() error) (err error) {
 	}
 	d := t.r.c.DB.d
 	switch d.Classify(err) {
-	case dialect.ClassRetry:
+	case dialect.ClassRetry, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassConnection:
 		// The handler may have connections of its own: ask this one.
-		_, lost := t.q.Exec(context.Background(), "SELECT 1")
+		bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
+		defer cancel()
+		_, lost := t.q.Exec(bounded, "SELECT 1")
 		if lost != nil && d.Classify(lost) == dialect.ClassConnection {
 			return err
 		}

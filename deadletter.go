@@ -62,7 +62,7 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 	if err != nil {
 		return nil, db.fail(id.String(), "read its dead letters", err)
 	}
-	all = slices.DeleteFunc(all, func(l DeadLetter) bool { return key != nil && !sameKey(l.Key, key) })
+	all = slices.DeleteFunc(all, func(l DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
 	if key != nil && len(all) == 0 {
 		return nil, &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no dead letter with key " + string(key),
 			Next: "`rowfeed dead list` shows those there are"}
@@ -70,8 +70,8 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 	return all, nil
 }
 
-// sameKey tells whether two JSON objects are one key, however they are written.
-func sameKey(a, b json.RawMessage) bool {
+// SameKey tells whether two JSON objects are one key, however they are written.
+func SameKey(a, b json.RawMessage) bool {
 	read := func(text json.RawMessage) (members map[string]any) {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()

@@ -79,7 +79,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newCheck(a), newRepair(a), newStatus(a), newVersion(a))
+		newRepublish(a), newUnpublish(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newVersion(a))
 	return root
 }
 
@@ -259,7 +259,11 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", a.plain(e.Err))
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
-			log.Warn("trouble", "feed", e.Feed, "error", a.plain(e.Err))
+			attributes := []any{"feed", e.Feed, "error", a.plain(e.Err)}
+			if e.Consumer != "" {
+				attributes = append(attributes, "consumer", e.Consumer)
+			}
+			log.Warn("trouble", attributes...)
 		},
 	}
 }

@@ -23,16 +23,16 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show how feeds stand, and who holds them up",
 		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
-vanished without a delete ("?" when counting took too long), problems, and the open
-transactions that may hold back changes.
+vanished without a delete ("?" when counting took too long), problems, the open
+transactions that may hold back changes, and how far consumers are behind.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
 "generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
 "oldest_seconds":0,"tombstones_below":0,"vanished":0,"blockers":[{"session":"…",
-"user":"…","host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[]};
-with NAME just that object. published_at and vanished may be null. At most 1,000,000
-changes are counted.`,
+"user":"…","host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[],
+"consumers":[…]}; with NAME just that object. published_at and vanished may be null,
+consumers are as in "consumer list". At most 1,000,000 changes are counted.`,
 		Example: `  rowfeed status
   rowfeed status kv --json`,
 		Args: takes(0, 1, ""),
@@ -111,6 +111,16 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			who := strings.TrimSpace(b.User + " " + b.Host)
 			notes = append(notes, fmt.Sprintf("%s: session %s (%s) has a transaction open for %s, %s: %s",
 				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
+		}
+		for _, c := range s.Consumers {
+			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, c.Consumer, behind(c), string(c.Cursor))
+			if c.Paused {
+				note += ", paused"
+			}
+			if c.DeadLetters > 0 {
+				note += ", " + plural(c.DeadLetters, "dead letter")
+			}
+			notes = append(notes, note)
 		}
 	}
 	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)

@@ -49,7 +49,9 @@ func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
 		return 0, err
 	}
 	totals := &rowfeed.Consumer{Name: "totals", Source: orders, DB: feeds,
-		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, _ rowfeed.Entry, o order) error { return New(tx).CountOrder(ctx, o.Item) })}
+		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, _ rowfeed.Entry, o order) error {
+			return New(tx).CountOrder(ctx, o.Item)
+		})}
 	if err := totals.RunOnce(ctx); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// consumerFlags say which cursors are meant.
+type consumerFlags struct {
+	consumer, feed string
+	shard          int // below 0: every shard
+}
+
+func (o *consumerFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.feed, "feed", "", "only its cursor of this `feed`")
+	cmd.Flags().IntVar(&o.shard, "shard", -1, "only this `shard`")
+}
+
+func (o *consumerFlags) id() rowfeed.ConsumerID {
+	id := rowfeed.ConsumerID{Consumer: o.consumer, Feed: o.feed}
+	if o.shard >= 0 {
+		id.Shard = &o.shard
+	}
+	return id
+}
+
+type consumerOptions struct {
+	consumerFlags
+	json bool
+	to   string
+}
+
+func newConsumer(a *app) *cobra.Command {
+	cmd := group("consumer", "List, pause, resume, reset and seek consumers", `Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
+in a row that it writes in the transaction of those effects: what these commands change
+is noticed by a consumer at work at its next write, without a restart, and what it is
+doing just then is rolled back.`, `  rowfeed consumer list
+  rowfeed consumer pause billing
+  rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
+  rowfeed consumer resume billing`)
+	list := &consumerOptions{}
+	listCmd := &cobra.Command{
+		Use:   "list [CONSUMER]",
+		Short: "List consumers, and how far they are behind",
+		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
+the age of the oldest not yet consumed. "?" stands where the feed is not in this
+database, or is of another generation.
+
+With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
+"cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
+"moved_at":"2026-01-31T12:00:00Z","behind":0,"behind_seconds":0}]. behind and
+behind_seconds may be null.`,
+		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
+		Args:    takes(0, 1, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				list.consumer = args[0]
+			}
+			return list.list(cmd.Context(), a)
+		},
+	}
+	list.bind(listCmd)
+	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	seek := &consumerOptions{}
+	seekCmd := &cobra.Command{
+		Use:   "seek CONSUMER --feed F --to CURSOR",
+		Short: "Set a consumer's cursor",
+		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
+"at:" and a time. Set back, it is handed entries again, as rows are now; what lies
+between its cursor and a later one it is never told.`,
+		Example: `  rowfeed consumer seek billing --feed orders --to 1200
+  rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
+		Args: takes(1, 1, "the CONSUMER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seek.consumer = args[0]
+			if seek.feed == "" || !cmd.Flags().Changed("to") {
+				return usage(cmd, "consumer seek %s: give --feed and --to", seek.consumer)
+			}
+			return seek.change(cmd.Context(), a, func(s *session) (int64, error) {
+				return s.SeekConsumer(cmd.Context(), seek.id(), rowfeed.Cursor(seek.to))
+			}, "set to "+seek.to)
+		},
+	}
+	seek.bind(seekCmd)
+	seekCmd.Flags().StringVar(&seek.to, "to", "", "the new `cursor`, now, or at:TIME")
+
+	cmd.AddCommand(listCmd, seekCmd,
+		a.consumerVerb("pause", "Make a consumer stand still", `Makes a consumer stand still, wherever it runs. What it is handling is rolled back.`,
+			"paused", (*rowfeed.DB).PauseConsumer),
+		a.consumerVerb("resume", "Let a paused consumer go on", "Lets a paused consumer go on, from its cursor.", "resumed", (*rowfeed.DB).ResumeConsumer),
+		a.consumerVerb("reset", "Set a consumer back to the beginning", `Sets a consumer back to the beginning: it is handed the whole feed again, every row as
+it is then. Rows that are gone are not named in such a pass: what it does not bring is
+to be removed where the consumer writes. Dead letters stay; keys join theirs when they
+come again.`, "set back to the beginning", (*rowfeed.DB).ResetConsumer),
+		a.consumerVerb("drop", "Forget a consumer", `Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
+runs begins anew, at the beginning: stop it first.`, "dropped", (*rowfeed.DB).DropConsumer),
+		newConsumerPurge(a))
+	return cmd
+}
+
+// consumerVerb makes a command that changes cursors and takes no more than their names.
+func (a *app) consumerVerb(verb, short, long, done string, change func(*rowfeed.DB, context.Context, rowfeed.ConsumerID) (int64, error)) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
+		Use:     verb + " CONSUMER",
+		Short:   short,
+		Long:    long,
+		Example: fmt.Sprintf("  rowfeed consumer %s billing\n  rowfeed consumer %s billing --feed orders", verb, verb),
+		Args:    takes(1, 1, "the CONSUMER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.consumer = args[0]
+			return o.change(cmd.Context(), a, func(s *session) (int64, error) { return change(s.DB, cmd.Context(), o.id()) }, done)
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+func newConsumerPurge(a *app) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
+		Use:   "purge CONSUMER --feed F",
+		Short: "Forget processed ids that cannot come again",
+		Long: `Forgets the ids that a receiver has marked as processed, up to the cursor of the
+consumer of that name in this database, or up to --to: nothing at or below it is
+delivered again. Receivers whose deliverer keeps its cursor elsewhere give --to.`,
+		Example: "  rowfeed consumer purge billing --feed orders\n  rowfeed consumer purge billing --feed orders --to 1200",
+		Args:    takes(1, 1, "the CONSUMER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.consumer = args[0]
+			if o.feed == "" {
+				return usage(cmd, "consumer purge %s: give --feed", o.consumer)
+			}
+			return o.purge(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringVar(&o.feed, "feed", "", "the `feed`")
+	cmd.Flags().StringVar(&o.to, "to", "", "up to this `cursor` (default: the consumer's)")
+	return cmd
+}
+
+func (o *consumerOptions) purge(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	n, err := s.PurgeProcessed(ctx, o.consumer, o.feed, rowfeed.Cursor(o.to))
+	if err != nil {
+		return err
+	}
+	return a.say("%s of %s: %s forgotten", o.consumer, o.feed, plural(n, "processed id"))
+}
+
+func (o *consumerOptions) change(ctx context.Context, a *app, change func(*session) (int64, error), done string) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	if _, err := change(s); err != nil {
+		return err
+	}
+	name := o.consumer
+	if o.feed != "" {
+		name += " of " + o.feed
+	}
+	return a.say("%s: %s", name, done)
+}
+
+func (o *consumerOptions) list(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	all, err := s.Consumers(ctx, o.id())
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.json:
+		return a.printJSON(all)
+	case len(all) == 0 && o.consumer == "":
+		return a.say("there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer")
+	case len(all) == 0:
+		return a.say("there is no cursor of a consumer %s", o.consumer)
+	}
+	var rows []table.Row
+	for _, c := range all {
+		paused := "no"
+		if c.Paused {
+			paused = "yes"
+		}
+		cursor := string(c.Cursor)
+		if cursor == "" {
+			cursor = `""`
+		}
+		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339)})
+	}
+	return a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved"}, rows)
+}
+
+// behind is how far a consumer is behind its feed.
+func behind(c rowfeed.ConsumerStatus) string {
+	switch {
+	case c.Behind == nil:
+		return "?"
+	case *c.Behind == 0:
+		return "0"
+	case c.BehindSeconds == nil:
+		return fmt.Sprint(*c.Behind)
+	}
+	return fmt.Sprintf("%d, %s", *c.Behind, age(*c.BehindSeconds))
+}
