@@ -160,7 +160,7 @@ func (x *env) publishLoops(f *rowfeed.Feed) func() error {
 			}
 		}()
 		return func() error {
-			_, err := x.pool.ExecContext(x.ctx, fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", <-next))
+			_, err := x.pool.ExecContext(x.ctx, fmt.Sprintf("INSERT INTO kv (id, k, v) VALUES (%d, 'k', 0)", <-next))
 			if err == nil {
 				_, err = f.Publish(x.ctx)
 			}
