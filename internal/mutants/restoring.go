@@ -143,6 +143,20 @@ var restoring = []mutant{
 		Package: conformance, Test: "TestReplicaTakenForPrimary", Engines: "postgres15",
 	},
 	{
+		Name: "setting-left-in-the-session", Guards: "hazard 30: settings end with their transaction",
+		File:    "dialect/postgres/publish.go",
+		Old:     "SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`\n\t// inOrder",
+		New:     "SET LOCAL enable_mergejoin = off; SET enable_seqscan = off; SET LOCAL enable_bitmapscan = off`\n\t// inOrder",
+		Package: conformance, Test: "TestPooler", Engines: "postgres15",
+	},
+	{
+		Name: "lock-left-in-the-session", Guards: "hazard 30: locks end with their transaction",
+		File:    "dialect/postgres/schema.go",
+		Old:     "pg_advisory_xact_lock(",
+		New:     "pg_advisory_lock(",
+		Package: conformance, Test: "TestPooler", Engines: "postgres15",
+	},
+	{
 		Name: "late-reader-joins-a-flush-under-way", Guards: "guarantee 7: a flush covers what was read before it began",
 		File:    "flush.go",
 		Old:     "\ts.open = false\n\ts.mu.Unlock()\n\tctx, cancel := context.WithTimeout(ctx, flushTimeout)\n\tdefer cancel()\n\tf.err = fly(ctx)\n",

@@ -3,6 +3,7 @@
 //
 //	sqlite:path.db                      sqlite:///absolute/path.db?_pragma=cache_size(-64000)
 //	postgres://user:pass@host:port/db   parameters as pgx knows them
+//	                                    ?default_query_exec_mode=exec behind a pooler in transaction mode
 //	mysql://user:pass@host:port/db      or ?socket=/path; parameters as go-sql-driver knows them
 //
 // In every form, characters that mean something in a URL are percent-encoded where
