@@ -78,6 +78,12 @@ func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func
 		if attempt == maxAttempts || db.d.Classify(err) != dialect.ClassRetry {
 			return err
 		}
+		if attempt == 1 {
+			// A standby may refuse to begin by the code of something that passes.
+			if _, identity := db.d.Identity(ctx, db.on(), db.names); db.d.Classify(identity) == dialect.ClassReadOnly {
+				return identity
+			}
+		}
 		db.cfg.Observer.retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err

@@ -21,9 +21,10 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 }
 
 const (
-	// writing undoes default_transaction_read_only. On a standby it must not be tried: the
-	// error would be that of a feature not supported, not of a server that is read-only.
-	writing = `SELECT set_config('transaction_read_only', 'off', true) WHERE NOT pg_is_in_recovery()`
+	// writing undoes default_transaction_read_only. It must come before any query, so it
+	// cannot be made to depend on one; a standby answers it with 0A000, as it does a
+	// cached plan that is out of date: who retries asks Identity.
+	writing = `SET TRANSACTION READ WRITE`
 	// durable raises synchronous_commit where the server's default is weaker, and never
 	// lowers it (remote_apply stays).
 	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`

@@ -19,7 +19,10 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}{
 		// Nothing is written to the disk but for a commit that asks for it.
 		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}},
+		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}},
 		{testdb.MariaDB, nil},
+		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}},
+		{testdb.MySQL, nil},
 	} {
 		t.Run(c.engine.Name, func(t *testing.T) {
 			c.engine.Require(t)

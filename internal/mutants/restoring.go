@@ -137,9 +137,9 @@ var restoring = []mutant{
 	},
 	{
 		Name: "standby-reported-as-busy", Guards: "hazard 26: a standby is told from a conflict",
-		File:    "dialect/postgres/publish.go",
-		Old:     "writing = `SELECT set_config('transaction_read_only', 'off', true) WHERE NOT pg_is_in_recovery()`",
-		New:     "writing = `SET TRANSACTION READ WRITE`",
+		File:    "tx.go",
+		Old:     "db.d.Classify(identity) == dialect.ClassReadOnly {",
+		New:     "identity == nil && db.d.Classify(err) == dialect.ClassReadOnly {",
 		Package: conformance, Test: "TestReplicaTakenForPrimary", Engines: "postgres15",
 	},
 	{
@@ -155,6 +155,27 @@ var restoring = []mutant{
 		Old:     "pg_advisory_xact_lock(",
 		New:     "pg_advisory_lock(",
 		Package: conformance, Test: "TestPooler", Engines: "postgres15",
+	},
+	{
+		Name: "local-commits", Guards: "guarantee 7: durable whatever the server's default",
+		File:    "dialect/postgres/publish.go",
+		Old:     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
+		New:     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('local')",
+		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15", Short: true,
+	},
+	{
+		Name: "remote-apply-lowered", Guards: "guarantee 7: what asks for more than the disk keeps it",
+		File:    "dialect/postgres/publish.go",
+		Old:     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
+		New:     "SELECT set_config('synchronous_commit', 'on', true)",
+		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15",
+	},
+	{
+		Name: "records-commit-asynchronously", Guards: "guarantee 7: a bump lasts, too",
+		File:    "dialect/postgres/publish.go",
+		Old:     "[]string{strings.Join([]string{writing, durable, formats, inOrder, bounds}",
+		New:     "[]string{strings.Join([]string{writing, formats, inOrder, bounds}",
+		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15",
 	},
 	{
 		Name: "late-reader-joins-a-flush-under-way", Guards: "guarantee 7: a flush covers what was read before it began",
