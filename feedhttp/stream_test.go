@@ -201,7 +201,9 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 		e.want(t, retry, beat)
 		streams = append(streams, e)
 	}
-	if err := x.server.Config.Shutdown(t.Context()); err != nil {
+	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := x.server.Config.Shutdown(bounded); err != nil {
 		t.Error(err)
 	}
 	for _, e := range streams {
@@ -250,7 +252,11 @@ func TestStreamSlowReader(t *testing.T) {
 	if _, err := io.WriteString(c, "GET /_feeds/stream/kv HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-ended
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("it is never cut off")
+	}
 	n, err := io.Copy(io.Discard, c) // what was in the buffers, and then the end
 	if n > 40<<20 || err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("%d bytes, %v", n, err)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -313,6 +314,101 @@ func TestWaitCancelled(t *testing.T) {
 		}
 		// And it starts again for the next who waits.
 		result := x.waiter(f, "1")
+		x.exec("INSERT INTO kv VALUES (2, 'k', 0)")
+		x.publish(f)
+		x.wantWoken(result, "2", kv(2, "k", 0))
+	})
+}
+
+// TestWaitersOutliveTheServer: while the database is away those who wait go on waiting;
+// who comes to the end of the wait is told; and when it is back, entries arrive.
+func TestWaitersOutliveTheServer(t *testing.T) {
+	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			server := e.Dedicated(t)
+			x := openEnv(t, server.NewDatabase(t), nil)
+			x.migrate()
+			x.addKV()
+			x.fill(1)
+			var failed atomic.Int64
+			f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+				if looks(ev) && err != nil {
+					failed.Add(1)
+				}
+				return err
+			}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
+			x.publish(f)
+			result := x.waiter(f, "1")
+			x.eventually("it waits", func() bool { return x.inside("rowfeed.(*watcher).wait(") == 1 })
+			server.Kill(t)
+			x.eventually("the watcher has noticed", func() bool {
+				_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
+				if !isCode(err, rowfeed.Unavailable) {
+					x.Fatalf("an empty page, or the wrong error: %v", err)
+				}
+				return failed.Load() > 0
+			})
+			server.Start(t)
+			x.eventually("it can be written to again", func() bool {
+				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv VALUES (2, 'k', 0)")
+				return err == nil
+			})
+			other, err := x.rf.Feed(x.ctx, "kv") // another process
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.eventually("it can be published again", func() bool { n, err := other.Publish(x.ctx); return err == nil && n == 1 })
+			x.wantWoken(result, "2", kv(2, "k", 0))
+		})
+	}
+}
+
+// TestWokenByWhatIsNotCommitted: where a look shows more than a page does (sessions in
+// READ UNCOMMITTED, pools that lead to servers which lag), a waiter looks again when the
+// watcher does, and not as fast as it can; and it is not lost.
+func TestWokenByWhatIsNotCommitted(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "mysql" {
+			return // no look sees what is not committed
+		}
+		x.addKV()
+		x.fill(1)
+		var looked, read atomic.Int64
+		setting := "transaction_isolation='READ-UNCOMMITTED'"
+		if x.engine == testdb.MariaDB {
+			setting = "tx_isolation='READ-UNCOMMITTED'"
+		}
+		pool := x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case looks(ev):
+				looked.Add(1)
+			case pageReads(ev):
+				read.Add(1)
+			}
+			return nil
+		}}, setting)
+		rf, err := rowfeed.Open(x.ctx, pool, x.dialect, &rowfeed.Config{WatchPoll: time.Millisecond})
+		if err != nil {
+			x.Fatal(err)
+		}
+		f, err := rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.publish(f)
+		result := x.waiter(f, "1")
+		open := x.begin(sql.LevelReadCommitted)
+		x.in(open, "UPDATE rowfeed_sequences SET value = value + 1 WHERE name = 'kv'")
+		x.eventually("it was woken in vain", func() bool { return read.Load() > 5 })
+		looksThen, readsThen := looked.Load(), read.Load()
+		x.eventually("it goes on", func() bool { return looked.Load() > looksThen+20 })
+		if reads, looks := read.Load()-readsThen, looked.Load()-looksThen; reads > looks+2 {
+			x.Errorf("%d pages were read in the time of %d looks", reads, looks)
+		}
+		if err := open.Rollback(); err != nil {
+			x.Fatal(err)
+		}
 		x.exec("INSERT INTO kv VALUES (2, 'k', 0)")
 		x.publish(f)
 		x.wantWoken(result, "2", kv(2, "k", 0))

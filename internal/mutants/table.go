@@ -12,6 +12,7 @@ var mutants = slices.Concat(
 	inRows,
 	consuming,
 	restoring,
+	waiting,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

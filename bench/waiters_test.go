@@ -1,0 +1,257 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestWaiters measures what clients that wait cost `rowfeed serve`, a process of its
+// own: its memory, its CPU while nothing happens, and how long an entry takes from the
+// writer's commit to all of them.
+func TestWaiters(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "rowfeed")
+	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n := scaled(10_000)
+	out := table{title: count(float64(n)) + " clients that wait, on one `rowfeed serve`", head: []string{"database", "how", "memory before, MiB", "with them, MiB", "KiB each",
+		"idle, % of a core", "commit to half of them, ms", "to 99 %", "to the last", "CPU of an entry to all, ms"}}
+	each(t, func(b *bed) {
+		db := b.rowfeed(b.pool, nil)
+		b.fill("items", 1)
+		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		_, err := f.Publish(b.Context())
+		b.must(err)
+		for _, how := range []string{"stream", "wait=60s"} {
+			s := b.serve(bin)
+			before := s.memory()
+			w := newWaiters(b, s.address, how, n)
+			idle := s.idle(*window)
+			with := s.memory()
+			var half, most, last, cost figure
+			for i := range *reps {
+				cpu := s.cpu()
+				b.sql(fmt.Sprintf("UPDATE items SET payload = 'v%d'", i))
+				arrived := w.round(time.Now())
+				half, most, last = append(half, arrived.median()), append(most, arrived.quantile(0.99)), append(last, arrived.max())
+				cost = append(cost, milliseconds(s.cpu()-cpu))
+			}
+			w.close()
+			s.stop()
+			mib := func(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
+			out.row(b.Engine.Name, how, mib(before), mib(with), fmt.Sprintf("%.0f", float64(with-before)/1024/float64(n)), fmt.Sprintf("%.1f", 100*idle),
+				fmt.Sprintf("%.0f", half.median()), fmt.Sprintf("%.0f", most.median()), fmt.Sprintf("%.0f", last.median()), fmt.Sprintf("%.0f", cost.median()))
+		}
+	})
+	out.print()
+}
+
+// served is a running `rowfeed serve`.
+type served struct {
+	*bed
+	cmd     *exec.Cmd
+	address string
+}
+
+func (b *bed) serve(bin string) *served {
+	b.Helper()
+	s := &served{bed: b, cmd: exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--db", b.URL)}
+	s.cmd.Dir = b.TempDir()
+	stderr, err := s.cmd.StderrPipe()
+	b.must(err)
+	b.must(s.cmd.Start())
+	b.Cleanup(s.stop)
+	address := regexp.MustCompile(`address=(\S+)`)
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if m := address.FindStringSubmatch(lines.Text()); m != nil {
+			s.address = m[1]
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return s
+		}
+	}
+	b.Fatal("it does not serve")
+	return nil
+}
+
+// stop ends the process; calling it again does nothing.
+func (s *served) stop() {
+	if s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Signal(os.Interrupt)
+		_ = s.cmd.Wait()
+	}
+}
+
+// memory is what the process holds of the machine's, in bytes.
+func (s *served) memory() int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	s.must(err)
+	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(data)
+	if m == nil {
+		s.Fatal("no VmRSS")
+	}
+	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
+	s.must(err)
+	return kib << 10
+}
+
+// cpu is the time that the process has had on a core.
+func (s *served) cpu() time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	s.must(err)
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, f := range fields[11:13] { // utime and stime, in hundredths of a second
+		n, err := strconv.ParseInt(f, 10, 64)
+		s.must(err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// idle is the share of a core that the process takes, once it has come to rest.
+func (s *served) idle(over time.Duration) float64 {
+	time.Sleep(over)
+	cpu, began := s.cpu(), time.Now()
+	time.Sleep(over)
+	return (s.cpu() - cpu).Seconds() / time.Since(began).Seconds()
+}
+
+// waiters are clients that wait for entries.
+type waiters struct {
+	*bed
+	conns   []net.Conn
+	arrived chan time.Time
+}
+
+// newWaiters returns when all have been answered their first line.
+func newWaiters(b *bed, address, how string, n int) *waiters {
+	b.Helper()
+	w := &waiters{bed: b, conns: make([]net.Conn, n), arrived: make(chan time.Time, n)}
+	path := "/_feeds/stream/items?after=now"
+	if how != "stream" {
+		path = "/_feeds/fetch/items?" + how + "&after="
+	}
+	var ready sync.WaitGroup
+	dialing := make(chan struct{}, 64)
+	for i := range w.conns {
+		ready.Add(1)
+		dialing <- struct{}{}
+		go func() {
+			conn, err := net.Dial("tcp", address)
+			<-dialing
+			if err != nil {
+				b.Error(err)
+				ready.Done()
+				return
+			}
+			w.conns[i] = conn
+			if how == "stream" {
+				w.stream(conn, path, &ready)
+			} else {
+				w.wait(conn, path, &ready)
+			}
+		}()
+	}
+	ready.Wait()
+	return w
+}
+
+func ask(conn net.Conn, path string) {
+	_, _ = conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
+}
+
+// stream tells of every event.
+func (w *waiters) stream(conn net.Conn, path string, ready *sync.WaitGroup) {
+	ask(conn, path)
+	lines := bufio.NewReaderSize(conn, 512)
+	begun := false
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			if !begun {
+				ready.Done()
+			}
+			return
+		}
+		if strings.HasPrefix(line, "id: ") && !begun {
+			begun = true
+			ready.Done()
+		}
+		if strings.HasPrefix(line, "data: ") {
+			w.arrived <- time.Now()
+		}
+	}
+}
+
+var answered = regexp.MustCompile(`"cursor":"([^"]*)"`)
+
+// wait asks again with the cursor of the last answer, and tells of every entry.
+func (w *waiters) wait(conn net.Conn, path string, ready *sync.WaitGroup) {
+	lines := bufio.NewReaderSize(conn, 512)
+	for cursor := ""; ; {
+		ask(conn, path+cursor)
+		if cursor != "" && ready != nil {
+			ready.Done()
+			ready = nil
+		}
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				if ready != nil {
+					ready.Done()
+				}
+				return
+			}
+			m := answered.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			if strings.Contains(line, `"position"`) && cursor != "" {
+				w.arrived <- time.Now()
+			}
+			cursor = m[1]
+			break
+		}
+	}
+}
+
+// round collects the arrivals of one entry at all of them, in milliseconds.
+func (w *waiters) round(committed time.Time) (arrivals figure) {
+	w.Helper()
+	late := time.After(time.Minute)
+	for range w.conns {
+		select {
+		case at := <-w.arrived:
+			arrivals = append(arrivals, milliseconds(at.Sub(committed)))
+		case <-late:
+			w.Fatalf("%d of %d have it", len(arrivals), len(w.conns))
+		}
+	}
+	return arrivals
+}
+
+func (w *waiters) close() {
+	for _, c := range w.conns {
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}

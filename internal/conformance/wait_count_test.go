@@ -1,0 +1,177 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// number reads a size of a test from the environment.
+func (x *env) number(name string, otherwise int) int {
+	x.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		x.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// waiters is how many wait at once: ROWFEED_TEST_WAITERS, 1,000 when it is not set.
+func (x *env) waiters() int { x.Helper(); return x.number("ROWFEED_TEST_WAITERS", 1000) }
+
+// crowd lets n callers wait, dealt out over the feeds, each at its feed's head, and
+// returns when all of them do. What they are answered goes to the channel.
+func (x *env) crowd(ctx context.Context, n int, feeds []*rowfeed.Feed, answers chan<- fetched) {
+	x.Helper()
+	heads := make([]rowfeed.Cursor, len(feeds))
+	for i, f := range feeds {
+		heads[i] = x.fetch(f, rowfeed.Now, 0).Cursor
+	}
+	for i := range n {
+		f, after := feeds[i%len(feeds)], heads[i%len(feeds)]
+		go func() {
+			page, err := f.Fetch(ctx, rowfeed.Request{After: after, Wait: never})
+			answers <- fetched{page, err}
+		}()
+	}
+	x.eventually("all wait", func() bool { return x.inside("rowfeed.(*watcher).wait(") == n })
+}
+
+// counter counts the statements that clients send to the server, by the server's own
+// account; on SQLite, which has none, by what goes through the driver.
+func (x *env) counter(tapped *atomic.Int64) (count func() int64) {
+	x.Helper()
+	switch x.family() {
+	case "mysql":
+		return func() int64 {
+			var name string
+			var n int64
+			if err := x.db.Admin().QueryRowContext(x.ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
+				x.Fatal(err)
+			}
+			return n
+		}
+	case "postgres":
+		x.exec("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+		return func() int64 {
+			return x.scalar("SELECT sum(calls)::bigint FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+		}
+	}
+	return tapped.Load
+}
+
+// TestWaitersCostNothing (M69): while nothing happens the database is asked as often
+// for a thousand who wait as for one, and for a hundred feeds as for one: once an
+// interval, and nothing else. Counted over ROWFEED_TEST_WAIT_SECONDS (1); with 10 and
+// ROWFEED_TEST_WAITERS=10000 in full. A machine that is busy may look late, and then
+// looks less often; so that what is asserted is the most, and the log has the counts.
+func TestWaitersCostNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		var db *testdb.Database
+		if e.Family == "postgres" {
+			db = e.Dedicated(t, testdb.Setting("shared_preload_libraries=pg_stat_statements")).NewDatabase(t)
+		} else {
+			db = e.New(t)
+		}
+		x := openEnv(t, db, nil)
+		x.migrate()
+		seconds, n := x.number("ROWFEED_TEST_WAIT_SECONDS", 1), x.waiters()
+		const interval = 100 * time.Millisecond
+		most := int64(time.Duration(seconds)*time.Second/interval) + 2
+		var tapped, looked atomic.Int64
+		pool := db.OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			tapped.Add(1)
+			if looks(ev) {
+				looked.Add(1)
+			}
+			return nil
+		}})
+		rf, err := rowfeed.Open(x.ctx, pool, x.dialect, &rowfeed.Config{WatchPoll: interval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var feeds []*rowfeed.Feed
+		add := func(upTo int) {
+			for len(feeds) < upTo {
+				name := fmt.Sprintf("kv%d", len(feeds))
+				x.exec("CREATE TABLE " + name + " (id BIGINT NOT NULL PRIMARY KEY)")
+				f, err := rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.exec("INSERT INTO " + name + " VALUES (1)")
+				x.publish(f)
+				feeds = append(feeds, f)
+			}
+		}
+		count := x.counter(&tapped)
+		for _, c := range []struct{ waiters, feeds int }{{1, 1}, {n, 1}, {n, 100}} {
+			add(c.feeds)
+			ctx, cancel := context.WithCancel(x.ctx)
+			answers := make(chan fetched, c.waiters)
+			x.crowd(ctx, c.waiters, feeds[:c.feeds], answers)
+			settled := looked.Load()
+			x.eventually("it looks", func() bool { return looked.Load() > settled+2 })
+			before, lookedBefore := count(), looked.Load()
+			rest(x.ctx, time.Duration(seconds)*time.Second)
+			asked, looked := count()-before, looked.Load()-lookedBefore
+			t.Logf("%d waiting on %d feeds: %d statements in %d s", c.waiters, c.feeds, asked, seconds)
+			if asked == 0 || asked > most || asked > looked+2 || asked < looked-2 {
+				t.Errorf("%d waiting on %d feeds: %d statements in %d s, of which %d were looks; want at most %d, and nothing else", c.waiters, c.feeds, asked, seconds, looked, most)
+			}
+			cancel()
+			for range c.waiters {
+				<-answers
+			}
+		}
+	})
+}
+
+// TestOnePageForAll (M69): whoever waits for the same entry gets it from one reading of
+// the page, and goes back to waiting without another.
+func TestOnePageForAll(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		x.fill(1)
+		var pages atomic.Int64
+		f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if pageReads(ev) {
+				pages.Add(1)
+			}
+			return nil
+		}}, &rowfeed.Config{WatchPoll: never})
+		x.publish(f)
+		n := x.waiters()
+		answers := make(chan fetched, n)
+		for i := 2; i < 5; i++ {
+			before := pages.Load()
+			x.crowd(x.ctx, n, []*rowfeed.Feed{f}, answers)
+			if got := pages.Load() - before; got != 1 { // the one that asked for the head
+				x.Errorf("%d readings of pages that are known to be empty", got-1)
+			}
+			before = pages.Load()
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
+			x.publish(f)
+			for range n {
+				got := <-answers
+				if got.err != nil || len(got.page.Entries) != 1 || line(got.page.Entries[0]) != kv(i, "k", 0) {
+					x.Fatalf("%+v", got)
+				}
+			}
+			if got := pages.Load() - before; got != 1 {
+				x.Errorf("%d readings of one page for %d", got, n)
+			}
+		}
+	})
+}
