@@ -94,7 +94,7 @@ type DB struct {
 	home  string // the connection's schema: where a source is that names none
 	watch *watcher
 
-	flights flights
+	flushes sharing[struct{}, struct{}]
 
 	mu    sync.Mutex
 	feeds map[string]*Feed

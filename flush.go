@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -58,56 +57,14 @@ func (p place) above(q place) bool {
 }
 
 // flush returns when everything that the caller has read is on the database's disk.
+// However many wait, one flush is under way and one more is about to begin.
 func (db *DB) flush(ctx context.Context) error {
-	return db.flights.join(ctx, func(ctx context.Context) error {
-		return db.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
+	_, err := db.flushes.do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+		defer cancel()
+		return struct{}{}, db.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
 			return db.d.Flush(ctx, tx, db.names)
 		})
 	})
-}
-
-// flights are flushes that readers share: however many wait, one is under way and
-// one more is about to begin.
-type flights struct {
-	mu   sync.Mutex
-	last *flight // the newest
-	open bool    // last has not begun: whoever has read by now may join it
-}
-
-type flight struct {
-	done chan struct{} // closed when err is there
-	err  error
-}
-
-// join runs fly, or waits for another caller's that has not begun yet.
-func (s *flights) join(ctx context.Context, fly func(context.Context) error) error {
-	s.mu.Lock()
-	if !s.open {
-		before := s.last
-		s.last, s.open = &flight{done: make(chan struct{})}, true
-		go s.run(context.WithoutCancel(ctx), s.last, before, fly)
-	}
-	mine := s.last
-	s.mu.Unlock()
-	select {
-	case <-mine.done:
-		return mine.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// run flies once the flight before has ended. It does not end with the caller that
-// was the first to ask.
-func (s *flights) run(ctx context.Context, f, before *flight, fly func(context.Context) error) {
-	if before != nil {
-		<-before.done
-	}
-	s.mu.Lock()
-	s.open = false
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
-	f.err = fly(ctx)
-	close(f.done)
+	return err
 }

@@ -224,7 +224,7 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	if req.Consistent && h.cfg.NoPublish {
 		return badParameter("consistent", "ask a server that publishes, or leave it out", "this server does not publish, so it cannot make sure")
 	}
-	page, err := h.waited(w, r, source, req)
+	page, err := h.waited(r, source, req)
 	if err != nil {
 		return err
 	}
@@ -250,13 +250,9 @@ func accepted(w http.ResponseWriter, r *http.Request, offers ...string) (string,
 	return format, nil
 }
 
-// waited fetches a page, however long that takes, until Close.
-func (h *Handler) waited(w http.ResponseWriter, r *http.Request, source rowfeed.Source, req rowfeed.Request) (rowfeed.Page, error) {
-	if req.Wait == 0 && !req.Consistent {
-		return source.Fetch(r.Context(), req)
-	}
-	patient(w)
-	if req.Consistent {
+// waited fetches a page; Close ends its waiting.
+func (h *Handler) waited(r *http.Request, source rowfeed.Source, req rowfeed.Request) (rowfeed.Page, error) {
+	if req.Wait == 0 || req.Consistent {
 		return source.Fetch(r.Context(), req)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -268,12 +264,6 @@ func (h *Handler) waited(w http.ResponseWriter, r *http.Request, source rowfeed.
 		return source.Fetch(r.Context(), req)
 	}
 	return page, err
-}
-
-// patient takes the server's bound on reading from a request that lasts: where it is
-// met while the request waits, net/http takes the client for gone.
-func patient(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // where it is not supported there is none
 }
 
 const (

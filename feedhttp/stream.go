@@ -51,7 +51,6 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	patient(w)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()

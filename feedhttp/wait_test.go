@@ -166,8 +166,13 @@ func TestWaitEndsWithTheServer(t *testing.T) {
 	x.await(t, 1)
 	x.handler.Close()
 	want := `{"feed":"kv","entries":[],"cursor":"1","more":false,"base64":[]}` + "\n"
-	if a := <-got; a.status != 200 || a.body != want {
-		t.Errorf("%d %s", a.status, a.body)
+	select {
+	case a := <-got:
+		if a.status != 200 || a.body != want {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits on")
 	}
 	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&wait=1m"); a.status != 200 || a.body != want {
 		t.Errorf("%d %s", a.status, a.body)

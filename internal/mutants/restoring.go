@@ -179,9 +179,9 @@ var restoring = []mutant{
 	},
 	{
 		Name: "late-reader-joins-a-flush-under-way", Guards: "guarantee 7: a flush covers what was read before it began",
-		File:    "flush.go",
-		Old:     "\ts.open = false\n\ts.mu.Unlock()\n\tctx, cancel := context.WithTimeout(ctx, flushTimeout)\n\tdefer cancel()\n\tf.err = fly(ctx)\n",
-		New:     "\ts.mu.Unlock()\n\tctx, cancel := context.WithTimeout(ctx, flushTimeout)\n\tdefer cancel()\n\tf.err = fly(ctx)\n\ts.open = false\n",
-		Package: ".", Test: "TestFlights", Engines: "sqlite", Short: true,
+		File:    "share.go",
+		Old:     "case !s.keep:",
+		New:     "case c == nil:",
+		Package: ".", Test: "TestSharing", Engines: "sqlite", Short: true,
 	},
 }

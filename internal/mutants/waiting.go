@@ -19,8 +19,8 @@ var waiting = []mutant{
 	{
 		Name: "looks-wake-nobody", Guards: "M69: publishers of other processes are noticed",
 		File:    "watch.go",
-		Old:     "ok && at.ahead(what.seen) {\n\t\t\tw.wake(what, c)",
-		New:     "ok && at.ahead(what.seen) && false {\n\t\t\tw.wake(what, c)",
+		Old:     "if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {",
+		New:     "if c.since < round && !ok && at.head == 0 {",
 		Package: conformance, Test: "TestNoLostWakeUp", Engines: "sqlite",
 	},
 	{
@@ -48,7 +48,7 @@ var waiting = []mutant{
 		Name: "emptiness-unconfirmed", Guards: "guarantee 3: an empty page is true when it is answered",
 		File:    "watch.go",
 		Old:     "if w.sure > joined {",
-		New:     "if w.sure >= 0 {",
+		New:     "if w.sure > joined || w.sure >= 0 {",
 		Package: conformance, Test: "TestWaitEnds", Engines: "sqlite", Short: true,
 	},
 	{
@@ -122,13 +122,6 @@ var waiting = []mutant{
 		Package: "./feedhttp", Test: "TestConsistentOverHTTP", Engines: "sqlite",
 	},
 	{
-		Name: "read-timeout-ends-a-wait", Guards: "a request that waits is not taken for a client that is gone",
-		File:    "feedhttp/handler.go",
-		Old:     "\t_ = http.NewResponseController(w).SetReadDeadline(time.Time{})",
-		New:     "\t_ = w",
-		Package: "./feedhttp", Test: "TestWaitOverHTTP", Engines: "sqlite",
-	},
-	{
 		Name: "last-event-id-ignored", Guards: "hazard 30: Last-Event-ID wins over after",
 		File:    "feedhttp/stream.go",
 		Old:     "if id := header.Get(\"Last-Event-ID\"); id != \"\" {",
@@ -146,7 +139,7 @@ var waiting = []mutant{
 		Name: "event-id-of-the-page", Guards: "M69: the id of an event is the cursor behind its entry",
 		File:    "feedhttp/stream.go",
 		Old:     "cursor, err := page.CursorAt(after, i)",
-		New:     "cursor, err := page.CursorAt(after, len(page.Entries)-1)",
+		New:     "cursor, err := page.CursorAt(after, max(i, len(page.Entries)-1))",
 		Package: "./feedhttp", Test: "TestStream$", Engines: "sqlite",
 	},
 	{

@@ -1,0 +1,100 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// TestSharing: an answer serves all who asked before it began to be found, and nobody
+// who asked later; one that its first asker has left is found for the others.
+func TestSharing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sharing[string, int]
+		began, ended, end := 0, 0, make(chan error)
+		find := func(context.Context) (int, error) {
+			began++
+			err := <-end
+			ended++
+			return ended, err
+		}
+		type answer struct {
+			n   int
+			err error
+		}
+		answers := make(chan answer, 20)
+		ask := func(ctx context.Context, n int) {
+			for range n {
+				go func() { n, err := s.do(ctx, "page", find); answers <- answer{n, err} }()
+			}
+			synctest.Wait()
+		}
+		impatient, leave := context.WithCancel(t.Context())
+		ask(impatient, 1) // begins at once
+		ask(t.Context(), 9)
+		if began != 1 {
+			t.Fatalf("%d under way", began)
+		}
+		leave()
+		if a := <-answers; !errors.Is(a.err, context.Canceled) {
+			t.Fatalf("who left was answered %v", a)
+		}
+		end <- nil // the first; nobody waits for it
+		synctest.Wait()
+		if len(answers) != 0 || began != 2 {
+			t.Fatalf("%d late callers were answered with what had begun before; %d began", len(answers), began)
+		}
+		broken := errors.New("broken")
+		ask(t.Context(), 1)
+		end <- broken
+		for range 9 {
+			if a := <-answers; !errors.Is(a.err, broken) || a.n != 2 {
+				t.Fatalf("answered %v", a)
+			}
+		}
+		end <- nil
+		if a := <-answers; a != (answer{3, nil}) || began != 3 {
+			t.Fatalf("the last was answered %v after %d", a, began)
+		}
+		synctest.Wait()
+		if len(s.calls) != 0 {
+			t.Errorf("%d calls are kept for nobody", len(s.calls))
+		}
+	})
+}
+
+// TestSharingKept: where the moment asked about has passed, one answer serves everyone,
+// also those who come when it has been found; unless its askers had all left it, and it
+// was ended for that.
+func TestSharingKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sharing[string, int]{keep: true}
+		found := 0
+		find := func(ctx context.Context) (int, error) {
+			found++
+			n := found
+			if n == 1 {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return n, nil
+		}
+		impatient, leave := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() { _, err := s.do(impatient, "page", find); first <- err }()
+		synctest.Wait()
+		leave()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if n, err := s.do(t.Context(), "page", find); n != 2 || err != nil {
+				t.Fatalf("answered %d, %v", n, err)
+			}
+		}
+		if n, err := s.do(t.Context(), "another", find); n != 3 || err != nil {
+			t.Fatalf("answered %d, %v", n, err)
+		}
+	})
+}
