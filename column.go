@@ -2,9 +2,7 @@ package rowfeed
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -60,70 +58,6 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 	}
 	return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
 		Next: "make the second feed with --capture trigger"}
-}
-
-// firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
-// highest position that a row has or that the former sequence has given.
-func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, sequence string) (int64, error) {
-	if !r.Adopt {
-		return 0, nil
-	}
-	source := dialect.Qualified(db.d, r.Source)
-	refuse := func(format string, args ...any) (int64, error) {
-		return 0, &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
-			Next: "set such positions to NULL, for the publisher to give new ones"}
-	}
-	var lowest, highest, twice *int64
-	if err := dialect.QueryRow(ctx, q, "SELECT min(feed_sync_id), max(feed_sync_id) FROM "+source, nil, &lowest, &highest); err != nil {
-		return 0, err
-	}
-	if highest == nil {
-		highest, lowest = new(int64), new(int64)
-		*lowest = 1
-	}
-	switch {
-	case *lowest < 1:
-		return refuse("%d in column %s is no position: they begin at 1", *lowest, dialect.PositionColumn)
-	case *highest == math.MaxInt64:
-		return refuse("position %d in column %s leaves none for what comes", *highest, dialect.PositionColumn)
-	}
-	err := dialect.QueryRow(ctx, q, "SELECT feed_sync_id FROM "+source+" WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1", nil, &twice)
-	switch {
-	case err == nil:
-		return refuse("position %d was given to several rows", *twice)
-	case !errors.Is(err, errNoRows):
-		return 0, err
-	case sequence == "":
-		return *highest, nil
-	}
-	former, err := db.formerSequence(ctx, q, r.Name, sequence)
-	return max(*highest, former), err
-}
-
-// formerSequence reads the value of an in-house sequences table: TABLE for the row
-// that is named as the feed, TABLE:NAME for another.
-func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
-	text, name, named := strings.Cut(from, ":")
-	if !named {
-		name = feed
-	}
-	table, err := parseTable(text)
-	if err != nil {
-		return 0, err
-	}
-	object := fmt.Sprintf("table %q", table.String())
-	var value int64
-	b := dialect.NewBuilder(db.d)
-	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.d, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
-	switch {
-	case errors.Is(err, errNoRows):
-		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
-	case err != nil:
-		return 0, &Error{Code: Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
-	case value < 0 || value == math.MaxInt64:
-		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
-	}
-	return value, nil
 }
 
 // placeRows gives positions to rows that wait, with capture "column", and answers how

@@ -76,7 +76,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return err
 	}
 	exists := len(known) > 0
-	var first int64 // where the sequence begins
+	var former adopted
 	if exists && known[0].State != stateDropped {
 		if diffs := known[0].differences(r); len(diffs) > 0 {
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
@@ -87,7 +87,8 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
 		case stateCreating:
 			r.Added = known[0].Added // the table may have them by now
-			if first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err != nil {
+			r.Generation = known[0].Generation
+			if former, err = db.adopt(ctx, q, r, spec); err != nil {
 				return err
 			}
 		default:
@@ -97,7 +98,11 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if err := firstError(db.mustBeAlone(ctx, q, r), r.planColumns(table)); err != nil {
 			return err
 		}
-		if first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err != nil {
+		if exists {
+			// Cursors of the dropped feed must not be taken for cursors of this one.
+			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
+		}
+		if former, err = db.adopt(ctx, q, r, spec); err != nil {
 			return err
 		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
@@ -106,10 +111,6 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		}
 		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
 			return err
-		}
-		if exists {
-			// Cursors of the dropped feed must not be taken for cursors of this one.
-			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
 		}
 		if r.Identity, err = db.d.Identity(ctx, q, db.names); err != nil {
 			return err
@@ -127,9 +128,12 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	}
 	if sequences == 0 {
 		b := dialect.NewBuilder(db.d)
-		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, first, db.d.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, former.first, db.d.Now()), b.Args()...); err != nil {
 			return err
 		}
+	}
+	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
+		return err
 	}
 	steps, err := db.feedUp(r, table)
 	if err != nil {

@@ -42,6 +42,10 @@ type FeedSpec struct {
 	// whose value the sequence goes on where that is higher: TABLE for the row named as
 	// the feed, or TABLE:NAME.
 	AdoptSequence string
+	// AdoptCursors is a former table of cursors, with columns name (the consumer's) and
+	// value or position, the last that it has consumed, from which its consumers go on;
+	// with a column feed, those whose feed has this feed's name.
+	AdoptCursors string
 	// AcceptUntriggered accepts that some writes fire no trigger (cascading foreign keys
 	// on MySQL and MariaDB) and are found by check and repair only.
 	AcceptUntriggered bool
@@ -75,6 +79,8 @@ func (s FeedSpec) validate() error {
 		return invalid("adopt", "only capture column has positions to adopt")
 	case s.AdoptSequence != "" && !s.Adopt:
 		return invalid("adopt-sequence", "it is for feeds that adopt their positions")
+	case s.AdoptCursors != "" && !s.Adopt:
+		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}

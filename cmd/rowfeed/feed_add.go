@@ -24,6 +24,7 @@ type feedAddOptions struct {
 	acceptTriggers    bool
 	adopt             bool
 	adoptSequence     string
+	adoptCursors      string
 	print             bool
 	json              bool
 }
@@ -53,7 +54,9 @@ table gets together with an int column shard and an index; writers set feed_sync
 NULL in the statement of their change, and delete as "feed show" says. --adopt keeps
 the positions of a table that has such a column already; the sequence begins at the
 highest of them, or at the value of a former table of sequences (columns name and
-value) that --adopt-sequence names. Stop the former publisher first.
+value) that --adopt-sequence names. --adopt-cursors makes consumers of a former table
+of cursors (columns name and value or position, and feed where there are several).
+Stop the former publisher and consumers first.
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
@@ -81,6 +84,7 @@ the number recorded by this call.`,
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
 	f.StringVar(&o.adoptSequence, "adopt-sequence", "", "go on from the value in a former `table` of sequences: TABLE[:NAME]")
+	f.StringVar(&o.adoptCursors, "adopt-cursors", "", "consumers go on from a former `table` of cursors")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -101,7 +105,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
 		Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
-		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence}, nil
+		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *app) error {

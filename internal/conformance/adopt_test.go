@@ -114,6 +114,80 @@ func TestAdoptRefused(t *testing.T) {
 	})
 }
 
+// TestAdoptCursors (M23): consumers of a former unsharded table of cursors go on
+// behind the position that they had stored, as shard 0 of 1; those that are known
+// already stay; a cursor that is ahead of the feed is refused.
+func TestAdoptCursors(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.inHouse("feed_sync_id BIGINT NULL")
+		x.exec("CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
+			"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)",
+			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL, position BIGINT NULL, PRIMARY KEY (name, feed))",
+			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true, AdoptCursors: "cursors"}
+		_, err := x.rf.AddFeed(x.ctx, spec, nil) // the highest position is 7
+		x.wantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "index") {
+			x.Errorf("the refusal does not name the consumer: %v", err)
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
+			x.Error("the refusal left a record")
+		}
+		spec.AdoptSequence = "sequences"
+		f := x.add(spec)
+		generation := f.Generation()
+		stand := func() string {
+			x.Helper()
+			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{})
+			if err != nil {
+				x.Fatal(err)
+			}
+			var text []string
+			for _, c := range all {
+				if c.Cursor != "" && c.Generation != generation || c.Shard != 0 || c.ShardCount != 1 {
+					x.Errorf("%+v", c)
+				}
+				_, position, found := strings.Cut(string(c.Cursor), ":")
+				if !found {
+					position = string(c.Cursor)
+				}
+				text = append(text, c.Consumer+" "+position)
+			}
+			return strings.Join(text, ", ")
+		}
+		if got, want := stand(), "index 8, mailer 3, new "; got != want {
+			x.Errorf("consumers: %s, want %s", got, want)
+		}
+		x.publish(f)
+		all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "mailer"})
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.wantDrain(f, all[0].Cursor, kv(1, "a", 1), kv(3, "c", 3))
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		for _, c := range []string{"index", "mailer", "new"} {
+			if _, err := x.rf.DropConsumer(x.ctx, rowfeed.ConsumerID{Consumer: c}); err != nil {
+				x.Fatal(err)
+			}
+		}
+		spec.AdoptCursors = "several"
+		generation = x.add(spec).Generation()
+		if got, want := stand(), "mailer 9, report "; got != want {
+			x.Errorf("consumers: %s, want %s", got, want)
+		}
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		for _, table := range []string{"kv", "nowhere"} {
+			spec.AdoptCursors = table
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			x.wantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
 // TestTriggersOnPublishing (hazard 22): a trigger of the user's that fires when a
 // position is written is refused by name, unless accepted; one that is about other
 // columns is not, where triggers can be; one that takes the position away again stops
@@ -174,7 +248,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 		drop("later")
 		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL", "SET NEW.feed_sync_id = NULL")
 		x.exec("INSERT INTO kv VALUES (2, 'b', 2)")
-		_, err = f.Publish(x.ctx)
+		_, err = f.Publish(x.bounded())
 		x.wantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "a trigger undoes it") {
 			x.Errorf("the error does not say why: %v", err)

@@ -41,7 +41,7 @@ var inRows = []mutant{
 	{
 		Name: "tombstone-outlives-its-row-sqlite", Guards: "hazard 7: a row that came back has no tombstone",
 		File: "dialect/sqlite/column.go", Old: `" WHERE hidden = 0 AND ("`, New: `" WHERE hidden = 2 AND ("`,
-		Package: conformance, Test: "TestTombstoneAndRow", Engines: "sqlite",
+		Package: conformance, Test: "TestOnePlace", Engines: "sqlite",
 	},
 	{
 		Name: "tombstone-outlives-its-row-postgres", Guards: "hazard 7: a row that came back has no tombstone",
@@ -80,13 +80,18 @@ var inRows = []mutant{
 	},
 	{
 		Name: "adopted-below-its-positions", Guards: "guarantee 2, --adopt: the sequence begins above the positions that are there",
-		File: "column.go", Old: "return max(*highest, former), err", New: "return former, err",
+		File: "adopt.go", Old: "return max(*highest, former), err", New: "return former, err",
 		Package: conformance, Test: "TestAdopt", Engines: "sqlite",
 	},
 	{
 		Name: "adopted-twins", Guards: "guarantee 2, --adopt: positions given twice are refused",
-		File: "column.go", Old: "GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY", New: "GROUP BY feed_sync_id HAVING count(*) > 2 ORDER BY",
+		File: "adopt.go", Old: "GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY", New: "GROUP BY feed_sync_id HAVING count(*) > 2 ORDER BY",
 		Package: conformance, Test: "TestAdoptRefused", Engines: "sqlite",
+	},
+	{
+		Name: "adopted-cursors-ahead", Guards: "guarantee 3, --adopt-cursors: a cursor ahead of the feed is refused",
+		File: "adopt.go", Old: "c.at.position < 0 || c.at.position > head", New: "c.at.position < 0",
+		Package: conformance, Test: "TestAdoptCursors", Engines: "sqlite",
 	},
 	{
 		Name: "drop-takes-the-users-columns", Guards: "--adopt: feed drop leaves the user's own columns",

@@ -1,0 +1,164 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// adopted is what a new feed takes over: nothing at all, unless it is asked to.
+type adopted struct {
+	first   int64 // where the sequence begins
+	cursors []formerCursor
+}
+
+type formerCursor struct {
+	consumer string
+	at       place
+}
+
+// adopt reads what a new feed is to take over, and refuses what it cannot be.
+func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *record, spec FeedSpec) (a adopted, err error) {
+	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
+		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
+	}
+	return a, err
+}
+
+// firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
+// highest position that a row has or that the former sequence has given.
+func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, sequence string) (int64, error) {
+	if !r.Adopt {
+		return 0, nil
+	}
+	source := dialect.Qualified(db.d, r.Source)
+	refuse := func(format string, args ...any) (int64, error) {
+		return 0, &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
+			Next: "set such positions to NULL, for the publisher to give new ones"}
+	}
+	var lowest, highest, twice *int64
+	if err := dialect.QueryRow(ctx, q, "SELECT min(feed_sync_id), max(feed_sync_id) FROM "+source, nil, &lowest, &highest); err != nil {
+		return 0, err
+	}
+	if highest == nil {
+		highest, lowest = new(int64), new(int64)
+		*lowest = 1
+	}
+	switch {
+	case *lowest < 1:
+		return refuse("%d in column %s is no position: they begin at 1", *lowest, dialect.PositionColumn)
+	case *highest == math.MaxInt64:
+		return refuse("position %d in column %s leaves none for what comes", *highest, dialect.PositionColumn)
+	}
+	err := dialect.QueryRow(ctx, q, "SELECT feed_sync_id FROM "+source+" WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1", nil, &twice)
+	switch {
+	case err == nil:
+		return refuse("position %d was given to several rows", *twice)
+	case !errors.Is(err, errNoRows):
+		return 0, err
+	case sequence == "":
+		return *highest, nil
+	}
+	former, err := db.formerSequence(ctx, q, r.Name, sequence)
+	return max(*highest, former), err
+}
+
+// formerSequence reads the value of an in-house sequences table: TABLE for the row
+// that is named as the feed, TABLE:NAME for another.
+func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+	text, name, named := strings.Cut(from, ":")
+	if !named {
+		name = feed
+	}
+	table, err := parseTable(text)
+	if err != nil {
+		return 0, err
+	}
+	object := fmt.Sprintf("table %q", table.String())
+	var value int64
+	b := dialect.NewBuilder(db.d)
+	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.d, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
+	switch {
+	case errors.Is(err, errNoRows):
+		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
+	case err != nil:
+		return 0, &Error{Code: Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
+	case value < 0 || value == math.MaxInt64:
+		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
+	}
+	return value, nil
+}
+
+// formerCursors reads an in-house table of cursors: name, and value or position, the
+// last position that was consumed. Where it has a column feed, only the rows of this
+// feed are taken.
+func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, from string, head int64) ([]formerCursor, error) {
+	if from == "" {
+		return nil, nil
+	}
+	name, err := parseTable(from)
+	if err != nil {
+		return nil, err
+	}
+	table, err := db.describeTable(ctx, q, name)
+	if err != nil {
+		return nil, err
+	}
+	refuse := func(next, format string, args ...any) ([]formerCursor, error) {
+		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+	}
+	value := "value"
+	if table.Column(value) == nil {
+		value = "position"
+	}
+	if table.Column("name") == nil || table.Column(value) == nil {
+		return refuse("--adopt-cursors takes a table of cursors with these columns", "it lacks a column name, or value, or position")
+	}
+	b := dialect.NewBuilder(db.d)
+	query := "SELECT name, " + db.d.Quote(value) + " FROM " + dialect.Qualified(db.d, table.Name)
+	if table.Column("feed") != nil {
+		query += " WHERE feed = " + b.Arg(r.Name)
+	}
+	cursors, err := dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (formerCursor, error) {
+		c := formerCursor{at: place{generation: r.Generation}}
+		var position *int64
+		err := rows.Scan(&c.consumer, &position)
+		if position != nil {
+			c.at.position = *position
+		}
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cursors {
+		switch {
+		case !consumerNamePattern.MatchString(c.consumer):
+			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
+		case c.at.position < 0 || c.at.position > head:
+			return refuse("correct it, or say with --adopt-sequence where the sequence stood", "the cursor %d of %q is not between 0 and the feed's head %d", c.at.position, c.consumer, head)
+		}
+	}
+	return cursors, nil
+}
+
+// saveCursors makes consumers of former cursors. Those that are known already stay
+// where they are.
+func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *record, cursors []formerCursor) error {
+	for _, c := range cursors {
+		value := c.at.cursor()
+		b := dialect.NewBuilder(db.d)
+		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.d.Now()}
+		_, err := q.Exec(ctx, db.d.InsertNew(db.table("cursors"),
+			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
+			values, []string{"consumer", "feed", "shard"}), b.Args()...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
