@@ -141,7 +141,7 @@ func test(root string, m mutant, goflags ...string) (output string, err error) {
 	cmd := exec.Command("go", "test", "-count=1", "-timeout=5m", "-run", m.Test, m.Package)
 	cmd.Dir = root
 	// In GOFLAGS, so that they reach the binaries that tests build too.
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.Join(append(goflags, os.Getenv("GOFLAGS")), " "))
+	cmd.Env = append(os.Environ(), "ROWFEED_TEST_EVERY_KILL=1", "GOFLAGS="+strings.Join(append(goflags, os.Getenv("GOFLAGS")), " "))
 	if m.Engines != "" {
 		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
 	}
