@@ -20,7 +20,10 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 		fresh := x.db.Dump(x.T)
 		x.add(spec)
 		undisturbed := x.db.Dump(x.T)
-		write := func(n int) {
+		rounds := 0
+		write := func() {
+			rounds++
+			n := rounds
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10_000+n, n), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, %d, 2099)", n),
 				fmt.Sprintf("DELETE FROM kv WHERE id = %d", 10_000+n-1))
 		}
@@ -56,7 +59,7 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 		n, step := x.kills()
 		for ; ; n += step {
 			before := x.killed("add", n)
-			write(n)
+			write()
 			verify(x.add(spec), fmt.Sprintf("killed at n=%d (%s)", n, before))
 			if before == "" {
 				break
@@ -77,17 +80,17 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			if x.killed("add", m) == "" {
 				x.Fatal("feed add ended before it had anything to fill")
 			}
-			write(n + m)
+			write()
 		}
 		halfway := false
 		for m := 1; x.killed("add", m) != ""; m += step {
-			write(n + m)
+			write()
 			halfway = halfway || x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling' AND fill_after IS NOT NULL") == 1
 		}
 		if fills && !halfway {
 			x.Error("it was never killed between two batches")
 		}
-		write(0)
+		write()
 		f, err := x.rf.Feed(x.ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
