@@ -71,5 +71,10 @@ func TestEveryKindOfValue(t *testing.T) {
 		if page = compare(t, f, c, rowfeed.Request{After: "1"}); len(page.Entries) == 0 {
 			t.Error("nothing was compared")
 		}
+		events := listen(t, x.server, "/_feeds/stream/t?after=1")
+		events.want(t, retry)
+		for _, e := range page.Entries {
+			events.want(t, "id: "+e.Position+"|data: "+string(e.AppendJSON(nil)))
+		}
 	})
 }

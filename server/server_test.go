@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +100,9 @@ func TestWithoutPublishing(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	r.waitEntries(t, 1)
+	if status, body := r.get(t, "/_feeds/fetch/kv?consistent=true"); status != 400 || !strings.Contains(body, `"parameter":"consistent"`) {
+		t.Errorf("consistent, from a server that does not publish: %d %s", status, body)
+	}
 	x.exec(t, `DROP TRIGGER `+trigger(t, x))
 	r.waitReasons(t, `feed "kv": `)
 }
@@ -207,6 +211,45 @@ func TestInFlightRequestFinishes(t *testing.T) {
 		t.Error(answer)
 	}
 	r.end(t)
+}
+
+// What waits for an entry does not keep the server: streams end, waits are answered.
+func TestWaitersDoNotHoldTheServer(t *testing.T) {
+	x := newFixture(t)
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	var log logged
+	r := run(t, server.Config{DB: x.db, Publish: true, Log: log.logger()})
+	r.waitEntries(t, 1)
+	stream, err := r.client.Get(r.url + "/_feeds/stream/kv?after=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	got := make(chan string, 1)
+	go func() {
+		resp, err := r.client.Get(r.url + "/_feeds/fetch/kv?after=1&wait=1m")
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		got <- fmt.Sprint(resp.StatusCode, " ", string(body), err)
+	}()
+	await(t, func() bool { // both wait
+		stacks := make([]byte, 1<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rowfeed.(*watcher).wait(") == 2
+	}, func() string { return "they do not wait" })
+	r.end(t)
+	if answer := <-got; answer != `200 {"feed":"kv","entries":[],"cursor":"1","more":false,"base64":[]}`+"\n<nil>" {
+		t.Error(answer)
+	}
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if strings.Contains(log.String(), "cut off") {
+		t.Error(log.String())
+	}
 }
 
 // isPage tells the statement that reads a page.

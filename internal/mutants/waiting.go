@@ -171,6 +171,13 @@ var waiting = []mutant{
 		Package: "./feedhttp", Test: "TestWaitEndsWithTheServer", Engines: "sqlite",
 	},
 	{
+		Name: "server-waits-for-its-waiters", Guards: "a server that ends does not wait for what waits for an entry",
+		File:    "server/server.go",
+		Old:     "\tsrv.RegisterOnShutdown(feeds.Close) // nobody waits for what waits for an entry\n",
+		New:     "",
+		Package: "./server", Test: "TestWaitersDoNotHoldTheServer", Engines: "sqlite",
+	},
+	{
 		Name: "no-heartbeat", Guards: "a stream without entries is seen to live",
 		File:    "feedhttp/stream.go",
 		Old:     "\t\t\tdata = []byte(heartbeat)\n",
