@@ -59,7 +59,7 @@ func TestAdopt(t *testing.T) {
 			x.Errorf("the positions left add up to %d", n)
 		}
 		// Without the sequence, and with one of another name.
-		for sequence, want := range map[string]int64{"": 11, "sequences:other": 70} {
+		for sequence, want := range map[string]int64{"": 11, "sequences": 11, "sequences:other": 70} {
 			spec.AdoptSequence = sequence
 			x.add(spec)
 			if value := x.scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); value != want {

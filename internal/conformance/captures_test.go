@@ -113,6 +113,14 @@ func (x *env) sql(statement string) []string {
 	return []string{record(remove[3]), statement}
 }
 
+// stays says that a table keeps its feed's columns, whatever becomes of the server.
+func (x *env) stays(table string) {
+	if c, ok := x.columns[table]; ok {
+		c.stays = true
+		x.columns[table] = c
+	}
+}
+
 // ownColumns are a table's columns without those that capture "column" keeps there.
 func (x *env) ownColumns(table string) (names []string) {
 	x.Helper()

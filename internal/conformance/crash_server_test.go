@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
@@ -16,20 +17,25 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	for _, c := range []struct {
 		engine   testdb.Engine
 		settings []testdb.Option
+		capture  dialect.Capture
 	}{
 		// Nothing is written to the disk but for a commit that asks for it.
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}},
-		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}},
-		{testdb.MariaDB, nil},
-		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}},
-		{testdb.MySQL, nil},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureColumn},
+		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
+		{testdb.MariaDB, nil, dialect.CaptureTrigger},
+		{testdb.MariaDB, nil, dialect.CaptureColumn},
+		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}, dialect.CaptureTrigger},
+		{testdb.MySQL, nil, dialect.CaptureTrigger},
 	} {
 		t.Run(c.engine.Name, func(t *testing.T) {
 			c.engine.Require(t)
 			server := c.engine.Dedicated(t, append(c.settings, testdb.Durable())...)
 			x := openEnv(t, server.NewDatabase(t), nil)
+			x.capture = c.capture
 			x.migrate()
 			f := x.addKV()
+			x.stays("kv")
 			k := x.keeper(f, 0)
 			for id := 1; id <= 3; id++ {
 				x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))

@@ -139,10 +139,7 @@ func (x *env) race(bin programs, mortal bool) *race {
 	x.migrate()
 	x.raceTable()
 	x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
-	if c, ok := x.columns["kv"]; ok {
-		c.stays = true
-		x.columns["kv"] = c
-	}
+	x.stays("kv")
 	r := &race{racers: &racers{env: x, mortal: mortal}, seed: raceSeed(x.T), folder: x.TempDir()}
 	var last int64
 	var mu sync.Mutex

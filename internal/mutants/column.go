@@ -6,7 +6,7 @@ var inRows = []mutant{
 	{
 		Name: "rows-waited-for-postgres", Guards: "guarantee 5, capture column: rows that others hold are passed over",
 		File: "dialect/postgres/column.go", Old: " FOR NO KEY UPDATE SKIP LOCKED", New: " FOR NO KEY UPDATE",
-		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "postgres15",
 	},
 	{
 		Name: "rows-waited-for-mysql", Guards: "guarantee 5, capture column: rows that others hold are passed over",
