@@ -38,6 +38,10 @@ type Config struct {
 	// waits for an entry (Request.Wait). What a publisher of this process publishes needs
 	// no look. Default 50 ms.
 	WatchPoll time.Duration
+	// PublisherLease is the term of the lease through which the publishers of a feed take
+	// turns: for so long nothing is published, at most, after the one at work was killed.
+	// Default 10 s; NoLease lets all work at once, as safely for all who fetch through rowfeed.
+	PublisherLease time.Duration
 	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
 	// A single larger row still makes a page of its own. Default 16 MiB.
 	MaxPageBytes int
@@ -61,6 +65,9 @@ func (c Config) withDefaults() Config {
 	if c.WatchPoll == 0 {
 		c.WatchPoll = 50 * time.Millisecond
 	}
+	if c.PublisherLease == 0 {
+		c.PublisherLease = 10 * time.Second
+	}
 	if c.MaxPageBytes == 0 {
 		c.MaxPageBytes = 16 << 20
 	}
@@ -79,6 +86,8 @@ func (c Config) validate() error {
 		return invalid("idle poll", "%s must not be negative", c.IdlePoll)
 	case c.WatchPoll < 0:
 		return invalid("watch poll", "%s must not be negative", c.WatchPoll)
+	case c.PublisherLease >= 0 && c.PublisherLease < minTTL || c.PublisherLease > maxTTL:
+		return invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, minTTL, maxTTL)
 	case c.MaxPageBytes < 1:
 		return invalid("page bytes", "%d must be positive", c.MaxPageBytes)
 	}

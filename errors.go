@@ -58,6 +58,12 @@ const (
 	// NotConsistent means that what was committed before a request with Consistent could
 	// not be published in time.
 	NotConsistent Code = "not-consistent"
+	// LeaseTaken is a lease that somebody else holds.
+	LeaseTaken Code = "lease-taken"
+	// LeaseLost is a term of a lease that is over: expired, released, or taken over.
+	LeaseLost Code = "lease-lost"
+	// UnknownLease is a lease that nobody has ever acquired.
+	UnknownLease Code = "unknown-lease"
 	// Failed is any other failure of the database.
 	Failed Code = "failed"
 )

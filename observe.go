@@ -10,6 +10,8 @@ type Observer struct {
 	Retried   func(RetryEvent)
 	// Consumed is a page, or a part of one, that a Consumer has committed.
 	Consumed func(ConsumeEvent)
+	// Lease is a publisher's turn that begins, or another's behind which it stands by.
+	Lease func(LeaseEvent)
 	// Trouble is a failure that RunPublisher or Consumer.Run survives: it goes on trying.
 	Trouble func(TroubleEvent)
 }
@@ -54,6 +56,22 @@ type TroubleEvent struct {
 	Feed     string
 	Consumer string
 	Err      error
+}
+
+// LeaseEvent tells who has the lease of a feed's publishers.
+type LeaseEvent struct {
+	Feed  string
+	Name  string // of the lease
+	Owner string
+	Epoch int64
+	Since time.Time
+	Mine  bool // this publisher has it; else it stands by
+}
+
+func (o *Observer) lease(e LeaseEvent) {
+	if o != nil && o.Lease != nil {
+		o.Lease(e)
+	}
 }
 
 func (o *Observer) published(e PublishEvent) {

@@ -19,7 +19,19 @@ const (
 // may pass (a database that is away, locks, a full disk), telling the Observer of
 // it; it answers an error only when going on makes no sense: the feed is gone, or
 // the server may forget commits.
+//
+// The publishers of a feed take turns, in all processes, through the lease
+// "publish:<feed>" (Config.PublisherLease): one works, the others stand by. That is for
+// efficiency; what makes several publishers safe is the lock of the feed's sequence.
 func (f *Feed) RunPublisher(ctx context.Context) error {
+	if f.db.cfg.PublisherLease < 0 {
+		return f.keepPublishing(ctx)
+	}
+	return f.takeTurns(ctx)
+}
+
+// keepPublishing publishes until ctx ends.
+func (f *Feed) keepPublishing(ctx context.Context) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
 	idle, failures, full := firstPoll, 0, false
 	var verified time.Time
@@ -52,7 +64,7 @@ func (f *Feed) RunPublisher(ctx context.Context) error {
 		default:
 			failures++
 			batch.shrink()
-			idle = min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
+			idle = outage(failures)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
 			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})

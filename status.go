@@ -22,9 +22,11 @@ type Status struct {
 	TombstonesBelow int64      `json:"tombstones_below"`
 	// Vanished counts keys whose rows are gone without a delete; nil when counting took
 	// too long (Check tells).
-	Vanished *int64    `json:"vanished"`
-	Blockers []Blocker `json:"blockers"`
-	Problems []string  `json:"problems"`
+	Vanished *int64 `json:"vanished"`
+	// Publisher is the lease through which publishers take turns; nil while none has it.
+	Publisher *LeaseStatus `json:"publisher"`
+	Blockers  []Blocker    `json:"blockers"`
+	Problems  []string     `json:"problems"`
 	// Consumers are those whose cursors are in this database, with how far they are behind.
 	Consumers []ConsumerStatus `json:"consumers"`
 }
@@ -73,6 +75,13 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		return fail("count the changes waiting", err)
 	}
 	s.OldestSeconds = seconds(age)
+	publisher, err := f.db.lookAtLease(ctx, f.db.on(), PublisherLease(f.name))
+	if err != nil {
+		return fail("look who publishes", err)
+	}
+	if publisher.held() {
+		s.Publisher = publisher
+	}
 	blockers, err := f.db.d.Blockers(ctx, f.db.on(), feed)
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
 		return fail("look for open transactions", err)

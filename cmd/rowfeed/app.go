@@ -32,6 +32,7 @@ type app struct {
 	configPath         string
 	unsafeDurability   bool
 	replica            bool
+	withoutLease       bool // of publish and serve
 	verbose            bool
 
 	url string // of the database, once decided; its password is kept out of messages
@@ -79,7 +80,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newVersion(a))
+		newRepublish(a), newUnpublish(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newLease(a), newVersion(a))
 	return root
 }
 
@@ -170,6 +171,9 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 // library are the settings that the library takes.
 func (a *app) library(file *config.File) (rowfeed.Config, error) {
 	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, Schema: config.First("", a.schema.value, file.Schema)}
+	if a.withoutLease {
+		cfg.PublisherLease = rowfeed.NoLease
+	}
 	if prefix := a.prefix.value; prefix != nil || file.Prefix != nil {
 		cfg.Prefix = config.First("", prefix, file.Prefix)
 		switch cfg.Prefix {
@@ -257,6 +261,13 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 		},
 		Retried: func(e rowfeed.RetryEvent) {
 			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", a.plain(e.Err))
+		},
+		Lease: func(e rowfeed.LeaseEvent) {
+			if e.Mine {
+				log.Info("it is this process's turn to publish", "feed", e.Feed, "epoch", e.Epoch)
+			} else {
+				log.Info("standing by: another process publishes", "feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
+			}
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
 			attributes := []any{"feed", e.Feed, "error", a.plain(e.Err)}

@@ -31,8 +31,14 @@ func newPublish(a *app) *cobra.Command {
 them, also those added meanwhile. It survives a database that goes away. Several
 publishers at once are safe. "rowfeed serve" has a publisher of its own.
 
-With --once it publishes what is waiting and ends, with a line for each feed:
-kv: 3 keys published, head 3.`,
+The publishers of a feed take turns through the lease "publish:NAME": one works, the
+others stand by. When it ends the next one goes on within 5 seconds or so; when it was
+killed, after 10 more. "rowfeed status" tells who publishes. With --without-lease this
+one works whoever else does; only readers who query the tables of a MariaDB server
+without rowfeed need one publisher at a time.
+
+With --once it publishes what is waiting and ends, whoever has the lease, with a line
+for each feed: kv: 3 keys published, head 3.`,
 		Example: `  rowfeed publish
   rowfeed publish --once kv`,
 		Args: cobra.ArbitraryArgs,
@@ -42,7 +48,12 @@ kv: 3 keys published, head 3.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "publish what is waiting, and end")
+	a.leaseFlag(cmd)
 	return cmd
+}
+
+func (a *app) leaseFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.withoutLease, "without-lease", false, "publish while others do, instead of taking turns")
 }
 
 func (o *publishOptions) run(ctx context.Context, a *app) error {

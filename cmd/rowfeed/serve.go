@@ -23,7 +23,8 @@ func newServe(a *app) *cobra.Command {
 		Short: "Publish all feeds, and serve them over HTTP",
 		Long: `Publishes all feeds, also those added meanwhile, and serves them over HTTP, with a
 console for people at /, until it is interrupted; then it finishes the requests that it
-has. Several servers on one database are safe.
+has. Several servers on one database are safe; of their publishers one works at a time
+(see "rowfeed publish --help").
 
 The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
 127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
@@ -39,6 +40,7 @@ of it is answered by an empty page until the replica has caught up.`,
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
 	cmd.Flags().BoolVar(&o.noPublish, "no-publish", false, "serve only; somebody else publishes")
+	a.leaseFlag(cmd)
 	return cmd
 }
 

@@ -23,16 +23,19 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show how feeds stand, and who holds them up",
 		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
-vanished without a delete ("?" when counting took too long), problems, the open
-transactions that may hold back changes, and how far consumers are behind.
+vanished without a delete ("?" when counting took too long), who publishes (the holder
+of the lease "publish:NAME") and since when, problems, the open transactions that may
+hold back changes, and how far consumers are behind.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
 "generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
-"oldest_seconds":0,"tombstones_below":0,"vanished":0,"blockers":[{"session":"…",
-"user":"…","host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[],
-"consumers":[…]}; with NAME just that object. published_at and vanished may be null,
-consumers are as in "consumer list". At most 1,000,000 changes are counted.`,
+"oldest_seconds":0,"tombstones_below":0,"vanished":0,"publisher":{"name":
+"publish:kv","state":"held","owner":"host/pid/…","epoch":2,"since":"…",
+"expires_in_seconds":8.5,"renewals":7},"blockers":[{"session":"…","user":"…",
+"host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[],
+"consumers":[…]}; with NAME just that object. published_at, vanished and publisher may
+be null, consumers are as in "consumer list". At most 1,000,000 changes are counted.`,
 		Example: `  rowfeed status
   rowfeed status kv --json`,
 		Args: takes(0, 1, ""),
@@ -104,6 +107,9 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			published = s.PublishedAt.Format(time.RFC3339)
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, s.Head, published, waiting, vanished})
+		if p := s.Publisher; p != nil {
+			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)", s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
+		}
 		for _, p := range s.Problems {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}

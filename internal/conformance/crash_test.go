@@ -193,7 +193,7 @@ func TestCommitOutcomeUnknown(t *testing.T) {
 				hooks = testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error { return errors.Join(err, fail(ev)) }}
 			}
 			x.exec("INSERT INTO kv SELECT max(id) + 1, 'k', 1 FROM kv", "INSERT INTO kv SELECT max(id) + 1, 'k', 2 FROM kv")
-			other := x.tapped(hooks, nil)
+			other := x.tapped(hooks, &rowfeed.Config{PublisherLease: rowfeed.NoLease}) // whose COMMITs are not meant
 			if _, err := other.Publish(x.ctx); !errors.Is(err, testdb.ErrInjected) {
 				x.Fatalf("COMMIT %s: error %v", name, err)
 			}

@@ -72,7 +72,7 @@ func TestRacing(t *testing.T) {
 			r.publishers[i].Kill()
 			r.wantNoTrouble(r.publishers[i])
 			kills++
-			r.publishers[i] = x.publisher(bin)
+			r.publishers[i] = x.publisher(bin, i)
 		}
 		r.finish(writing)
 		x.Logf("%d publishers killed", kills)
@@ -158,8 +158,8 @@ func (x *env) race(bin programs, mortal bool) *race {
 		r.servers, urls = append(r.servers, server), append(urls, url)
 	}
 	r.followers = x.followers(bin, r.folder, urls)
-	for range 3 {
-		r.publishers = append(r.publishers, x.publisher(bin))
+	for i := range 3 {
+		r.publishers = append(r.publishers, x.publisher(bin, i))
 	}
 	for name := 1; name <= raceWriters; name++ {
 		r.writers = append(r.writers, r.writer(name, r.seed))

@@ -13,6 +13,7 @@ var mutants = slices.Concat(
 	consuming,
 	restoring,
 	waiting,
+	leasing,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

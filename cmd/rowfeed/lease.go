@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+func newLease(a *app) *cobra.Command {
+	cmd := group("lease", "List leases, and take one from a holder that is gone", `A lease is a job with a name that one process at a time may do. Its holder renews it;
+who has not renewed in time has lost it, and the next one takes over with a higher
+epoch. The publishers of feed kv take turns through "publish:kv"; programs have leases
+of their own through the library.`, `  rowfeed lease list
+  rowfeed lease release publish:kv`)
+	list, release := &leaseListOptions{}, &leaseReleaseOptions{}
+	listCmd := &cobra.Command{
+		Use:   "list",
+		Short: "List leases: who holds them, and since when",
+		Long: `Lists every lease that was ever acquired, on the database's clock: whether it is held,
+expired (anybody may acquire it) or free, the holder as host/pid, the epoch of its term,
+since when and how often it was renewed in it, and the time left.
+
+With --json: an array of {"name":"publish:kv","state":"held",
+"owner":"host/pid/random","epoch":2,"since":"2026-01-31T12:00:00Z",
+"expires_in_seconds":8.5,"renewals":7}. owner is "" for a free one,
+expires_in_seconds then 0.`,
+		Example: "  rowfeed lease list --json",
+		Args:    takes(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+	}
+	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	releaseCmd := &cobra.Command{
+		Use:   "release NAME",
+		Short: "Take a lease from its holder",
+		Long: `Ends the term that a lease is in, so that the next one can begin. For a holder that is
+known to be gone or stuck, or a term that a leap of the database's clock has made too
+long: a lease whose holder was killed frees itself in time.
+
+A holder that still lives learns of it when it next renews, after a third of the lease's
+term, and stops. What it does in the same database is refused from now on, if it asserts
+its term; what it does elsewhere until then is not.
+
+With --epoch only the term of that number is ended (exit 1 when it is over): nobody
+loses a lease who took it since you looked. A free lease stays free, exit 0.`,
+		Example: `  rowfeed lease release publish:kv
+  rowfeed lease release nightly-report --epoch 7`,
+		Args: takes(1, 1, "the lease's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			release.name = args[0]
+			if cmd.Flags().Changed("epoch") && release.epoch < 1 {
+				return usage(cmd, "lease release: --epoch %d: epochs begin at 1", release.epoch)
+			}
+			return release.run(cmd.Context(), a)
+		},
+	}
+	releaseCmd.Flags().Int64Var(&release.epoch, "epoch", 0, "end only the term of this `number`")
+	cmd.AddCommand(listCmd, releaseCmd)
+	return cmd
+}
+
+type leaseListOptions struct{ json bool }
+
+func (o *leaseListOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	all, err := s.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.json && len(all) == 0:
+		return a.printJSON([]any{})
+	case o.json:
+		return a.printJSON(all)
+	case len(all) == 0:
+		return a.say("there are no leases; a publisher acquires one for its feed")
+	}
+	var rows []table.Row
+	for _, l := range all {
+		left := "-"
+		if l.State == rowfeed.LeaseHeld {
+			left = age(l.ExpiresInSeconds)
+		}
+		rows = append(rows, table.Row{l.Name, l.State, process(l.Owner), l.Epoch, l.Since.Format(time.RFC3339), l.Renewals, left})
+	}
+	return a.printTable(table.Row{"lease", "state", "holder", "epoch", "since", "renewals", "time left"}, rows)
+}
+
+type leaseReleaseOptions struct {
+	name  string
+	epoch int64
+}
+
+func (o *leaseReleaseOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	was, err := s.ReleaseLease(ctx, o.name, o.epoch)
+	if err != nil {
+		return err
+	}
+	if was.State == rowfeed.LeaseFree {
+		return a.say("%s: is free already, nothing changed", o.name)
+	}
+	return a.say("%s: released; %s had it since %s (epoch %d)", o.name, process(was.Owner), was.Since.Format(time.RFC3339), was.Epoch)
+}
+
+// process is the part of a lease's owner that tells people where to look: host/pid.
+func process(owner string) string {
+	if owner == "" {
+		return "-"
+	}
+	if i := strings.LastIndexByte(owner, '/'); i > 0 {
+		return owner[:i]
+	}
+	return owner
+}

@@ -1,0 +1,217 @@
+package rowfeed
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Lease is a named job that one holder at a time may do, in any number of processes.
+// Whoever gets it has a Term, which ends unless it is renewed in time; the next term
+// has a higher epoch. The row in the database decides, on the database's own clock.
+//
+// A lease spreads work and guards effects outside the database, as well as an expiring
+// claim can: a holder that is paused may go on for a moment after another has taken
+// over. Effects in the same database are safe when their transaction calls Term.Assert;
+// send the epoch along with all others, so that the receiver can refuse a lower one.
+type Lease struct {
+	// LookEvery is the longest pause between two looks at a lease that somebody else
+	// holds; the first ones are shorter. Default 5 s.
+	LookEvery time.Duration
+
+	db   *DB
+	name string
+	ttl  time.Duration
+}
+
+const (
+	// defaultLook is the default of Lease.LookEvery.
+	defaultLook = 5 * time.Second
+	// minTTL leaves time for a round trip.
+	minTTL = 10 * time.Millisecond
+	maxTTL = 365 * 24 * time.Hour
+	// partingTimeout bounds the statements that let go of a lease after the caller's
+	// context has ended.
+	partingTimeout = 2 * time.Second
+)
+
+var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
+
+// Lease names a lease; nothing is asked of the database yet. A name has 1 to 100
+// printable ASCII characters without blanks ("publish:…" are the publishers' own). A
+// term ends ttl after the database has last heard of it: a holder that was killed is
+// replaced that much later, at most; 10 s is a good choice.
+func (db *DB) Lease(name string, ttl time.Duration) *Lease {
+	return &Lease{db: db, name: name, ttl: ttl}
+}
+
+func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
+
+func (l *Lease) validate() error {
+	switch {
+	case !leaseNamePattern.MatchString(l.name):
+		return invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks", l.name)
+	case l.ttl < minTTL || l.ttl > maxTTL:
+		return invalid("ttl", "%s must be from %s to %s", l.ttl, minTTL, maxTTL)
+	case l.LookEvery < 0:
+		return invalid("look every", "%s must not be negative", l.LookEvery)
+	}
+	return nil
+}
+
+// TryAcquire begins a term if nobody holds the lease. Else the error has the code
+// LeaseTaken and names the holder. The same process is no exception: who holds the
+// lease already is told so as well.
+func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
+	t, taken, err := l.try(ctx)
+	if taken != nil {
+		return nil, &Error{Code: LeaseTaken, Object: leaseObject(l.name),
+			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)", taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
+			Next:  "wait for its release or its end, or take another name"}
+	}
+	return t, err
+}
+
+// Acquire begins a term, and waits while somebody else holds the lease: it looks after
+// a pause that grows, with jitter, to LookEvery, and no later than the holder's term
+// would end. It has no transaction open while it waits, and answers errors of the
+// database at once.
+func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
+	return l.acquire(ctx, func(*LeaseStatus) {})
+}
+
+// acquire calls standBy after every look that found the lease taken.
+func (l *Lease) acquire(ctx context.Context, standBy func(*LeaseStatus)) (*Term, error) {
+	longest := l.LookEvery
+	if longest == 0 {
+		longest = defaultLook
+	}
+	for wait := longest / 16; ; wait = min(2*wait, longest) {
+		t, taken, err := l.try(ctx)
+		if taken == nil {
+			return t, err
+		}
+		standBy(taken)
+		look := max(0, min(wait, time.Duration(taken.ExpiresInSeconds*float64(time.Second))))
+		if err := pause(ctx, look+mathrand.N(look/4+20*time.Millisecond)); err != nil {
+			return nil, fmt.Errorf("%s: acquire: %w", leaseObject(l.name), err)
+		}
+	}
+}
+
+// try answers a term, or who holds the lease, or an error.
+func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
+	if err := l.validate(); err != nil {
+		return nil, nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		seen, err := l.db.lookAtLease(ctx, l.db.on(), l.name)
+		switch {
+		case err != nil:
+			return nil, nil, l.db.fail(leaseObject(l.name), "look who holds it", err)
+		case seen.held() || attempt > maxAttempts: // the latter: it was, each time, when we came to take it
+			return nil, seen, nil
+		}
+		if t, err := l.take(ctx, seen); t != nil || err != nil {
+			return t, nil, l.db.fail(leaseObject(l.name), "acquire it", err)
+		}
+	}
+}
+
+// take begins the term after the one seen, by one conditional statement; it answers
+// neither term nor error when somebody else was faster. Owners are never the same
+// twice: after a failover that lost commits an epoch may be.
+func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
+	t := newTerm(l, newOwner(), seen.Epoch+1)
+	now, ttl := l.db.d.Now(), l.ttl.Microseconds()
+	b := dialect.NewBuilder(l.db.d)
+	var query string
+	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
+		query = "INSERT INTO " + l.db.table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
+			b.Arg(l.name) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
+	} else {
+		query = "UPDATE " + l.db.table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
+			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
+			" WHERE name = " + b.Arg(l.name) + " AND epoch = " + b.Arg(seen.Epoch) +
+			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
+	}
+	var asked time.Time
+	err := l.db.inTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
+		asked = time.Now()
+		n, err := tx.Exec(ctx, query, b.Args()...)
+		if err == nil && n != 1 {
+			err = errNothing
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, errNothing) || l.db.d.Classify(err) == dialect.ClassDuplicate:
+		return nil, nil
+	case ctx.Err() != nil:
+		_ = t.letGo(ctx)
+		return nil, err
+	default:
+		// The COMMIT may have taken effect all the same: only the row knows. The statement
+		// that asks waits for a commit that is still under way, and renews.
+		var n int64
+		var unknown error
+		if asked, n, unknown = l.prolong(ctx, t); unknown != nil || n != 1 {
+			return nil, err
+		}
+	}
+	if err := t.begin(asked); err != nil {
+		_ = t.letGo(ctx)
+		return nil, err
+	}
+	return t, nil
+}
+
+// prolong sets a term's end anew, if it holds and has not expired, and answers the
+// number of rows, and a moment before the database looked at its clock. renewals + 1
+// makes the row another one in any case: MySQL counts the rows that have changed.
+func (l *Lease) prolong(ctx context.Context, t *Term) (asked time.Time, n int64, err error) {
+	b := dialect.NewBuilder(l.db.d)
+	now := l.db.d.Now()
+	query := "UPDATE " + l.db.table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
+		" WHERE " + t.own(b) + " AND expires_at > " + now
+	err = l.db.inTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
+		asked = time.Now()
+		n, err = tx.Exec(ctx, query, b.Args()...)
+		return err
+	})
+	return asked, n, err
+}
+
+// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the
+// background, and releases it when fn has returned. fn's context ends when the term
+// does; what fn does after that is not guarded any more. Hold answers fn's error, or one
+// with the code LeaseLost when the term ended before fn did.
+func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
+	t, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return t.hold(ctx, fn)
+}
+
+var unfitForOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// newOwner is host/pid/random: the first two tell operators where to look, the last
+// is what makes it unlike any other.
+func newOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	host = unfitForOwner.ReplaceAllString(host, "-")
+	return fmt.Sprintf("%s/%d/%s", host[:min(len(host), 60)], os.Getpid(), strings.ToLower(rand.Text()))
+}

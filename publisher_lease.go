@@ -1,0 +1,67 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// NoLease as Config.PublisherLease lets every publisher work at once.
+const NoLease = -1
+
+// PublisherLease is the name of the lease through which the publishers of a feed take
+// turns.
+func PublisherLease(feed string) string { return "publish:" + feed }
+
+// takeTurns publishes whenever it has the feed's lease. On MariaDB, whose read views are
+// not atomic, readers that query the tables without rowfeed may miss a position while
+// two publishers follow one another closely; elsewhere a second one only costs.
+func (f *Feed) takeTurns(ctx context.Context) error {
+	lease := f.db.Lease(PublisherLease(f.name), f.db.cfg.PublisherLease)
+	observer := f.db.cfg.Observer
+	failures, behind := 0, int64(-1)
+	standBy := func(s *LeaseStatus) {
+		failures = 0
+		f.setProblems(nil) // they are the holder's to tell
+		if s.Epoch != behind {
+			behind = s.Epoch
+			observer.lease(LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
+		}
+	}
+	for ctx.Err() == nil {
+		t, err := lease.acquire(ctx, standBy)
+		if err == nil {
+			failures, behind = 0, -1
+			observer.lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
+			var gaveUp error
+			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
+				gaveUp = f.keepPublishing(ctx)
+				return gaveUp
+			})
+			if gaveUp != nil {
+				return gaveUp
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil || errors.Is(err, LeaseLost) {
+			continue // publishing was safe all along; whose turn it is will be seen
+		}
+		if err = f.settle(ctx, err); errors.Is(err, UnknownFeed) {
+			return err
+		}
+		failures++
+		f.setProblems([]string{withoutDriver(err)})
+		observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		if pause(ctx, outage(failures)) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// outage is the pause before a publisher tries again after so many failures.
+func outage(failures int) time.Duration {
+	return min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
+}
