@@ -12,6 +12,7 @@
 // The pieces, each in the file of its name: a [DB] is rowfeed on one database; a
 // [Feed] follows one table; [Feed.Publish] and [Feed.RunPublisher] give positions;
 // [Feed.Fetch] answers a [Page] above a [Cursor]; [Source] is the seam that HTTP
-// servers, clients and consumers share. What a database does its own way is behind
+// servers, clients and consumers share; a [Lease] is a job that one process at a time
+// may do. What a database does its own way is behind
 // package dialect.
 package rowfeed

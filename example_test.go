@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -170,6 +171,33 @@ func Example_http() {
 	// Output:
 	// {"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"k":"fred","v":"jim"}}
 	// {"cursor":"1","more":false,"base64":[]}
+}
+
+// One process at a time does a job; what it writes in the same database is fenced.
+func ExampleLease_Hold() {
+	ctx := context.Background()
+	db, remove := openExample()
+	defer remove()
+	feeds, _ := exampleFeed(ctx, db)
+
+	err := feeds.Lease("nightly", 10*time.Second).Hold(ctx, func(ctx context.Context, term *rowfeed.Term) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "INSERT INTO kv VALUES (1, 'epoch', ?)", term.Epoch()); err != nil {
+			return err
+		}
+		if err := term.Assert(ctx, rowfeed.InTx(tx)); err != nil { // last, right before the COMMIT
+			return err
+		}
+		return tx.Commit()
+	})
+	leases, _ := feeds.Leases(ctx)
+	fmt.Println(err, leases[0].Name, leases[0].State, leases[0].Epoch)
+	// Output:
+	// <nil> nightly free 1
 }
 
 func exampleFeed(ctx context.Context, db *sql.DB) (*rowfeed.DB, *rowfeed.Feed) {
