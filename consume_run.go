@@ -179,6 +179,10 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 	case errors.As(err, &failed):
 		r.failures++
 		r.row = nil // an operator may have paused the consumer, or moved its cursor
+		if errors.Is(err, errIncomplete) && r.failures >= r.attempts() {
+			return &Error{Code: HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.failures), Err: failed.err,
+				Next: "mend it and start again; the pass is complete but for it"}
+		}
 		r.trouble(failed.err)
 		return pause(ctx, r.backoff(r.failures))
 	}
@@ -238,6 +242,9 @@ func (r *consuming) trouble(err error) {
 }
 
 func (r *consuming) wait() time.Duration {
+	if _, err := r.row.value.parse(); err != nil {
+		return 0 // "now" or "at:…": first of all the place that it means is stored
+	}
 	switch {
 	case r.once:
 		return 0
@@ -316,11 +323,11 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 		if err == nil {
 			continue
 		}
-		if !errors.As(err, &failed) {
+		if !errors.As(err, &failed) || errors.Is(err, errIncomplete) {
 			return err
 		}
 		attempts := r.failures + 1
-		if r.c.OnFailure == Stop || errors.Is(err, errIncomplete) {
+		if r.c.OnFailure == Stop {
 			return &Error{Code: HandlerFailed, Object: r.object(), Err: failed.err,
 				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position, e.Key.AppendJSON(nil), attempts),
 				Next:  "mend the row or the handler and start again, or set OnFailure to SetAside"}

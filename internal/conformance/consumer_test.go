@@ -114,6 +114,19 @@ func TestConsumerOperations(t *testing.T) {
 		x.publish(f)
 		r.once(c)
 		r.wantApplied("6 upsert 6")
+
+		// The place that "now" means is stored before anything is waited for: else a crash
+		// would make it mean a later one.
+		late := r.consumer(f, x.rf)
+		late.Name, late.Start, late.Wait = "late", rowfeed.Now, time.Hour
+		stop = r.run(late)
+		x.eventually("the place is stored", func() bool {
+			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "late"})
+			return err == nil && len(all) == 1 && all[0].Cursor == "6"
+		})
+		if err := stop(); err != nil {
+			x.Fatal(err)
+		}
 	})
 }
 
@@ -269,6 +282,25 @@ func TestConsumeRefused(t *testing.T) {
 		c.Source = x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		once()
 		wantMirror("third pass", []int64(nil)...)
+
+		// What completes a pass is retried as a handler is, and then named.
+		x.fill(2)
+		x.publish(c.Source.(*rowfeed.Feed))
+		once()
+		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+			x.Fatal(err)
+		}
+		calls := 0
+		c.OnComplete = func(context.Context, *sql.Tx) error { calls++; return errors.New("no sweeping today") }
+		c.Retry, c.OnFailure = rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond}, rowfeed.SetAside
+		err := c.RunOnce(x.ctx)
+		x.wantCode(err, rowfeed.HandlerFailed)
+		if !strings.Contains(err.Error(), "OnComplete failed 3 times: no sweeping today") || calls != 3 {
+			x.Errorf("after %d calls: %v", calls, err)
+		}
+		c.OnComplete = nil
+		once()
+		wantMirror("fourth pass", 1, 2)
 	})
 }
 

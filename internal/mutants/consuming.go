@@ -94,4 +94,19 @@ var consuming = []mutant{
 		File: "consume_run.go", Old: "	if time.Since(r.readAt) >= cursorPoll {", New: "	if time.Since(r.readAt) < 0 {",
 		Package: conformance, Test: "TestConsumerOperations", Engines: "sqlite",
 	},
+	{
+		Name: "a-now-that-moves", Guards: "guarantee 1: a consumer that starts at now has started",
+		File: "consume_run.go", Old: "		return 0 // \"now\" or", New: "		return r.c.Wait // \"now\" or",
+		Package: conformance, Test: "TestConsumerOperations", Engines: "sqlite",
+	},
+	{
+		Name: "processed-twice", Guards: "M73: the mark tells whether it is the first time",
+		File: "processed.go", Old: "	return n == 1, db.fail", New: "	return n <= 1, db.fail",
+		Package: conformance, Test: "TestProcessedOnce", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "a-pool-in-a-pgx-transaction", Guards: "calls cannot leave the caller's transaction",
+		File: "pgxtx/pgxtx.go", Old: "TxStatus() == idle {", New: "TxStatus() == 'x' {",
+		Package: "./pgxtx", Test: "TestRefused", Engines: "postgres15",
+	},
 }
