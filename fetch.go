@@ -126,8 +126,11 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.Page
 			if err := f.notSetBack(floor, rows.Generation, rows.Head); err != nil {
 				return nil, nil, f.unlessReadOnly(ctx, err)
 			}
-			f.saw(rows.Generation, rows.Head)
-			return rows, l, f.makeDurable(ctx, rows)
+			if err := f.makeDurable(ctx, rows); err != nil {
+				return nil, nil, err
+			}
+			f.saw(rows.Generation, rows.Head) // not before: a crash may take it back, and nobody was shown it
+			return rows, l, nil
 		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := pause(ctx, backoff(try)); err != nil {
 				return nil, nil, err

@@ -99,6 +99,11 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 			s.Vanished = &n
 		}
 	}
+	if identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names); err == nil {
+		if err := f.sameDatabase(r, identity); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
 	s.Problems = append(s.Problems, problems...)
 	if s.Consumers, err = f.db.Consumers(ctx, ConsumerID{Feed: f.name}); err != nil {
 		return fail("read its consumers' cursors", err)

@@ -110,7 +110,12 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 // its driver said that has no name of its own, on its way down or up: what was
 // followed so far is worth another try.
 func passes(err error) bool {
-	return errors.Is(err, rowfeed.Unavailable) || errors.Is(err, rowfeed.Locked) || errors.Is(err, rowfeed.Failed)
+	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
 }
 
 func newAway() *backoff.ExponentialBackOff {

@@ -1,6 +1,11 @@
 package conformance
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
@@ -117,6 +122,46 @@ func TestUnflushedContentIsNotShown(t *testing.T) {
 		x.crash(f)
 		if v := x.scalar("SELECT v FROM kv"); v != 1 {
 			x.Fatalf("v is %d after the crash; readers have seen 1, and no change says otherwise", v)
+		}
+	})
+}
+
+// TestUnflushedIsNotRemembered: what a reader saw but could not flush, and so did not
+// show, is no sign of a database that was set back when a crash has taken it away.
+func TestUnflushedIsNotRemembered(t *testing.T) {
+	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
+		lax := openEnv(t, x.db, &rowfeed.Config{UnsafeDurability: true})
+		publisher, err := lax.rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		broken := errors.New("no flush for now")
+		var works atomic.Bool
+		reader := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "rowfeed_flushes") && !works.Load() {
+				return broken
+			}
+			return nil
+		}}, nil)
+		// The server may flush by itself meanwhile: then nothing is taken back, and it is
+		// tried again.
+		for id := 1; id <= 5; id++ {
+			works.Store(true)
+			before := x.fetch(reader, rowfeed.Now, 1).Cursor
+			works.Store(false)
+			x.between(func() {
+				x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
+				lax.publish(publisher)
+			})
+			if _, err := reader.Fetch(x.ctx, rowfeed.Request{}); !errors.Is(err, broken) {
+				x.Fatalf("fetched with %v", err)
+			}
+			works.Store(true)
+			x.crash(reader)
+			lax.found(publisher)
+			if x.fetch(reader, rowfeed.Now, 1).Cursor == before {
+				return
+			}
 		}
 	})
 }

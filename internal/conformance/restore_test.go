@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // TestBump (M74): a bumped feed refuses the cursors of before and says what to do; its
 // positions go on, and a publisher that knows the former generation only goes on too.
 func TestBump(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.fill(3)
 		_, cursor := x.drain(f, "")
@@ -85,7 +86,7 @@ func TestBump(t *testing.T) {
 // TestBumpDuringAPass: a bump waits for a publisher in the middle of a pass, and what
 // that publishes is of the generation before.
 func TestBumpDuringAPass(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
@@ -321,13 +322,14 @@ func (w *witness) startOver() {
 // Neither goes on in silence: no position is given twice, and after a bump the
 // consumer has what is there.
 func TestRestoredBackup(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+	restored := func(t *testing.T, e testdb.Engine, capture dialect.Capture) {
 		var x *env
 		if e.HasServer() {
 			x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
 		} else {
 			x = newEnv(t, e, nil)
 		}
+		x.capture = capture
 		x.migrate()
 		f := x.addKV()
 		publisher, consumer := x.runPublisher(), x.witness()
@@ -335,7 +337,7 @@ func TestRestoredBackup(t *testing.T) {
 		x.eventually("three entries", consumer.has(3))
 		restore := x.db.Backup(t)
 		x.eventually("the administrator's pool finds the server", func() bool {
-			_, err := x.db.Admin().Exec("INSERT INTO kv VALUES (4, 'k', 0), (5, 'k', 0), (6, 'k', 0)")
+			_, err := x.db.Admin().Exec("INSERT INTO kv (id, k, v) VALUES (4, 'k', 0), (5, 'k', 0), (6, 'k', 0)")
 			return err == nil
 		})
 		x.eventually("six entries", consumer.has(6))
@@ -344,7 +346,7 @@ func TestRestoredBackup(t *testing.T) {
 		if err := consumer.refusal(); !isCode(err, rowfeed.DatabaseChanged) || !strings.Contains(err.Error(), "`rowfeed feed bump kv`") {
 			x.Errorf("refused with %v", err)
 		}
-		x.exec("INSERT INTO kv VALUES (7, 'k', 0), (8, 'k', 0)") // which would be positions 4 and 5
+		x.exec("INSERT INTO kv (id, k, v) VALUES (7, 'k', 0), (8, 'k', 0)") // which would be positions 4 and 5
 		x.eventually("the publisher tells", func() bool {
 			return slices.ContainsFunc(publisher.feed.Problems(), func(p string) bool { return strings.Contains(p, "feed bump kv") })
 		})
@@ -375,5 +377,11 @@ func TestRestoredBackup(t *testing.T) {
 		}
 		x.eventually("all is well", func() bool { return len(publisher.feed.Problems()) == 0 })
 		x.wantSound(f)
+	}
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		t.Run("trigger", func(t *testing.T) { restored(t, e, dialect.CaptureTrigger) })
+		if e != testdb.Postgres18 && e != testdb.MySQL { // whose servers take their time to stop
+			t.Run("column", func(t *testing.T) { restored(t, e, dialect.CaptureColumn) })
+		}
 	})
 }

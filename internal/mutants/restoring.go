@@ -24,6 +24,13 @@ var restoring = []mutant{
 		Package: conformance, Test: "TestUnflushedContentIsNotShown", Engines: "mariadb",
 	},
 	{
+		Name: "unflushed-is-remembered", Guards: "M74: a crash alone is no database that was set back",
+		File:    "fetch.go",
+		Old:     "\t\t\tif err := f.makeDurable(ctx, rows); err != nil {",
+		New:     "\t\t\tf.saw(rows.Generation, rows.Head)\n\t\t\tif err := f.makeDurable(ctx, rows); err != nil {",
+		Package: conformance, Test: "TestUnflushedIsNotRemembered", Engines: "mariadb",
+	},
+	{
 		Name: "every-page-flushes", Guards: "what is on the disk is not written for again",
 		File:    "flush.go",
 		Old:     "\tf.isDurable(rows.Generation, rows.Head)\n",
