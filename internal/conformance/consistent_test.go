@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -230,7 +231,7 @@ func TestConsistentTogether(t *testing.T) {
 				pages <- page
 			}()
 		}
-		x.eventually("all have asked", func() bool { return x.inside("rowfeed.(*Feed).catchUp(") == n+1 })
+		x.eventually("all have asked", func() bool { return x.parked("rowfeed.(*sharing[...]).do(") == n+1 })
 		held.Release()
 		if err := <-first; err != nil {
 			x.Error(err)
@@ -248,13 +249,22 @@ func TestConsistentTogether(t *testing.T) {
 }
 
 // inside counts the goroutines that are in the function.
-func (x *env) inside(function string) int {
-	stacks := make([]byte, 1<<20)
+func (x *env) inside(function string) int { return strings.Count(stacks(), function) }
+
+// parked counts the goroutines that a select of the function holds: they have done all
+// that comes before it.
+func (x *env) parked(function string) int {
+	return len(regexp.MustCompile(`\[select[^\n]*\]:\n[^\n]*`+regexp.QuoteMeta(function)).FindAllStringIndex(stacks(), -1))
+}
+
+// stacks are those of all goroutines.
+func stacks() string {
+	text := make([]byte, 1<<20)
 	for {
-		n := runtime.Stack(stacks, true)
-		if n < len(stacks) {
-			return strings.Count(string(stacks[:n]), function)
+		n := runtime.Stack(text, true)
+		if n < len(text) {
+			return string(text[:n])
 		}
-		stacks = make([]byte, 2*len(stacks))
+		text = make([]byte, 2*len(text))
 	}
 }

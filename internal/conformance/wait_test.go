@@ -340,7 +340,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 			}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
 			x.publish(f)
 			result := x.waiter(f, "1")
-			x.eventually("it waits", func() bool { return x.inside("rowfeed.(*watcher).wait(") == 1 })
+			x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
 			server.Kill(t)
 			x.eventually("the watcher has noticed", func() bool {
 				_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
