@@ -46,6 +46,7 @@ func (x *env) crash(f *rowfeed.Feed) {
 	x.Helper()
 	x.db.Server().Kill(x.T)
 	x.db.Server().Start(x.T)
+	x.db.Reconnect()
 	x.found(f)
 }
 

@@ -57,6 +57,7 @@ func (d *Database) Backup(t testing.TB) (restore func()) {
 	s.Stop(t)
 	s.copyData(t, s.data, kept)
 	s.Start(t)
+	d.Reconnect()
 	return func() {
 		t.Helper()
 		s.Stop(t)
@@ -65,7 +66,16 @@ func (d *Database) Backup(t testing.TB) (restore func()) {
 		}
 		s.copyData(t, kept, s.data)
 		s.Start(t)
+		d.Reconnect()
 	}
+}
+
+// Reconnect closes Admin's idle connections, which a server that was stopped or killed
+// has closed already: not every driver notices before it has sent a statement.
+func (d *Database) Reconnect() {
+	const kept = 2 // database/sql's own default
+	d.Admin().SetMaxIdleConns(0)
+	d.Admin().SetMaxIdleConns(kept)
 }
 
 func (s *Server) copyData(t testing.TB, from, to string) {
