@@ -145,6 +145,8 @@ func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error 
 	switch {
 	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
 		return errTxEnded
+	case err != nil && t.after && t.r.c.DB.d.Classify(err) == dialect.ClassConnection && t.r.reachable():
+		return &handlerError{fmt.Errorf("the handler left the transaction's connection unusable (are rows open?): %w", err)}
 	case err != nil:
 		return err
 	case n != 1:
@@ -152,4 +154,11 @@ func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error 
 	}
 	t.next = &next
 	return nil
+}
+
+// reachable tells whether the database can be reached.
+func (r *consuming) reachable() bool {
+	bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	return r.c.DB.sql.PingContext(bounded) == nil
 }

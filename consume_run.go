@@ -197,11 +197,8 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return nil
 	}
 	err = r.c.DB.fail(r.object(), "consume", err)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case r.once && !errors.Is(err, Locked):
-		return err
 	}
 	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
 		TombstonesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused} {
@@ -209,7 +206,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 			return r.explain(err)
 		}
 	}
-	if r.outages++; r.once && r.outages > maxAttempts {
+	if r.outages++; r.once && (!errors.Is(err, Locked) || r.outages > maxAttempts) {
 		return err
 	}
 	r.trouble(err)

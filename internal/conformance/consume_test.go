@@ -437,3 +437,38 @@ func (x *env) fillFrom(from, to int) {
 		x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
 	}
 }
+
+// TestConsumeHoldsTheWriteLock (hazard 20): on SQLite a consumer's transaction begins
+// with the write lock, also on a pool whose transactions do not: a handler that reads
+// first would else be refused at its first write when somebody wrote in between.
+func TestConsumeHoldsTheWriteLock(t *testing.T) {
+	testdb.SQLite.Require(t)
+	x := newEnv(t, testdb.SQLite, nil)
+	x.migrate()
+	f, r := x.addKV(), x.receiver()
+	x.fill(1)
+	x.publish(f)
+	rf, err := rowfeed.Open(x.ctx, x.db.OpenTapped(t, testdb.Hooks{}, "_txlock=deferred"), x.dialect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient := x.db.OpenTapped(t, testdb.Hooks{}, "_pragma=busy_timeout(0)")
+	c := r.consumer(f, rf)
+	attempts := 0
+	c.Handle = func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+		attempts++
+		var rows int
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM kv").Scan(&rows); err != nil {
+			return err
+		}
+		if _, err := impatient.ExecContext(ctx, "INSERT INTO kv VALUES (2, 'k', 0)"); err == nil {
+			t.Error("somebody else writes in the midst of the handler's transaction")
+		}
+		return r.handle(ctx, tx, entries)
+	}
+	r.once(c)
+	r.wantApplied(upserts(1, 1)...)
+	if attempts != 1 {
+		t.Errorf("%d attempts", attempts)
+	}
+}

@@ -113,6 +113,35 @@ func TestConsumeStops(t *testing.T) {
 	})
 }
 
+// TestConsumeRowsLeftOpen: a handler that leaves rows open makes its connection
+// unusable on some databases, which looks as if the database was away. It is told, in
+// place of a feed that stands still for ever.
+func TestConsumeRowsLeftOpen(t *testing.T) {
+	each(t, func(x *env) {
+		f, r := x.addKV(), x.receiver()
+		x.fill(500)
+		x.publish(f)
+		r.fail = func(ctx context.Context, tx *sql.Tx, _ rowfeed.Entry) error {
+			rows, err := tx.QueryContext(ctx, "SELECT id, k FROM kv")
+			if err == nil {
+				rows.Next()
+			}
+			return err
+		}
+		c := r.consumer(f, x.rf)
+		c.Limit = 1
+		err := c.RunOnce(x.ctx)
+		if x.family() == "sqlite" { // where any number of statements can be open
+			if err != nil {
+				x.Error(err)
+			}
+			return
+		}
+		x.wantCode(err, rowfeed.HandlerFailed)
+		r.wantApplied()
+	})
+}
+
 // TestConsumeFailsAtCommit: what the handler did and the database refuses at COMMIT
 // only, and an error that the handler keeps to itself, are the handler's failures, not
 // the database's: they do not stall the feed.

@@ -109,4 +109,14 @@ var consuming = []mutant{
 		File: "pgxtx/pgxtx.go", Old: "TxStatus() == idle {", New: "TxStatus() == 'x' {",
 		Package: "./pgxtx", Test: "TestRefused", Engines: "postgres15",
 	},
+	{
+		Name: "consumers-begin-deferred", Guards: "hazard 20: a consumer begins with SQLite's write lock",
+		File: "dialect/sqlite/publish.go", Old: " && p != dialect.ForConsume {", New: " {",
+		Package: conformance, Test: "TestConsumeHoldsTheWriteLock", Engines: "sqlite",
+	},
+	{
+		Name: "open-rows-stall-the-feed", Guards: "a handler that leaves rows open is told",
+		File: "consume_apply.go", Old: "err != nil && t.after && t.r.c.DB", New: "err != nil && !t.after && t.r.c.DB",
+		Package: conformance, Test: "TestConsumeRowsLeftOpen", Engines: "mariadb",
+	},
 }
