@@ -244,7 +244,9 @@ func (f *Feed) reload(ctx context.Context) error {
 		}
 		return f.db.fail(feedObject(f.name), "read its record", err)
 	}
-	f.record.Store(records[0])
+	if was := f.record.Swap(records[0]); was != nil && was.Generation != records[0].Generation {
+		f.takeTurn() // a key of another table, it may be
+	}
 	f.layout.Store(nil)
 	return nil
 }

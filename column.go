@@ -67,9 +67,7 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.
 	if !feed.InRows() {
 		return 0, nil
 	}
-	f.mu.Lock()
-	turn := f.turn
-	f.mu.Unlock()
+	turn := f.takeTurn()
 	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, turn, limit, base)
 	if err == nil && turn != nil && n < limit {
 		var rest int
@@ -101,6 +99,17 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.
 			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
 	}
 	return n, err
+}
+
+// takeTurn answers the key behind which the next batch begins. It is forgotten at once,
+// so that one which the database does not take (the key's type may be another by now)
+// fails one pass and no second.
+func (f *Feed) takeTurn() []any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	turn := f.turn
+	f.turn = nil
+	return turn
 }
 
 // resetRows takes positions that cannot be theirs from rows, so that they are

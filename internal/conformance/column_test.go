@@ -142,6 +142,44 @@ func TestHeldRowsAreLate(t *testing.T) {
 	})
 }
 
+// TestKeyThatIsNotPrimary: the feed's key is another unique index than the primary key;
+// rows are placed through it, also beside a writer that holds some.
+func TestKeyThatIsNotPrimary(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)")
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"k"}})
+		for id := range 20 {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k%02d', 0)", 100-id, id))
+		}
+		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
+		row := func(id, v int) string { return fmt.Sprintf(`upsert {"id":%d,"k":"k%02d","v":%d}`, 100-id, id, v) }
+		var want []string
+		for id := range 20 {
+			want = append(want, row(id, 0))
+		}
+		lines, cursor := x.drain(f, "")
+		if !slices.Equal(lines, want) { // in the order of k, which is not that of id
+			x.Fatalf("entries %q", lines)
+		}
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		x.exec("UPDATE kv SET v = 1 WHERE id > 90")
+		stuck := x.begin(sql.LevelRepeatableRead)
+		x.in(stuck, "UPDATE kv SET v = 2 WHERE id = 95", "UPDATE kv SET v = 2 WHERE id = 85")
+		if n, err := f.Publish(x.bounded()); n != 9 || err != nil {
+			x.Fatalf("%d rows were published beside a writer, want 9: %v", n, err)
+		}
+		_, cursor = x.drain(f, cursor)
+		x.commit(stuck)
+		lines, _ = x.drain(f, cursor)
+		if want := []string{row(5, 2), row(15, 2)}; !slices.Equal(lines, want) {
+			x.Errorf("entries %q, want %q", lines, want)
+		}
+		x.wantSound(f)
+	})
+}
+
 // TestPausedPublisher (hazard 18): while a publisher is stopped before its COMMIT only
 // the rows that it took are held; every other row can be written.
 func TestPausedPublisher(t *testing.T) {
