@@ -137,10 +137,11 @@ func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient 
 }
 
 // run looks for as long as somebody waits. The time of the next look does not depend on
-// who comes and goes meanwhile.
+// who comes and goes meanwhile, nor on how late the one before was.
 func (w *watcher) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	next := time.Now().Add(w.pause)
 	t := time.NewTimer(w.pause)
 	defer t.Stop()
 	for {
@@ -160,7 +161,7 @@ func (w *watcher) run() {
 			continue
 		}
 		w.round++
-		round, began := w.round, time.Now()
+		round := w.round
 		w.mu.Unlock()
 		// Who waits may leave at any time; a look that has begun is worth its end.
 		ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
@@ -176,7 +177,10 @@ func (w *watcher) run() {
 		default:
 			w.sure, w.pause = round, min(w.pause+w.pause/2+firstWatch/2, w.idle)
 		}
-		t.Reset(max(w.pause-time.Since(began), 0))
+		if next = next.Add(w.pause); time.Until(next) < 0 {
+			next = time.Now() // what was missed is not made up for
+		}
+		t.Reset(time.Until(next))
 	}
 }
 

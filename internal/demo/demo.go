@@ -158,7 +158,8 @@ func intro(cfg Config, address string) error {
 Try:
   curl 'http://%[1]s/_feeds'
   curl 'http://%[1]s/_feeds/fetch/kv?after=&limit=5'
-  curl -H 'Accept: application/x-ndjson' 'http://%[1]s/_feeds/fetch/kv?after=now'
+  curl -H 'Accept: application/x-ndjson' 'http://%[1]s/_feeds/fetch/kv?after=now&wait=10s'
+  curl -N 'http://%[1]s/_feeds/stream/kv?after=now'
   rowfeed tail kv --after now --url http://%[1]s
   rowfeed status kv --db '%[2]s'
 
