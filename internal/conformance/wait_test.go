@@ -81,7 +81,7 @@ func (g *gate) pass() {
 // nor one that comes while the watcher's look is on its way back with old news. The
 // publisher is of the same process, and then nothing looks at all, or of another.
 func TestNoLostWakeUp(t *testing.T) {
-	each(t, func(x *env) {
+	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.fill(1)
 		other, err := x.rf.Feed(x.ctx, "kv") // another DB: as good as another process
