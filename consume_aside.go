@@ -129,7 +129,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	}
 	started := time.Now()
 	batch, err := r.reread(ctx, l)
-	if errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) {
+	if isRefusal(err) {
 		return false, nil // so is the cursor: the next page says so, and knows what to do
 	}
 	if errors.Is(err, Conflict) {

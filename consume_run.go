@@ -84,13 +84,12 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 	started := time.Now()
 	page, err := r.c.Source.Fetch(ctx, Request{After: after, Limit: r.c.Limit, Wait: wait})
 	if err != nil {
-		if r.c.OnRefused != nil && (errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired)) {
+		if r.c.OnRefused != nil && isRefusal(err) {
 			return false, r.settle(ctx, r.restart(ctx, err))
 		}
 		r.row = nil // it may be paused by the time that the source is back
 		return false, r.survive(ctx, err)
 	}
-	r.outages = 0
 	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
 		if after != r.failedAt {
 			r.failedAt, r.failures = after, 0
@@ -107,6 +106,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		r.outages, r.failures = 0, 0
 		return !page.More, nil
 	}
+	r.outages = 0
 	if time.Since(r.readAt) >= cursorPoll {
 		r.row = nil // it may have been moved, and the consumer has nothing else to do
 	}
@@ -122,6 +122,11 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		return true, pause(ctx, jitter(idle))
 	}
 	return true, nil
+}
+
+// isRefusal tells whether a source's error is about the cursor.
+func isRefusal(err error) bool {
+	return errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired)
 }
 
 // ends tells whether a page that brings nothing, and no cursor either, ends a pass: it
