@@ -343,7 +343,10 @@ func TestSessionLimits(t *testing.T) {
 		case "sqlite":
 			return // has no such settings
 		case "postgres":
-			pool = x.db.OpenTapped(x.T, testdb.Hooks{}, "statement_timeout=15", "default_transaction_read_only=on")
+			pool = x.db.OpenTapped(x.T, testdb.Hooks{}, "statement_timeout=50000", "default_transaction_read_only=on")
+			x.exec("CREATE TABLE bounds (bound text)", `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO bounds VALUES (current_setting('statement_timeout')); RETURN NULL; END $$`,
+				"CREATE TRIGGER note AFTER UPDATE ON rowfeed_sequences FOR EACH ROW EXECUTE FUNCTION note()")
 		case "mysql":
 			pool = x.db.OpenTapped(x.T, testdb.Hooks{}, "sql_select_limit=3")
 		}
@@ -361,7 +364,11 @@ func TestSessionLimits(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		x.wantDrain(g, "", want...)
+		x.exec("INSERT INTO kv VALUES (7, 'k', 0)")
+		x.wantDrain(g, "", append(want, kv(7, "k", 0))...)
+		if x.family() == "postgres" && x.scalar("SELECT count(*) FROM bounds WHERE bound = '50s'") != 0 {
+			x.Error("the session's time limit holds for publishing")
+		}
 	})
 }
 
