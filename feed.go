@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -100,7 +99,11 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		}
 		if exists {
 			// Cursors of the dropped feed must not be taken for cursors of this one.
-			r.Generation = max(time.Now().Unix(), known[0].Generation+1)
+			var now int64
+			if err := dialect.QueryRow(ctx, q, "SELECT "+db.d.Now(), nil, &now); err != nil {
+				return err
+			}
+			r.Generation = max(now/1_000_000, known[0].Generation+1)
 		}
 		if former, err = db.adopt(ctx, q, r, spec); err != nil {
 			return err
