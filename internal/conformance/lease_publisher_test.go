@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -159,4 +160,60 @@ func TestPublisherCutOff(t *testing.T) {
 		x.wantDrain(f, "", kv(1, "k", 0), kv(2, "k", 0))
 		x.wantSound(f)
 	})
+}
+
+// TestLeaseIdleCost (M53, M55): a publisher at work renews its lease after a third of the
+// term; one that stands by looks every five seconds, and sends nothing else. A bubble's
+// clock runs through ten idle minutes.
+func TestLeaseIdleCost(t *testing.T) {
+	testdb.SQLite.Require(t)
+	x := newEnv(t, testdb.SQLite, nil)
+	x.migrate()
+	x.addKV()
+	idle := func(t *testing.T) (leases, others int) {
+		watching := false
+		pool, err := testdb.OpenURL(x.db.URL, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case !watching || ev.SQL == "": // BEGIN and COMMIT go with their statement
+			case strings.Contains(ev.SQL, "rowfeed_leases"):
+				leases++
+			default:
+				others++
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		rf, err := rowfeed.Open(t.Context(), pool, x.dialect, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := rf.Feed(t.Context(), "kv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		watching = true
+		if err := f.RunPublisher(ctx); err != nil {
+			t.Error(err)
+		}
+		return leases, others
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if leases, _ := idle(t); leases < 170 || leases > 190 {
+			t.Errorf("the holder sent %d statements about its lease in ten minutes", leases)
+		}
+	})
+	holder := x.acquire(x.rf.Lease(rowfeed.PublisherLease("kv"), 24*time.Hour))
+	synctest.Test(t, func(t *testing.T) {
+		if leases, others := idle(t); leases < 90 || leases > 130 || others > 0 {
+			t.Errorf("who stands by sent %d looks and %d other statements in ten minutes", leases, others)
+		}
+	})
+	if err := holder.Release(x.ctx); err != nil {
+		t.Error(err)
+	}
 }

@@ -144,6 +144,11 @@ var leasing = []mutant{
 		Package: conformance, Test: "TestLeaseWaits",
 	},
 	{
+		Name: "standing-by-is-busy", Guards: "M53: who stands by looks rarely",
+		File: "lease.go", Old: "defaultLook = 5 * time.Second", New: "defaultLook = time.Second",
+		Package: conformance, Test: "TestLeaseIdleCost",
+	},
+	{
 		Name: "publishers-without-a-lease", Guards: "M55: publishers take turns through a lease",
 		File: "publisher.go", Old: "if f.db.cfg.PublisherLease < 0 {", New: "if f.db.cfg.PublisherLease != 0 {",
 		Package: conformance, Test: "TestPublishersHoldALease", Engines: "sqlite",
