@@ -204,6 +204,28 @@ func TestOtherDatabase(t *testing.T) {
 	})
 }
 
+// TestTablesMadeAnew (M74): on PostgreSQL a dump that was loaded into the database it
+// came from is seen by the tables that it makes, though it brings the same rows.
+func TestTablesMadeAnew(t *testing.T) {
+	testdb.Postgres15.Require(t)
+	x := newEnv(t, testdb.Postgres15, nil)
+	x.migrate()
+	f := x.addKV()
+	x.fill(2)
+	x.publish(f)
+	x.exec("CREATE TABLE dump AS SELECT * FROM rowfeed_sequences", "ALTER TABLE rowfeed_sequences RENAME TO former",
+		"CREATE TABLE rowfeed_sequences (LIKE former INCLUDING ALL)", "INSERT INTO rowfeed_sequences SELECT * FROM dump", "DROP TABLE former, dump")
+	x.exec("INSERT INTO kv VALUES (3, 'k', 0)")
+	_, err := f.Publish(x.ctx)
+	x.wantCode(err, rowfeed.DatabaseChanged)
+	if _, err := f.Bump(x.ctx); err != nil {
+		x.Fatal(err)
+	}
+	if n := x.publish(f); n != 1 {
+		x.Errorf("%d keys published", n)
+	}
+}
+
 // TestAdoptedElsewhere: a publisher that knows the feed in its former database, as one
 // does whose connections have moved with the database, sees that it was adopted.
 func TestAdoptedElsewhere(t *testing.T) {
