@@ -135,6 +135,14 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return err
 		}
 	}
+	if sequences > 0 && r.Adopt {
+		// An earlier try broke off, and the former publisher may have gone on since.
+		b := dialect.NewBuilder(db.d)
+		if _, err := q.Exec(ctx, "UPDATE "+db.table("sequences")+" SET value = "+b.Arg(former.first)+", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
+			" AND value < "+b.Arg(former.first), b.Args()...); err != nil {
+			return err
+		}
+	}
 	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
 		return err
 	}
@@ -162,7 +170,7 @@ func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
 // mustBeFree refuses names that are taken: with another prefix, or none, a table of
 // the user's own may have the name, and must not be taken for rowfeed's.
 func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
-	for _, name := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, name := range f.Tables() {
 		_, err := db.d.Describe(ctx, q, name)
 		if err == nil {
 			return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
@@ -187,8 +195,7 @@ func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source diale
 		return err
 	}
 	for _, r := range records {
-		f := r.feed(db.names)
-		ours = append(ours, f.Changes(), f.Positions())
+		ours = append(ours, r.feed(db.names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
@@ -324,6 +331,10 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 // finds what it can of them, Repair records it.
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.db.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
+		// While this waited for the lock the feed may have been dropped.
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
 		r := f.record.Load()
 		table, err := f.db.describeTable(ctx, q, r.Source)
 		if err != nil {

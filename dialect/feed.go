@@ -201,5 +201,18 @@ func (f *Feed) Changes() TableName { return f.Names.Table("changes_" + f.Name) }
 // Positions is the feed's table of positions.
 func (f *Feed) Positions() TableName { return f.Names.Table("positions_" + f.Name) }
 
+// Batch is the feed's table of the keys in one publisher's hands, on databases where
+// positions in rows need it.
+func (f *Feed) Batch() TableName { return f.Names.Table("batch_" + f.Name) }
+
+// Tables are all names of tables that the feed may take.
+func (f *Feed) Tables() []TableName {
+	tables := []TableName{f.Changes(), f.Positions()}
+	if f.InRows() {
+		tables = append(tables, f.Batch())
+	}
+	return tables
+}
+
 // Object is the name of a trigger, function or index of the feed.
 func (f *Feed) Object(suffix string) string { return f.Names.Prefix + f.Name + "_" + suffix }

@@ -130,7 +130,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	var steps []dialect.Step
 	if f.InRows() {
 		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, batchTable(f)) + " (\n  n bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) + " (\n  n bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
 	}
 	return append(steps, []dialect.Step{
 		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
@@ -167,7 +167,7 @@ func (d Dialect) keyColumn(c dialect.Column) string {
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
 	if f.InRows() {
-		steps = append(steps, dialect.Step{Note: "the publisher's list of keys", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, batchTable(f))})
+		steps = append(steps, dialect.Step{Note: "the publisher's list of keys", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Batch())})
 	}
 	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
 		for _, name := range triggerNames(f, event) {

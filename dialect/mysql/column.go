@@ -15,19 +15,6 @@ import (
 // read below sort, and lock, every row that waits.
 func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
 
-// batchTable holds the keys of the rows that a publisher has locked, within its
-// transaction only.
-func batchTable(f *dialect.Feed) dialect.TableName { return f.Names.Table("batch_" + f.Name) }
-
-// ownTables are the feed's tables.
-func ownTables(f *dialect.Feed) []dialect.TableName {
-	tables := []dialect.TableName{f.Changes(), f.Positions()}
-	if f.InRows() {
-		tables = append(tables, batchTable(f))
-	}
-	return tables
-}
-
 // invisible keeps the columns out of SELECT * and of INSERT without a list of
 // columns, where the server knows how; each server takes the other's word for a
 // comment.
@@ -91,7 +78,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if !f.InRows() {
 		return 0, nil, nil
 	}
-	source, batch := dialect.Qualified(d, f.Source), dialect.Qualified(d, batchTable(f))
+	source, batch := dialect.Qualified(d, f.Source), dialect.Qualified(d, f.Batch())
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)

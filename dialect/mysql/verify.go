@@ -92,7 +92,7 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (?, ?, ?
 		now.Stored = key.Stored
 		s.keys = append(s.keys, now)
 	}
-	for _, table := range ownTables(f) {
+	for _, table := range f.Tables() {
 		columns, err := d.columns(ctx, q, table)
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	for _, x := range stale {
 		problems = append(problems, fmt.Sprintf("trigger %s on table %s is left over", x.name, x.table))
 	}
-	for _, table := range ownTables(f) {
+	for _, table := range f.Tables() {
 		if len(s.declared[table.Name]) == 0 {
 			problems = append(problems, fmt.Sprintf("table %s is missing", table))
 			continue
@@ -162,7 +162,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	if err != nil {
 		return nil, err
 	}
-	for _, table := range ownTables(f) {
+	for _, table := range f.Tables() {
 		if len(s.declared[table.Name]) == 0 {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
@@ -104,6 +105,70 @@ func TestDropMeetsFill(t *testing.T) {
 		}
 		if got := x.db.Dump(x.T); got != fresh {
 			x.Errorf("feed drop left behind\n%s\nwant\n%s", got, fresh)
+		}
+	})
+}
+
+// TestUpgradeAfterDrop: a feed that was dropped while `feed upgrade` waited for its turn
+// stays dropped: what is missing then is not to be mended.
+func TestUpgradeAfterDrop(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		x.kvOf(3)
+		fresh := x.db.Dump(x.T)
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		other, err := rowfeed.Open(x.ctx, x.pool, x.dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if err := other.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		_, err = f.Upgrade(x.ctx)
+		x.wantCode(err, rowfeed.UnknownFeed)
+		if got := x.db.Dump(x.T); got != fresh {
+			x.Errorf("feed upgrade made\n%s\nwant\n%s", got, fresh)
+		}
+	})
+}
+
+// TestNamesOfBatches: without a prefix a table of the user's own may have the name of
+// any table that a feed needs.
+func TestNamesOfBatches(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := newEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
+		x.migrate()
+		x.exec("CREATE TABLE batch_kv (n INT)", "INSERT INTO batch_kv VALUES (1)", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY)")
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}, nil)
+		x.wantCode(err, rowfeed.Conflict)
+		if n := x.scalar("SELECT count(*) FROM batch_kv WHERE n = 1"); n != 1 {
+			x.Error("the user's own table was touched")
+		}
+	})
+}
+
+// TestAdoptAgainLater: an add that adopts positions breaks off, the former publisher
+// goes on, and the add is run again. No position of the former's is given again.
+func TestAdoptAgainLater(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
+			"INSERT INTO kv VALUES (1, 'k', 0, 100)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		broken, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
+				return testdb.ErrInjected
+			}
+			return nil
+		}}), x.dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := broken.AddFeed(x.ctx, spec, nil); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatalf("error %v", err)
+		}
+		x.exec("UPDATE kv SET feed_sync_id = 5000", "INSERT INTO kv (id, k, v) VALUES (2, 'k', 0)")
+		x.publish(x.add(spec))
+		if n := x.scalar("SELECT feed_sync_id FROM kv WHERE id = 2"); n <= 5000 {
+			x.Errorf("position %d was the former publisher's to give", n)
 		}
 	})
 }

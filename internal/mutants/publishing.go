@@ -136,6 +136,21 @@ var publishing = []mutant{
 		Package: conformance, Test: "TestFeedAddKilled", Engines: "sqlite",
 	},
 	{
+		Name: "dropped-feed-mended", Guards: "feed upgrade beside feed drop",
+		File: "feed.go", Old: "		// While this waited for the lock the feed may have been dropped.\n		if err := f.reload(ctx); err != nil {\n			return err\n		}\n", New: "",
+		Package: conformance, Test: "TestUpgradeAfterDrop", Engines: "mariadb",
+	},
+	{
+		Name: "names-of-batches-taken", Guards: "tables of the user's own are not taken for rowfeed's",
+		File: "dialect/feed.go", Old: "		tables = append(tables, f.Batch())\n", New: "",
+		Package: conformance, Test: "TestNamesOfBatches", Engines: "sqlite",
+	},
+	{
+		Name: "adopted-sequence-of-an-earlier-try", Guards: "guarantee 2: positions of a former publisher are not given again",
+		File: "feed.go", Old: "if sequences > 0 && r.Adopt {", New: "if sequences < 0 {",
+		Package: conformance, Test: "TestAdoptAgainLater", Engines: "mariadb",
+	},
+	{
 		Name: "fill-wipes-out-a-drop", Guards: "back-fill beside `feed drop` and another `feed add`",
 		File:    "feed.go",
 		Old:     "+ \" AND state = \" + b.Arg(stateFilling)\n",
