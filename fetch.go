@@ -168,7 +168,10 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made anew",
 			at.cursor(), at.generation, rows.Generation)
 	case at.seen() > rows.Head && f.db.cfg.Replica:
-		return at, nil // the replica lags
+		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor
+		// is never told of.
+		rows.Rows, rows.Head = nil, 0
+		return at, nil
 	case at.seen() > rows.Head:
 		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %d: it belongs to another feed or database, or the database was set back",
 			at.cursor(), rows.Head)
