@@ -154,7 +154,7 @@ type Feed struct {
 	durable  time.Time // when durability was last asserted
 	flushed  place     // the highest that is known to be on the disk
 	seen     place     // the highest that the database has shown
-	turn     []any     // the key behind which the next batch of rows begins; see placeRows
+	turn     turn      // see placeRows
 }
 
 // layout is a feed with its columns, as of a signature of the table.
@@ -244,9 +244,7 @@ func (f *Feed) reload(ctx context.Context) error {
 		}
 		return f.db.fail(feedObject(f.name), "read its record", err)
 	}
-	if was := f.record.Swap(records[0]); was != nil && was.Generation != records[0].Generation {
-		f.takeTurn() // a key of another table, it may be
-	}
+	f.record.Store(records[0])
 	f.layout.Store(nil)
 	return nil
 }

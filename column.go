@@ -24,7 +24,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 	}
 	feed := r.feed(dialect.Names{})
 	r.Added = feed.Lacking(table)
-	position, shard := table.Column(dialect.PositionColumn), table.Column(dialect.ShardColumn)
+	position, shard := table.Kept(dialect.PositionColumn), table.Kept(dialect.ShardColumn)
 	number := func(c *dialect.Column) bool { return c.Kind == dialect.Integer || c.Kind == dialect.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
@@ -33,8 +33,8 @@ func (r *record) planColumns(table *dialect.Table) error {
 		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
 	case r.Adopt && position == nil:
 		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt", dialect.PositionColumn)
-	case position != nil && (!number(position) || position.Nullable == false):
-		return refuse("make it a BIGINT that may be NULL", "its column %s is %s, and no number that may be NULL", dialect.PositionColumn, position.Type)
+	case position != nil && position.PositionProblem() != "":
+		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
@@ -63,13 +63,13 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 // placeRows gives positions to rows that wait, with capture "column", and answers how
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
-func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, base int64, limit int) (int, error) {
+func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, generation, base int64, limit int) (int, error) {
 	if !feed.InRows() {
 		return 0, nil
 	}
-	turn := f.takeTurn()
-	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, turn, limit, base)
-	if err == nil && turn != nil && n < limit {
+	after := f.takeTurn(generation)
+	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, after, limit, base)
+	if err == nil && after != nil && n < limit {
 		var rest int
 		var lastOfRest []any
 		rest, lastOfRest, err = f.db.d.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n))
@@ -85,7 +85,7 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.
 	}
 	// Should this transaction fail, its rows come when the round is over.
 	f.mu.Lock()
-	f.turn = last
+	f.turn = turn{generation, last}
 	f.mu.Unlock()
 	if n == 0 {
 		return 0, nil
@@ -94,22 +94,36 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.
 	b := dialect.NewBuilder(f.db.d)
 	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.d, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
 		b.Args(), &stand)
-	if err == nil && stand != int64(n) {
+	if err == nil && stand > int64(n) {
+		return n, &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows stand above the feed's sequence already, at positions that were about to be given: a former publisher still runs, or somebody else writes feed_sync_id", stand-int64(n)),
+			Next: "stop it, then run `rowfeed repair " + f.name + "`, which has such rows published anew"}
+	}
+	if err == nil && stand < int64(n) {
 		err = &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a position %d have it: a trigger undoes it, and they would be published for ever", n, stand),
 			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
 	}
 	return n, err
 }
 
+// turn is the key behind which the next batch of rows begins, of a feed's generation:
+// dropped and added again, it may have another key.
+type turn struct {
+	generation int64
+	after      []any
+}
+
 // takeTurn answers the key behind which the next batch begins. It is forgotten at once,
 // so that one which the database does not take (the key's type may be another by now)
 // fails one pass and no second.
-func (f *Feed) takeTurn() []any {
+func (f *Feed) takeTurn(generation int64) []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	turn := f.turn
-	f.turn = nil
-	return turn
+	t := f.turn
+	f.turn = turn{}
+	if t.generation != generation {
+		return nil
+	}
+	return t.after
 }
 
 // resetRows takes positions that cannot be theirs from rows, so that they are

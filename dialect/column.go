@@ -28,15 +28,36 @@ func (f *Feed) keptColumns() []string {
 	return []string{PositionColumn, ShardColumn}
 }
 
+// Kept finds one of these columns, as the database would; nil when the table has none.
+func (t *Table) Kept(name string) *Column {
+	for i, c := range t.Columns {
+		if c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// PositionProblem says why a column cannot hold positions, with the next step; empty
+// when it can.
+func (c *Column) PositionProblem() string {
+	if c.NoPosition == "" && !c.Nullable {
+		return "may not be NULL: let it, since rows that wait have no position"
+	}
+	return c.NoPosition
+}
+
 // Delivered are the table's columns without those that capture "column" keeps there:
 // an entry says position and shard by itself.
 func (f *Feed) Delivered(t *Table) []Column {
-	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return slices.Contains(f.keptColumns(), c.Name) })
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool {
+		return slices.ContainsFunc(f.keptColumns(), func(name string) bool { return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) })
+	})
 }
 
 // Lacking are the columns that FeedUp has to add to the user's table.
 func (f *Feed) Lacking(t *Table) []string {
-	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.Column(name) != nil })
+	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.Kept(name) != nil })
 }
 
 // RowProblems says which of the columns and indexes that capture "column" needs the
@@ -48,6 +69,9 @@ func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 	}
 	if !f.InRows() {
 		return problems
+	}
+	if c := t.Kept(PositionColumn); c != nil && c.PositionProblem() != "" {
+		problems = append(problems, fmt.Sprintf("column %s of table %s %s", c.Name, t.Name, c.PositionProblem()))
 	}
 	for _, name := range indexes {
 		if !slices.Contains(t.Indexes, name) {

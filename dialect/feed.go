@@ -89,6 +89,9 @@ type Column struct {
 	Nullable bool `json:"-"`
 	// NoKey says why the column cannot be part of a key; empty when it can.
 	NoKey string `json:"-"`
+	// NoPosition says, of a column feed_sync_id, why it cannot hold positions, with the
+	// next step; empty when it can.
+	NoPosition string `json:"-"`
 	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
 	Default string `json:"-"`
 }
@@ -144,13 +147,16 @@ func (ix Index) Names() ([]string, bool) {
 type Table struct {
 	Name    TableName // with the schema it was found in
 	Columns []Column
+	// AnyCase says that names of columns ignore case.
+	AnyCase bool
 	Unique  []Index // primary key first
 	// Partitions are the tables below a partitioned one, at every level.
 	Partitions []TableName
 	// Refusals say why the table cannot be a feed, each with the next step.
 	Refusals []string
-	// Indexes are the names of all its indexes.
-	Indexes []string
+	// Indexes are the names of all its indexes; Unfinished those of indexes that no
+	// query can use, since what made them broke off.
+	Indexes, Unfinished []string
 	// OnUpdate are the triggers, of whoever's, that fire when a row's position is written.
 	OnUpdate []string
 	// Untriggered say what changes the table without firing a trigger.

@@ -12,7 +12,7 @@ import (
 // Describe implements [dialect.Schema]. An empty schema is the connection's
 // current database.
 func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name dialect.TableName) (*dialect.Table, error) {
-	t := &dialect.Table{}
+	t := &dialect.Table{AnyCase: true}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
 	err := dialect.QueryRow(ctx, q, `SELECT `+asBytes("t.TABLE_SCHEMA")+`, `+asBytes("t.TABLE_NAME")+`, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
@@ -93,10 +93,11 @@ func refusals(kind, engine string) []string {
 }
 
 func (d Dialect) columns(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Column, error) {
-	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME
+	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
+  COLUMN_DEFAULT, GENERATION_EXPRESSION
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`,
 		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
-			v, err := dialect.ScanStrings(rows, 6)
+			v, err := dialect.ScanStrings(rows, 8)
 			if err != nil {
 				return dialect.Column{}, err
 			}
@@ -105,6 +106,12 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 				c.Decl += charsetClause + v[4] + " COLLATE " + v[5]
 			}
 			c.Exact = exact(c, strings.ToLower(v[2]), v[5])
+			switch filled := v[6] + v[7]; {
+			case !strings.EqualFold(v[2], "bigint"):
+				c.NoPosition = "is " + c.Type + ": make it BIGINT"
+			case filled != "" && !strings.EqualFold(filled, "NULL"): // which MariaDB calls no default
+				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its default"
+			}
 			return c, nil
 		})
 }

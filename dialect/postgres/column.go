@@ -118,11 +118,38 @@ func (d Dialect) DeleteRow(f *dialect.Feed) []string {
 	return []string{"WITH gone AS (" + statements[0] + " RETURNING " + keys + ") INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + stored + ") SELECT " + keys + " FROM gone"}
 }
 
-// updateTriggers are the triggers that fire when feed_sync_id is written.
+// tree is the table with its partitions at every level; it takes the table's oid as $1.
+const tree = "(SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass))"
+
+// noPosition says why a column cannot hold positions. A unique index on it, unless it
+// is partial or has expressions, makes it one that foreign keys may refer to: PostgreSQL
+// would then have the publisher's UPDATE wait for everybody who refers to the row, or
+// fail in a deadlock with them.
+func noPosition(ctx context.Context, q dialect.Querier, oid int64) (why string, err error) {
+	var kind, filled, unique string
+	err = dialect.QueryRow(ctx, q, `SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''),
+  COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''),
+  COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i
+    WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]))), '')
+FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+WHERE a.attrelid IN `+tree+` AND a.attname = $2::text AND NOT a.attisdropped`, []any{oid, dialect.PositionColumn}, &kind, &filled, &unique)
+	switch {
+	case kind != "":
+		why = "is " + kind + ": make it bigint"
+	case filled != "":
+		why = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its default"
+	case unique != "":
+		why = "is in the unique index " + unique + ", which makes publishers wait for those who refer to its rows: make that index partial, WHERE feed_sync_id IS NOT NULL"
+	}
+	return why, err
+}
+
+// updateTriggers are the triggers that fire when feed_sync_id is written, of the table
+// and of its partitions.
 func updateTriggers(ctx context.Context, q dialect.Querier, oid int64) ([]string, error) {
 	const update = 16 // TRIGGER_TYPE_UPDATE
-	return dialect.QueryAll(ctx, q, `SELECT g.tgname::text FROM pg_trigger g
-WHERE g.tgrelid = $1::bigint::oid AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0
+	return dialect.QueryAll(ctx, q, `SELECT DISTINCT g.tgname::text FROM pg_trigger g
+WHERE g.tgrelid IN `+tree+` AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0
   AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[])))
 ORDER BY 1`, []any{oid, update}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 }

@@ -149,6 +149,11 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	if table.Indexes, err = indexNames(ctx, q, oid); err != nil {
 		return nil, err
 	}
+	if c := table.Kept(dialect.PositionColumn); c != nil {
+		if c.NoPosition, err = noPosition(ctx, q, oid); err != nil {
+			return nil, err
+		}
+	}
 	if table.OnUpdate, err = updateTriggers(ctx, q, oid); err != nil {
 		return nil, err
 	}

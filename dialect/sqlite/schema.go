@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, 
 
 // Describe reads the table's columns and unique indexes from the pragmas.
 func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.TableName) (*dialect.Table, error) {
-	table := &dialect.Table{}
+	table := &dialect.Table{AnyCase: true}
 	if !isMain(t.Schema) {
 		table.Name = t
 		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database into another"}
@@ -137,16 +138,24 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, '') FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
 		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
-			var notNull, inKey int
+			var notNull, inKey, hidden int
 			var otherwise string
-			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey, &otherwise); err != nil {
+			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey, &otherwise, &hidden); err != nil {
 				return c, err
 			}
 			c = d.KeyColumn(c.Name, c.Type)
 			if notNull == 1 {
 				c.Default = otherwise
+			}
+			switch {
+			case !strings.Contains(strings.ToUpper(c.Type), "INT"): // whose affinity is another
+				c.NoPosition = "is declared " + strconv.Quote(c.Type) + ": declare it INTEGER"
+			case hidden != 0:
+				c.NoPosition = "is generated, where a row must wait with NULL: make it a plain column"
+			case otherwise != "" && !strings.EqualFold(otherwise, "NULL"):
+				c.NoPosition = "has a value of its own, " + otherwise + ", where a row must wait with NULL: leave out its default"
 			}
 			if strict == 1 && strings.EqualFold(c.Type, "ANY") {
 				c.Decl = "" // in a table that is not STRICT, ANY would turn '1' into 1

@@ -25,12 +25,12 @@ var inRows = []mutant{
 	},
 	{
 		Name: "never-round", Guards: "hazard 13: rows written all the time do not keep others waiting",
-		File: "column.go", Old: "	f.turn = last\n", New: "	f.turn, last = nil, last\n",
+		File: "column.go", Old: "f.turn = turn{generation, last}", New: "f.turn = turn{-1, last}",
 		Package: conformance, Test: "TestGoingRound", Engines: "sqlite", Short: true,
 	},
 	{
 		Name: "round-ends-at-the-last-key", Guards: "hazard 13: after the last key comes the first",
-		File: "column.go", Old: "err == nil && turn != nil && n < limit {", New: "err == nil && turn != nil && n < 0 {",
+		File: "column.go", Old: "err == nil && after != nil && n < limit {", New: "err == nil && after != nil && n < 0 {",
 		Package: conformance, Test: "TestGoingRound", Engines: "postgres15",
 	},
 	{
@@ -75,7 +75,7 @@ var inRows = []mutant{
 	},
 	{
 		Name: "undoing-trigger-unnoticed", Guards: "hazard 22: a trigger that takes positions away stops the publisher",
-		File: "column.go", Old: "err == nil && stand != int64(n)", New: "err == nil && stand > int64(n)",
+		File: "column.go", Old: "err == nil && stand < int64(n)", New: "err == nil && stand < 0",
 		Package: conformance, Test: "TestTriggersOnPublishing", Engines: "mariadb",
 	},
 	{
@@ -103,5 +103,40 @@ var inRows = []mutant{
 		File: "dialect/postgres/column.go", Old: `"CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join(dialect.OrderedKey(d, f, ""), ", ") + ")`,
 		New:     `"CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join([]string{"shard"}, ", ") + ")`,
 		Package: conformance, Test: "TestPlansOfRows", Engines: "postgres15",
+	},
+	{
+		Name: "former-publisher-unnoticed", Guards: "guarantee 2, --adopt: a former publisher that still runs is noticed",
+		File: "column.go", Old: "err == nil && stand > int64(n)", New: "err == nil && stand > 1<<40",
+		Package: conformance, Test: "TestFormerPublisherStillRuns", Engines: "sqlite",
+	},
+	{
+		Name: "positions-by-default", Guards: "guarantee 1, --adopt: a column whose default is a position is refused",
+		File: "dialect/mysql/describe.go", Old: "case filled != \"\" && !strings", New: "case filled == \"?\" && !strings",
+		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "mariadb",
+	},
+	{
+		Name: "unfit-positions", Guards: "guarantee 1, --adopt: columns that cannot hold positions are refused",
+		File: "column.go", Old: "case position != nil && position.PositionProblem() != \"\":", New: "case position != nil && !position.Nullable:",
+		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "unfit-positions-later", Guards: "guarantee 1, --adopt: a column that cannot hold positions any more is reported",
+		File: "dialect/column.go", Old: "c != nil && c.PositionProblem() != \"\" {", New: "c != nil && !c.Nullable {",
+		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "sqlite",
+	},
+	{
+		Name: "positions-referred-to", Guards: "guarantee 5, --adopt on PostgreSQL: publishing waits for nobody who refers to a row",
+		File: "dialect/postgres/column.go", Old: "AND i.indisunique AND i.indpred IS NULL", New: "AND NOT i.indisunique AND i.indpred IS NULL",
+		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "postgres15",
+	},
+	{
+		Name: "columns-by-exact-case", Guards: "--adopt: a column is found as the database finds it",
+		File: "dialect/column.go", Old: "if c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) {", New: "if c.Name == name {",
+		Package: conformance, Test: "TestColumnNamesInAnyCase", Engines: "sqlite",
+	},
+	{
+		Name: "triggers-of-partitions", Guards: "hazard 22: triggers of partitions fire for the publisher's UPDATE, too",
+		File: "dialect/postgres/column.go", Old: "WHERE g.tgrelid IN `+tree+` AND", New: "WHERE g.tgrelid = $1::bigint::oid AND",
+		Package: conformance, Test: "TestTriggersOfPartitions", Engines: "postgres15",
 	},
 }
