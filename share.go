@@ -2,6 +2,9 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -64,20 +67,40 @@ func (s *sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
 	c.cancel = cancel
 	go func() {
 		defer cancel()
-		c.value, c.err = c.find(own)
-		close(c.done)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		switch {
-		case s.calls[key] != c || s.keep:
-		case c.next != nil && c.next.askers > 0:
-			s.calls[key] = c.next
-			s.begin(ctx, key, c.next)
-		default:
-			delete(s.calls, key)
-		}
+		defer s.end(ctx, key, c)
+		c.run(own)
 	}()
 }
+
+// end lets those begin who came while a call was under way.
+func (s *sharing[K, V]) end(ctx context.Context, key K, c *call[V]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.calls[key] != c || s.keep:
+	case c.next != nil && c.next.askers > 0:
+		s.calls[key] = c.next
+		s.begin(ctx, key, c.next)
+	default:
+		delete(s.calls, key)
+	}
+}
+
+// run finds the answer. Its goroutine belongs to no asker, so that nobody could recover
+// a panic of the driver's or of an Observer: it is an answer, as a failure is.
+func (c *call[V]) run(ctx context.Context) {
+	defer close(c.done)
+	defer func() {
+		if p := recover(); p != nil {
+			c.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	c.err = errUnfound
+	c.value, c.err = c.find(ctx)
+}
+
+// errUnfound is the answer of a finding that ended its goroutine (runtime.Goexit).
+var errUnfound = errors.New("it ended without an answer")
 
 // leave takes one asker away, and with the last one the call.
 func (s *sharing[K, V]) leave(key K, c *call[V]) {

@@ -3,6 +3,8 @@ package rowfeed
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -97,4 +99,45 @@ func TestSharingKept(t *testing.T) {
 			t.Fatalf("answered %d, %v", n, err)
 		}
 	})
+}
+
+// TestSharingPanics: a finding that panics, or ends its goroutine, is answered with an
+// error to all who wait for it, and those who came later get an answer of their own.
+func TestSharingPanics(t *testing.T) {
+	for want, fail := range map[string]func(){"panic: broken\n": func() { panic("broken") }, "without an answer": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			var s sharing[string, int]
+			began, end := 0, make(chan struct{})
+			find := func(context.Context) (int, error) {
+				began++
+				if <-end; began == 1 {
+					fail()
+				}
+				return began, nil
+			}
+			type answer struct {
+				n   int
+				err error
+			}
+			answers := make(chan answer, 4)
+			for range 4 {
+				go func() { n, err := s.do(t.Context(), "page", find); answers <- answer{n, err} }()
+				synctest.Wait()
+			}
+			end <- struct{}{}
+			if a := <-answers; a.err == nil || !strings.Contains(a.err.Error(), want) {
+				t.Errorf("answered %v, want %q", a, want)
+			}
+			end <- struct{}{}
+			for range 3 {
+				if a := <-answers; a != (answer{2, nil}) {
+					t.Errorf("the next were answered %v", a)
+				}
+			}
+			synctest.Wait()
+			if len(s.calls) != 0 {
+				t.Errorf("%d calls are kept for nobody", len(s.calls))
+			}
+		})
+	}
 }

@@ -107,9 +107,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	var answer func() error
 	switch {
 	case !ok || parts[0] != "":
-	case len(parts) == 1:
+	case len(parts) == 1, len(parts) == 2 && parts[1] == "": // a ServeMux that knows /_feeds/ leads from the one to the other
 		answer = func() error { return h.list(w, r) }
-	case len(parts) == 2 && parts[1] != "":
+	case len(parts) == 2:
 		feed = parts[1]
 		answer = func() error { return h.info(w, r, feed) }
 	case len(parts) == 3 && parts[1] == "fetch" && parts[2] != "":

@@ -65,6 +65,20 @@ const (
 	entry4 = `{"position":"4","shard":0,"op":"upsert","key":{"id":3},"row":{"id":3,"ns":"n\"s","k":"<i>","v":"line\nbreak","b":"AP8="}}`
 )
 
+// The list is at /_feeds and at /_feeds/, which is where a ServeMux leads that was given
+// "/_feeds/" alone.
+func TestListBehindAMux(t *testing.T) {
+	x := kvFixture(t)
+	mux := http.NewServeMux()
+	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(x.db), nil))
+	s := serve(t, mux)
+	for _, path := range []string{"/_feeds", "/_feeds/"} {
+		if a := ask(t, s, "GET", path); a.status != 200 || !strings.HasPrefix(a.body, `{"feeds":[{"name":"kv"`) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 func TestPageGolden(t *testing.T) {
 	x := kvFixture(t)
 	for _, c := range []struct{ name, query, accept, want string }{
@@ -195,7 +209,8 @@ func TestProblems(t *testing.T) {
 		{"post", "POST", "/_feeds", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Detail: "POST"}},
 		{"delete", "DELETE", "/_feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "DELETE"}},
 		{"no such path", "GET", "/_feeds/fetch/kv/more", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
-		{"slash at the end", "GET", "/_feeds/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
+		{"slash behind a feed", "GET", "/_feeds/kv/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
+		{"no feed to fetch", "GET", "/_feeds/fetch/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
 		{"only the start is alike", "GET", "/_feedsx", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
 		{"post to no path", "POST", "/_feeds/a/b", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
 		{"page as HTML", "GET", "/_feeds/fetch/kv", "text/html", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Detail: "text/html", Next: "application/x-ndjson"}},

@@ -18,6 +18,8 @@ const (
 	// reconnect is what clients are asked to wait before they come back.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
+	// unwaiting is the pause where a source does not wait as it is asked to.
+	unwaiting = time.Second
 )
 
 // stream answers with Server-Sent Events: an entry an event, whose id is the cursor
@@ -63,7 +65,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 	if h.send(w, []byte(reconnect)) != nil {
 		return nil
 	}
-	for {
+	for early := false; ; {
 		data, err := appendEvents(nil, page, req.After)
 		if err != nil {
 			h.endWith(ctx, w, name, err)
@@ -75,6 +77,13 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 		if h.send(w, data) != nil {
 			return nil // the client has gone, or stands still
 		}
+		if early {
+			select {
+			case <-ctx.Done():
+			case <-time.After(unwaiting):
+			}
+		}
+		asked := time.Now()
 		req.After, req.Wait = page.Cursor, h.cfg.Heartbeat
 		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
 			// The connection may serve another request: leave no deadline behind.
@@ -84,6 +93,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 			h.endWith(ctx, w, name, err)
 			return nil
 		}
+		idle := len(page.Entries) == 0 && (!page.More || page.Cursor == req.After)
+		early = idle && time.Since(asked) < h.cfg.Heartbeat/2
 	}
 }
 

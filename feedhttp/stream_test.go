@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -260,5 +261,41 @@ func TestStreamSlowReader(t *testing.T) {
 	n, err := io.Copy(io.Discard, c) // what was in the buffers, and then the end
 	if n > 40<<20 || err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// A source that answers at once, though it was asked to wait, is not asked as fast as it
+// answers; one that waits is asked again at once. The clock is the bubble's.
+func TestStreamOfAnImpatientSource(t *testing.T) {
+	const asked = 20
+	for _, c := range []struct {
+		name string
+		wait bool
+		page rowfeed.Page
+		want time.Duration
+	}{
+		{"nothing new", false, rowfeed.Page{Cursor: "1"}, (asked - 2) * time.Second},
+		{"more, which does not come", false, rowfeed.Page{Cursor: "1", More: true}, (asked - 2) * time.Second},
+		{"it waits", true, rowfeed.Page{Cursor: "1"}, (asked - 1) * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			n := 0
+			source := stubSource{fetch: func(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+				if n++; n == asked {
+					end()
+				}
+				if c.wait {
+					<-time.After(req.Wait)
+				}
+				return c.page, nil
+			}}
+			h := feedhttp.NewHandler(stubCatalog{source}, &feedhttp.Config{Heartbeat: time.Minute})
+			began := time.Now()
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/_feeds/stream/kv?after=1", nil).WithContext(ctx))
+			if took := time.Since(began); took != c.want {
+				t.Errorf("%s: asked %d times in %s, want %s", c.name, asked, took, c.want)
+			}
+		})
 	}
 }

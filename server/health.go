@@ -29,7 +29,7 @@ type health struct {
 	publishers  *publishers
 	verifyEvery time.Duration
 
-	asking   sync.Mutex // one looks at a time; the others take what it found
+	asking   chan struct{} // holds one: who looks; the others take what was found
 	mu       sync.Mutex
 	verified map[string]verification // by feed
 }
@@ -66,8 +66,12 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *health) reasons(ctx context.Context) []string {
-	h.asking.Lock()
-	defer h.asking.Unlock()
+	select {
+	case h.asking <- struct{}{}:
+		defer func() { <-h.asking }()
+	case <-ctx.Done(): // nobody waits behind a database that hangs for longer than they asked to
+		return []string{feedhttp.ProblemOf(ctx.Err(), "").String()}
+	}
 	reasons := []string{}
 	feeds, err := h.db.Feeds(ctx)
 	if err != nil {

@@ -177,7 +177,7 @@ func isLoopback(a net.Addr) bool {
 
 // newMux puts the parts of the server at their paths.
 func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
-	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, verified: make(map[string]verification)}
+	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, asking: make(chan struct{}, 1), verified: make(map[string]verification)}
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds", feeds)
 	mux.Handle("/_feeds/", feeds)

@@ -163,6 +163,44 @@ func TestReadiness(t *testing.T) {
 	r.waitReasons(t, "rowfeed init")
 }
 
+// Who asks whether the server is ready behind somebody whose question hangs in the
+// database leaves when they want to, and is not kept.
+func TestReadinessBehindAHangingDatabase(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db})
+	hang := make(chan struct{})
+	x.hooks.Store(&testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error { <-hang; return nil }})
+	asking := func() int { return strings.Count(stacks(), "server.(*health).reasons(") }
+	ask := func(ctx context.Context) <-chan struct{} {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			req, _ := http.NewRequestWithContext(ctx, "GET", r.url+"/readyz", nil)
+			if resp, err := r.client.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		return ended
+	}
+	first := ask(t.Context())
+	await(t, func() bool { return asking() == 1 }, stacks)
+	ctx, leave := context.WithCancel(t.Context())
+	second := ask(ctx)
+	await(t, func() bool { return asking() == 2 }, stacks)
+	leave()
+	<-second
+	await(t, func() bool { return asking() == 1 }, stacks)
+	x.hooks.Store(&testdb.Hooks{})
+	close(hang)
+	<-first
+	r.waitReasons(t)
+}
+
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
+
 // A publisher that gives up makes the server not ready, and is started again.
 func TestPublisherIsStartedAgain(t *testing.T) {
 	x := newFixture(t, "_pragma=synchronous(0)") // commits may be forgotten: publishers refuse
