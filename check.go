@@ -194,13 +194,17 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	}
 	d, feed := f.db.d, f.dialectFeed()
 	var total int64
-	err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+	mend := func(doing string, fn func(dialect.Querier) error) error {
+		return f.db.fail(feedObject(f.name), doing, f.db.inTx(ctx, dialect.ForRepair, doing, fn))
+	}
+	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
+	defer f.Wake()
 	for _, rule := range rules(feed) {
 		if rule.rule == ruleSequence {
 			continue // what is above the sequence is brought down by resetRows or the next change
@@ -212,7 +216,7 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 		b := dialect.NewBuilder(d)
 		query := recordFrom(d, feed, refs, dialect.Changed, f.ruleFrom(b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
 		var n int64
-		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+		err := mend("record keys", func(tx dialect.Querier) (err error) {
 			n, err = tx.Exec(ctx, query, b.Args()...)
 			return err
 		})

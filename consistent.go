@@ -61,6 +61,9 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if e.Changes < batch.size {
+			newest = 0 // all that it saw was taken. Where seqs begin anew (SQLite) this ends it.
+		}
 		batch.learn(e)
 		if idle++; e.Changes > 0 {
 			idle = 0

@@ -25,13 +25,17 @@ const (
 // efficiency; what makes several publishers safe is the lock of the feed's sequence.
 func (f *Feed) RunPublisher(ctx context.Context) error {
 	if f.db.cfg.PublisherLease < 0 {
-		return f.keepPublishing(ctx)
+		return f.keepPublishing(ctx, 0)
 	}
 	return f.takeTurns(ctx)
 }
 
-// keepPublishing publishes until ctx ends.
-func (f *Feed) keepPublishing(ctx context.Context) error {
+// errCannotPublish ends a turn: another publisher may be able to.
+var errCannotPublish = errors.New("the publisher fails again and again")
+
+// keepPublishing publishes until ctx ends, or until it has failed so often in a row;
+// with 0 it never gives up.
+func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
 	idle, failures, full := firstPoll, 0, false
 	var verified time.Time
@@ -68,6 +72,9 @@ func (f *Feed) keepPublishing(ctx context.Context) error {
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
 			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+			if failures == patience && !errors.Is(err, DatabaseChanged) { // which it is for everybody
+				return errCannotPublish
+			}
 		}
 		f.doze(ctx, idle)
 	}

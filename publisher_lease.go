@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// turnPatience is how often in a row a publisher fails before it gives up its turn.
+const turnPatience = 3
+
 // NoLease as Config.PublisherLease lets every publisher work at once.
 const NoLease = -1
 
@@ -35,9 +38,17 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 			observer.lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
 			var gaveUp error
 			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
-				gaveUp = f.keepPublishing(ctx)
+				gaveUp = f.keepPublishing(ctx, turnPatience)
 				return gaveUp
 			})
+			if errors.Is(gaveUp, errCannotPublish) {
+				// The lease is released: whatever keeps this publisher from its work (a missing
+				// right, a network of its own) may not keep the others.
+				if pause(ctx, jitter(lease.ttl)) != nil {
+					return nil
+				}
+				continue
+			}
 			if gaveUp != nil {
 				return gaveUp
 			}

@@ -174,6 +174,8 @@ const (
 	ForPublish Purpose = iota
 	// ForRecord writes change records or rowfeed's own rows: READ COMMITTED and durable.
 	ForRecord
+	// ForRepair is ForRecord for statements that read a whole table, however long it takes.
+	ForRepair
 	// ForRead reads pages: READ COMMITTED, read-only.
 	ForRead
 	// ForCheck reads everything in one snapshot: REPEATABLE READ, read-only.

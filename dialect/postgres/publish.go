@@ -39,6 +39,8 @@ const (
 	inOrder = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`
 	// bounds: a publisher that is paused or cut off lets go of the sequence row.
 	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'`
+	// atLeisure is for statements whose length depends on the user's table.
+	atLeisure = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0`
 )
 
 // Settings go out as one message: a statement without parameters may hold several.
@@ -48,6 +50,8 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 		return []string{strings.Join([]string{writing, durable, formats, byKey, bounds}, "; ")}
 	case dialect.ForRecord:
 		return []string{strings.Join([]string{writing, durable, formats, inOrder, bounds}, "; ")}
+	case dialect.ForRepair:
+		return []string{strings.Join([]string{writing, durable, formats, inOrder, atLeisure}, "; ")}
 	case dialect.ForConsume:
 		return []string{writing + "; " + durable}
 	case dialect.ForRead:
@@ -56,12 +60,15 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 	return []string{formats}
 }
 
-// Durability: synchronous_commit is raised by Settings; what only the server's
-// configuration decides is asked here.
+// Durability reads back what Settings raised, and what only the server's configuration
+// decides.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
-	var fsync, pages string
-	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes')", nil, &fsync, &pages); err != nil {
+	var fsync, pages, commit string
+	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')", nil, &fsync, &pages, &commit); err != nil {
 		return err
+	}
+	if commit == "off" || commit == "local" {
+		return fmt.Errorf("synchronous_commit is %s in a transaction that has set it to on", commit)
 	}
 	if fsync != "on" || pages != "on" {
 		return fmt.Errorf("fsync is %s and full_page_writes is %s; both must be on", fsync, pages)

@@ -20,7 +20,7 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 // BEGIN was: a transaction that reads first and writes later fails at once with
 // SQLITE_BUSY when another writer came between, busy_timeout or not.
 func (d Dialect) Settings(p dialect.Purpose, n dialect.Names) []string {
-	if p != dialect.ForPublish && p != dialect.ForRecord && p != dialect.ForConsume {
+	if p == dialect.ForRead || p == dialect.ForCheck {
 		return nil
 	}
 	return []string{"UPDATE " + dialect.Qualified(d, n.Table("sequences")) + " SET version = version WHERE 0"}

@@ -151,6 +151,21 @@ var publishing = []mutant{
 		Package: conformance, Test: "TestAdoptAgainLater", Engines: "mariadb",
 	},
 	{
+		Name: "turn-never-given-up", Guards: "a publisher that cannot publish does not keep others from it",
+		File: "publisher.go", Old: "if failures == patience &&", New: "if failures == -1 &&",
+		Package: conformance, Test: "TestPublisherThatCannotLetsGo", Engines: "postgres15",
+	},
+	{
+		Name: "consistent-for-ever", Guards: "consistent=true ends however fast others write, where seqs begin anew",
+		File: "consistent.go", Old: "			newest = 0 //", New: "			newest = newest + 0 //",
+		Package: conformance, Test: "TestConsistentThoughSeqsBeginAnew", Engines: "sqlite",
+	},
+	{
+		Name: "repair-cut-off", Guards: "repair of a large table comes to its end",
+		File: "dialect/postgres/publish.go", Old: "inOrder, atLeisure}", New: "inOrder, bounds}",
+		Package: conformance, Test: "TestRepairTakesItsTime", Engines: "postgres15",
+	},
+	{
 		Name: "fill-wipes-out-a-drop", Guards: "back-fill beside `feed drop` and another `feed add`",
 		File:    "feed.go",
 		Old:     "+ \" AND state = \" + b.Arg(stateFilling)\n",
