@@ -39,6 +39,8 @@ type record struct {
 	AcceptUntriggered bool
 	AcceptTriggers    bool
 	Adopt             bool     // the table had positions of its own
+	AdoptSequence     string   // from where the sequence went on
+	AdoptCursors      string   // from where consumers went on
 	Added             []string // columns that the table got
 	Identity          string   // of the database in which positions were given; empty: not known
 	PrimaryKey        bool     // the key is the table's primary key
@@ -52,6 +54,8 @@ type recordOptions struct {
 
 	AcceptTriggers bool     `json:"accept_triggers,omitempty"`
 	Adopt          bool     `json:"adopt,omitempty"`
+	AdoptSequence  string   `json:"adopt_sequence,omitempty"`
+	AdoptCursors   string   `json:"adopt_cursors,omitempty"`
 	Added          []string `json:"added,omitempty"`
 }
 
@@ -109,11 +113,13 @@ FROM ` + db.table("feeds")
 }
 
 func (r *record) options() recordOptions {
-	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers, Adopt: r.Adopt, Added: r.Added}
+	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
+		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added}
 }
 
 func (r *record) setOptions(o recordOptions) {
-	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers, r.Adopt, r.Added = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers, o.Adopt, o.Added
+	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
+	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.

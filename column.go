@@ -41,6 +41,26 @@ func (r *record) planColumns(table *dialect.Table) error {
 	return nil
 }
 
+// leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
+// publisher: they record the row once more, for a feed of theirs, and change nothing.
+func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+	if len(table.OnUpdate) == 0 {
+		return nil
+	}
+	all, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.State == stateDropped || r.Capture != dialect.CaptureTrigger {
+			continue
+		}
+		ours := db.d.TriggerNames(r.feed(db.names))
+		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
+	}
+	return nil
+}
+
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
 func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) error {
 	if r.Capture != dialect.CaptureColumn {

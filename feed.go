@@ -94,7 +94,10 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return nil
 		}
 	} else {
-		if err := firstError(db.mustBeAlone(ctx, q, r), r.planColumns(table)); err != nil {
+		if err := firstError(db.mustBeAlone(ctx, q, r), db.leaveOurs(ctx, q, table)); err != nil {
+			return err
+		}
+		if err := r.planColumns(table); err != nil {
 			return err
 		}
 		if exists {

@@ -332,6 +332,9 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 		}
 	}
 	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
+		if err := db.leaveOurs(ctx, q, table); err != nil {
+			return nil, err
+		}
 		for _, name := range table.OnUpdate {
 			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -159,7 +160,7 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
 		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary,
-		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt}
+		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors}
 	stored := map[string]bool{}
 	for _, name := range names {
 		c := table.Column(name)
@@ -226,6 +227,8 @@ func (r *record) differences(other *record) []string {
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
 	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
 	compare("adopt", r.Adopt, other.Adopt)
+	compare("adopt-sequence", strconv.Quote(r.AdoptSequence), strconv.Quote(other.AdoptSequence))
+	compare("adopt-cursors", strconv.Quote(r.AdoptCursors), strconv.Quote(other.AdoptCursors))
 	return diffs
 }
 

@@ -92,6 +92,8 @@ type Schema interface {
 	// Verify compares a feed's triggers and tables with what FeedUp would make, and
 	// answers one sentence for each difference, none when all is in place.
 	Verify(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// TriggerNames are the names that a feed's triggers may have.
+	TriggerNames(f *Feed) []string
 	// Repair are the statements that mend what Verify found, without a moment in which
 	// a change goes uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)

@@ -28,6 +28,15 @@ func triggerNames(f *dialect.Feed, event string) [2]string {
 	return [2]string{name, name + "_2"}
 }
 
+// TriggerNames implements [dialect.Schema].
+func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
+	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
+		two := triggerNames(f, event)
+		names = append(names, two[:]...)
+	}
+	return names
+}
+
 // triggers are the feed's triggers as they should be. They append keys and do
 // nothing else: they fire on every UPDATE, since comparing values would miss
 // changes (by collation, of columns added later), and name key columns only.

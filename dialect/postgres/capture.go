@@ -141,6 +141,11 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return steps
 }
 
+// TriggerNames are those of rows and of TRUNCATE.
+func (Dialect) TriggerNames(f *dialect.Feed) []string {
+	return []string{f.Object("capture"), f.Object("truncate")}
+}
+
 // FeedDown drops the triggers with their functions, wherever they hang.
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return append(d.dropRowColumns(f, t), []dialect.Step{

@@ -32,6 +32,12 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		steps = append(steps, step)
 	}
 	position, waiting := rowIndexes(f)
+	for _, name := range t.Unfinished {
+		if name == position || name == waiting {
+			steps = append(steps, dialect.Step{Note: "what a CREATE INDEX CONCURRENTLY left that broke off",
+				SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: t.Name.Schema, Name: name})})
+		}
+	}
 	return append(steps,
 		dialect.Step{Note: "pages are read in this order",
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(position) + " ON " + source + " (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL"},
@@ -154,7 +160,9 @@ WHERE g.tgrelid IN `+tree+` AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.
 ORDER BY 1`, []any{oid, update}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 }
 
-func indexNames(ctx context.Context, q dialect.Querier, oid int64) ([]string, error) {
-	return dialect.QueryAll(ctx, q, "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid ORDER BY 1",
-		[]any{oid}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+// indexNames are the names of the table's indexes: those that queries use, or those
+// that none can.
+func indexNames(ctx context.Context, q dialect.Querier, oid int64, valid bool) ([]string, error) {
+	return dialect.QueryAll(ctx, q, "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1",
+		[]any{oid, valid}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 }

@@ -146,7 +146,10 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	if table.Columns, err = d.describeColumns(ctx, q, oid); err != nil {
 		return nil, err
 	}
-	if table.Indexes, err = indexNames(ctx, q, oid); err != nil {
+	if table.Indexes, err = indexNames(ctx, q, oid, true); err != nil {
+		return nil, err
+	}
+	if table.Unfinished, err = indexNames(ctx, q, oid, false); err != nil {
 		return nil, err
 	}
 	if c := table.Kept(dialect.PositionColumn); c != nil {

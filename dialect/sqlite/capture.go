@@ -155,11 +155,19 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 	return insertions, updates, nil
 }
 
+// TriggerNames are all that triggers makes, also for tables that need fewer.
+func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
+	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {
+		names = append(names, f.Object(suffix))
+	}
+	return names
+}
+
 // FeedDown removes triggers and tables; SQLite drops a table's triggers with it.
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
-	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {
-		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(f.Object(suffix))})
+	for _, name := range d.TriggerNames(f) {
+		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(name)})
 	}
 	return append(steps,
 		dialect.Step{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},

@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // TestAdoptUnfitColumns: a column that cannot hold positions is refused with the
@@ -153,5 +155,149 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 			x.Errorf("entries %q", lines)
 		}
 		x.wantSound(f)
+	})
+}
+
+// TestColumnAndTriggerFeed: a table has a feed whose rows hold their positions and
+// another with triggers, made in either order; neither takes the other for trouble.
+func TestColumnAndTriggerFeed(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		before := x.db.Dump(x.T)
+		specs := []rowfeed.FeedSpec{{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}, {Name: "noted", Table: "kv", Capture: dialect.CaptureTrigger}}
+		for range 2 {
+			feeds := map[string]*rowfeed.Feed{}
+			for _, spec := range specs {
+				feeds[spec.Name] = x.add(spec)
+			}
+			x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
+			for _, name := range []string{"kv", "noted"} {
+				lines, _ := x.drain(feeds[name], "")
+				for _, want := range []string{kv(1, "a", 1), kv(2, "b", 2)} {
+					if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) }) {
+						x.Errorf("%s: entries %q, want %s", name, lines, want)
+					}
+				}
+				x.wantSound(feeds[name])
+			}
+			if n := x.publish(feeds["kv"]); n != 0 {
+				x.Errorf("publishing the one feed made %d entries of the other", n)
+			}
+			for _, spec := range specs {
+				if err := x.rf.DropFeed(x.ctx, spec.Name); err != nil {
+					x.Fatal(err)
+				}
+			}
+			if after := x.db.Dump(x.T); after != before {
+				x.Errorf("drop left\n%s\nwant\n%s", after, before)
+			}
+			x.db.Exec(x.T, "DELETE FROM kv")
+			slices.Reverse(specs)
+		}
+	})
+}
+
+// TestAdoptAgain: adding the feed again with another former sequence, or other former
+// cursors, is a conflict that names the difference: nothing was taken over from there.
+func TestAdoptAgain(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		x.inHouse("feed_sync_id BIGINT NULL")
+		x.exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		x.add(spec)
+		x.add(spec)
+		for what, change := range map[string]func(*rowfeed.FeedSpec){
+			"adopt-sequence": func(s *rowfeed.FeedSpec) { s.AdoptSequence = "sequences" },
+			"adopt-cursors":  func(s *rowfeed.FeedSpec) { s.AdoptCursors = "cursors" },
+		} {
+			other := spec
+			change(&other)
+			_, err := x.rf.AddFeed(x.ctx, other, nil)
+			x.wantCode(err, rowfeed.Conflict)
+			if !strings.Contains(err.Error(), what) {
+				x.Errorf("the conflict does not name %s: %v", what, err)
+			}
+		}
+	})
+}
+
+// TestIndexThatBrokeOff: an index of the right name that no query can use, since its
+// CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
+func TestIndexThatBrokeOff(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // an index is whole or not there
+		}
+		f := x.addKV()
+		healthy := x.db.Dump(x.T)
+		broken := func() {
+			x.exec("UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, 'rowfeed_kv_row_waiting'::regclass)")
+		}
+		invalid := func() int64 {
+			x.Helper()
+			return x.scalar("SELECT count(*) FROM pg_index WHERE indrelid = 'kv'::regclass AND NOT indisvalid")
+		}
+		broken()
+		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 2 || invalid() != 0 {
+			x.Errorf("upgrade mended %q, %v, and %d indexes are broken", mended, err, invalid())
+		}
+		if now := x.db.Dump(x.T); now != healthy {
+			x.Errorf("after upgrade the schema is\n%s\nwant\n%s", now, healthy)
+		}
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		x.exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint", "CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
+			"CREATE INDEX rowfeed_kv_row_waiting ON kv (id) WHERE feed_sync_id IS NULL")
+		broken()
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Adopt: true})
+		if n := invalid(); n != 0 {
+			x.Errorf("feed add left %d broken indexes", n)
+		}
+	})
+}
+
+// TestTurnOfAnotherFeed: the key behind which the next batch begins is one of the feed as
+// it was. Dropped and added again with a longer key by another process, while a batch is
+// on its way and the new record has been read already, the feed is published from its
+// first key on.
+func TestTurnOfAnotherFeed(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // where a batch on its way keeps everybody else out
+		}
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)", "CREATE UNIQUE INDEX kv_both ON kv (id, k)")
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		x.fill(7)
+		changed := false
+		var f *rowfeed.Feed
+		f = x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if changed || !ev.InTx || !strings.Contains(ev.SQL, "_sequences") || !strings.Contains(ev.SQL, "FOR UPDATE") {
+				return nil
+			}
+			changed = true
+			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+				return err
+			}
+			if _, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: dialect.CaptureColumn}, nil); err != nil {
+				return err
+			}
+			_, err := f.Info(x.ctx) // reads the record
+			return err
+		}}, &rowfeed.Config{BatchSize: 2})
+		// On MariaDB and MySQL the batch that met the change fails: the keys that it took do
+		// not fit the new feed's table.
+		if _, err := f.Publish(x.bounded()); err != nil && x.family() != "mysql" {
+			x.Fatal(err)
+		}
+		if _, err := f.Publish(x.bounded()); err != nil {
+			x.Fatal(err)
+		}
+		if !changed {
+			x.Error("the feed was not changed meanwhile")
+		}
+		if n := x.scalar("SELECT count(*) FROM kv WHERE feed_sync_id IS NULL"); n != 0 {
+			x.Errorf("%d rows wait", n)
+		}
 	})
 }
