@@ -80,6 +80,13 @@ func TestImportsPointDown(t *testing.T) {
 		}, "what serves feeds knows neither commands nor databases"},
 		{`^feedhttp$`, func(i string) bool { return i == module+"/server" || i == module+"/console" }, "the protocol is below the server"},
 		{`^console$`, func(i string) bool { return i == module+"/server" }, "the console is below the server"},
+		{`^sink(/.*)?$`, func(i string) bool {
+			return strings.HasPrefix(i, module+"/") && i != module+"/dialect" && i != module+"/sink" && i != module+"/sink/sinktest"
+		}, "a sink sees the library and the seam, neither relays nor other sinks"},
+		{`^sink(/(sinktest|stdout|sqlmirror))?$`, func(i string) bool {
+			return strings.Contains(strings.SplitN(i, "/", 2)[0], ".") && !strings.HasPrefix(i, module)
+		}, "the seam, its suite and the sinks without a client of their own import the standard library only"},
+		{`^relay$`, func(i string) bool { return strings.HasPrefix(i, module+"/sink/") }, "a relay knows the seam, no sink"},
 		{`^internal/checker`, func(i string) bool {
 			return strings.HasPrefix(i, module) && !strings.HasPrefix(i, module+"/internal/checker")
 		},
@@ -102,6 +109,28 @@ func TestImportsPointDown(t *testing.T) {
 			for _, i := range p.Imports {
 				if drivers.MatchString(i) {
 					t.Errorf("%s imports the driver %s: only internal/open does", p.ImportPath, i)
+				}
+			}
+		}
+	}
+}
+
+// clients of receivers are imported by one sink each: whoever uses the library or another
+// sink does not get them.
+var clients = map[string]string{
+	"github.com/nats-io/":           "sink/nats",
+	"github.com/twmb/franz-go":      "sink/kafka",
+	"github.com/standard-webhooks/": "sink/webhook",
+}
+
+// TestClients: see clients.
+func TestClients(t *testing.T) {
+	for _, p := range packages(t) {
+		below := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		for _, i := range p.Imports {
+			for client, owner := range clients {
+				if strings.HasPrefix(i, client) && below != owner {
+					t.Errorf("%s imports %s: only %s does", p.ImportPath, i, owner)
 				}
 			}
 		}
