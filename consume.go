@@ -45,7 +45,17 @@ type Consumer struct {
 	// some of them, after a failure; its panics are failures. On SQLite it holds the only
 	// write lock: it should not wait for a network.
 	Handle func(ctx context.Context, tx *sql.Tx, entries []Entry) error
-	// Retry says how failures of Handle are retried.
+	// Deliver takes Handle's place where effects go elsewhere than into DB: a message, a
+	// request. It is called outside any transaction, and when it has answered the cursor is
+	// stored: a crash in between hands the same entries, or newer ones of their keys, over
+	// again. It answers the entries that the receiver does not take; all others are
+	// delivered. With an error nothing is: it is called again, for as long as it takes.
+	Deliver func(ctx context.Context, entries []Entry) ([]Refusal, error)
+	// Epoch is that of the lease (Term.Epoch) under which the consumer works; 0 for none.
+	// The cursor cannot be written any more under an earlier one. A consumer that finds a
+	// later one there ends with code LeaseLost.
+	Epoch int64
+	// Retry says how failures of Handle, and refusals, are retried.
 	Retry Retry
 	// OnFailure says what happens when the attempts are used up. Default: Stop.
 	OnFailure OnFailure
@@ -55,6 +65,10 @@ type Consumer struct {
 	// back; rows that the new pass does not bring are to be removed when it is complete,
 	// see OnComplete.
 	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
+	// OnBegin is called before anything else in a transaction of Handle whose cursor is at
+	// the beginning: a pass begins, and whatever the receiver has is of an older one. It
+	// may be called more than once until the first entry was handled.
+	OnBegin func(ctx context.Context, tx *sql.Tx) error
 	// OnComplete is called in the transaction whose page completes a pass from the
 	// beginning: all that the feed had when the pass began has been handed over. A feed
 	// without any entry may complete its pass more than once.
@@ -127,8 +141,12 @@ func (c *Consumer) validate() error {
 		return invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
 	case c.DB == nil:
 		return invalid("db", "there is none: give the database for the cursor and the effects")
-	case c.Handle == nil:
-		return invalid("handle", "there is no function to handle entries")
+	case (c.Handle == nil) == (c.Deliver == nil):
+		return invalid("handle", "give one function for entries, Handle or Deliver")
+	case c.Deliver != nil && (c.OnBegin != nil || c.OnComplete != nil):
+		return invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
+	case c.Epoch < 0:
+		return invalid("epoch", "%d must not be negative", c.Epoch)
 	case c.ShardCount < 0 || c.ShardCount > 1:
 		return invalid("shard count", "%d readers of one consumer are not supported yet: leave it at 1", c.ShardCount)
 	case c.Limit < 0 || c.Limit > MaxLimit:

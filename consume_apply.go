@@ -20,6 +20,9 @@ var errIncomplete = errors.New("OnComplete failed")
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
 func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error {
+	if r.c.Deliver != nil {
+		return r.deliver(ctx, entries, to)
+	}
 	started, collapsed := time.Now(), 0
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		batch := entries
@@ -67,6 +70,9 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 	t := &consumerTx{r: r}
 	err := r.c.DB.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
+		if err := t.begin(ctx, tx); err != nil {
+			return err
+		}
 		return fn(tx, t)
 	})
 	if err == nil {

@@ -67,26 +67,9 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 	for i, e := range entries {
 		digests[i] = keyDigest(e.Key.AppendJSON(nil))
 	}
-	const chunk = 500 // parameters, of which databases take a limited number
-	aside := map[string]bool{}
-	for from := 0; from < len(digests); from += chunk {
-		b := dialect.NewBuilder(r.c.DB.d)
-		query := "SELECT key_digest FROM " + r.lettersTable() + " WHERE " + r.letters(b) + " AND key_digest IN ("
-		for i, d := range digests[from:min(from+chunk, len(digests))] {
-			if i > 0 {
-				query += ", "
-			}
-			query += b.Arg(d)
-		}
-		found, err := dialect.QueryAll(ctx, q, query+")", b.Args(), func(rows dialect.Rows) (d string, err error) {
-			return d, rows.Scan(&d)
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range found {
-			aside[d] = true
-		}
+	aside, err := r.asideAmong(ctx, q, digests)
+	if err != nil {
+		return nil, err
 	}
 	if len(aside) == 0 {
 		return entries, nil
@@ -109,6 +92,32 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 		}
 	}
 	return rest, nil
+}
+
+// asideAmong answers which of the keys are set aside.
+func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
+	const chunk = 500 // parameters, of which databases take a limited number
+	aside := map[string]bool{}
+	for from := 0; from < len(digests); from += chunk {
+		b := dialect.NewBuilder(r.c.DB.d)
+		query := "SELECT key_digest FROM " + r.lettersTable() + " WHERE " + r.letters(b) + " AND key_digest IN ("
+		for i, d := range digests[from:min(from+chunk, len(digests))] {
+			if i > 0 {
+				query += ", "
+			}
+			query += b.Arg(d)
+		}
+		found, err := dialect.QueryAll(ctx, q, query+")", b.Args(), func(rows dialect.Rows) (d string, err error) {
+			return d, rows.Scan(&d)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range found {
+			aside[d] = true
+		}
+	}
+	return aside, nil
 }
 
 // release hands the latest version of one key over for which an operator has asked
@@ -140,8 +149,8 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 		return true, err
 	}
 	at := r.row.value
-	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
-		if len(batch) > 0 {
+	handled := func(tx *sql.Tx, t *consumerTx) error {
+		if len(batch) > 0 && r.c.Deliver == nil {
 			if err := t.handle(func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
 				return err
 			}
@@ -157,7 +166,10 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 			return errOvertaken // a newer version has joined it
 		}
 		return t.advance(ctx, at, -1)
-	})
+	}
+	if err = r.deliverLetter(ctx, batch); err == nil {
+		err = r.inTx(ctx, handled)
+	}
 	var failed *handlerError
 	switch {
 	case err == nil:

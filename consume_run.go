@@ -23,6 +23,7 @@ type consuming struct {
 	failedAt Cursor        // the cursor above which the handler failed
 	failures int           // how often in a row
 	outages  int           // of the source or the database, in a row
+	missed   int           // calls of Deliver without a decision, in a row
 	idle     time.Duration // the next pause, where the source does not wait by itself
 	complete bool          // OnComplete has been called for a feed without entries
 }
@@ -61,6 +62,9 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 			return false, &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursor is one of %d shards", row.shardCount),
 				Next: "give the consumer another name"}
 		}
+		if row, err = r.claim(ctx, row); err != nil {
+			return false, r.survive(ctx, err)
+		}
 		r.row, r.readAt = row, time.Now()
 	}
 	if r.row.paused {
@@ -94,7 +98,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		if after != r.failedAt {
 			r.failedAt, r.failures = after, 0
 		}
-		if r.failures >= r.attempts() && len(page.Entries) > 0 {
+		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
 			err = r.oneByOne(ctx, after, page)
 		} else {
 			err = r.apply(ctx, page.Entries, page.Cursor)
@@ -206,7 +210,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
-		TombstonesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused} {
+		TombstonesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost} {
 		if errors.Is(err, fatal) {
 			return r.explain(err)
 		}
@@ -215,7 +219,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return err
 	}
 	r.trouble(err)
-	return pause(ctx, r.backoff(r.outages))
+	return pause(ctx, r.backoff(max(r.outages, r.missed)))
 }
 
 // explain adds to a refused cursor what a consumer can do about it.

@@ -58,6 +58,16 @@ type Spelling interface {
 	// same values in the key columns, waits for an open transaction that inserts one,
 	// and leaves the transaction in order; the rows affected tell, 1 or 0.
 	InsertNew(table string, columns, values, key []string) string
+	// Upsert is an INSERT of rows into a quoted table that sets all columns where a row
+	// has the same key, the columns of one of its unique indexes. A value that another row
+	// has in another unique index is an error of class [ClassDuplicate], unless that row
+	// becomes the new one.
+	Upsert(table string, columns []string, rows [][]string, key []string) string
+	// Store wraps a placeholder for a value that comes from elsewhere and is written into
+	// column c: text for dates and times, those with a zone in UTC, as in 2006-01-02
+	// 15:04:05.999999. What does not fit the column is refused, not bent, as far as the
+	// database's own settings go.
+	Store(c Column, placeholder string) string
 }
 
 // Schema describes tables and makes and removes what feeds need.

@@ -1,0 +1,11 @@
+package sqlite
+
+import "github.com/rowfeed/rowfeed/dialect"
+
+// Upsert implements [dialect.Spelling].
+func (Dialect) Upsert(table string, columns []string, rows [][]string, key []string) string {
+	return dialect.Upsert(table, columns, rows, key)
+}
+
+// Store implements [dialect.Spelling].
+func (Dialect) Store(_ dialect.Column, placeholder string) string { return placeholder }

@@ -1,0 +1,205 @@
+// Package relay reads a feed and delivers it to a sink.
+//
+// It remembers how far it has come as a consumer does, in the table of cursors, and
+// stores that after a delivery: each entry arrives at least once. A sink that keeps the
+// cursor itself, in one transaction with the entries, gets each exactly once. There is
+// one batch under way at a time, so that the versions of a key arrive in order, and
+// back-pressure needs no memory.
+package relay
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/sink"
+)
+
+// Relay delivers a feed to a sink. Any number of processes may run one under the same
+// name: one works, the others stand by. Set the fields, then call Run or RunOnce.
+type Relay struct {
+	// Name is that of the consumer whose cursor the relay has: at most MaxName long,
+	// otherwise as rowfeed.Consumer.Name.
+	Name string
+	// Source is what is read: a *rowfeed.Feed, or a feedhttp.Client.
+	Source rowfeed.Source
+	// DB is where cursor, lease and dead letters are. A sink.Transactional brings its own;
+	// then it may be nil.
+	DB *rowfeed.DB
+	// Sink is what is delivered to. The relay does not close it.
+	Sink sink.Sink
+	// Start is where a relay without a cursor begins: rowfeed.Beginning (the default),
+	// Now, or At a time.
+	Start rowfeed.Cursor
+	// Limit is the greatest number of entries under way. Default 500.
+	Limit int
+	// Wait is how long the source may keep a request waiting for an entry. Default
+	// rowfeed.Consumer's.
+	Wait time.Duration
+	// Retry says how often an entry that the sink rejects is delivered again before it
+	// counts as refused, and with which pauses. A sink that is away costs no attempts.
+	Retry rowfeed.Retry
+	// SetAside makes dead letters of keys whose entries are refused; otherwise the first
+	// one ends the relay.
+	SetAside bool
+	// Restart lets the relay begin again at the beginning when the source refuses its
+	// cursor, as after a restored backup; otherwise that ends it. What the receiver has and
+	// the feed has no more is then removed by a sink.Transactional; other receivers do not
+	// hear of it.
+	Restart bool
+	// Lease is the term of the lease through which instances take turns: for so long
+	// nothing is delivered, at most, after the one at work was killed. Default 10 s.
+	Lease time.Duration
+	// Observe is told what happens. Default: nobody. What DB's Observer is told of
+	// consumers, it is told of the relay's.
+	Observe func(Event)
+}
+
+// Event is something that happened to a relay.
+type Event struct {
+	Kind  Kind
+	Relay string
+	Feed  string
+	Epoch int64
+	// Batch, Accepted and Rejected are numbers of entries; Delivered.
+	Batch, Accepted, Rejected int
+	Took                      time.Duration // Delivered
+	Err                       error         // Trouble; Delivered, unless all were accepted
+}
+
+// Kind is what an Event tells.
+type Kind int
+
+const (
+	// Working: this instance has the lease.
+	Working Kind = iota
+	// Delivered: the sink has answered for a batch.
+	Delivered
+	// Trouble is a failure that the relay survives.
+	Trouble
+)
+
+const (
+	defaultLimit = 500
+	defaultLease = 10 * time.Second
+	// MaxName is how long a relay's name may be: that of its lease holds the feed's, too.
+	MaxName = 54
+)
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+
+// Run delivers until ctx ends, then answers nil. It outlives databases, servers and
+// receivers that go away. It ends with an error when the source refuses the cursor (see
+// Restart), when the receiver refuses an entry (see SetAside), or when it cannot work at
+// all.
+func (r *Relay) Run(ctx context.Context) error {
+	away := backoff.NewExponentialBackOff()
+	away.InitialInterval, away.MaxInterval = 100*time.Millisecond, 10*time.Second
+	for {
+		err := r.run(ctx, false, away.Reset)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !passes(err):
+			return err
+		case err != nil:
+			r.observe(Event{Kind: Trouble, Relay: r.Name, Err: err})
+		}
+		t := time.NewTimer(away.NextBackOff())
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// RunOnce delivers until the head of the moment is reached. It waits while another
+// instance works.
+func (r *Relay) RunOnce(ctx context.Context) error {
+	return r.run(ctx, true, func() {})
+}
+
+// passes tells whether an error may end by itself.
+func passes(err error) bool {
+	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Relay) validate() error {
+	invalid := func(param, cause, next string) error {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("relay %q", r.Name), Cause: cause, Next: next}
+	}
+	switch {
+	case !namePattern.MatchString(r.Name) || len(r.Name) > MaxName:
+		return invalid("name", "its name cannot be used", fmt.Sprintf("take a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
+	case r.Source == nil || r.Sink == nil:
+		return invalid("source", "source or sink are missing", "give both")
+	case r.db() == nil:
+		return invalid("db", "there is no database for its cursor", "give one")
+	}
+	return nil
+}
+
+func (r *Relay) db() *rowfeed.DB {
+	if t, ok := r.Sink.(sink.Transactional); ok {
+		return t.DB()
+	}
+	return r.DB
+}
+
+func (r *Relay) observe(e Event) {
+	if r.Observe != nil {
+		r.Observe(e)
+	}
+}
+
+// run takes the lease and works under it.
+func (r *Relay) run(ctx context.Context, once bool, working func()) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	info, err := r.Source.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return r.hold(ctx, info.Name, func(ctx context.Context, epoch int64) error {
+		working()
+		r.observe(Event{Kind: Working, Relay: r.Name, Feed: info.Name, Epoch: epoch})
+		c := r.consumer(info.Name, epoch)
+		if once {
+			return c.RunOnce(ctx)
+		}
+		return c.Run(ctx)
+	})
+}
+
+// consumer is the relay as the root package knows it.
+func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
+	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch}
+	if c.Limit == 0 {
+		c.Limit = defaultLimit
+	}
+	if r.SetAside {
+		c.OnFailure = rowfeed.SetAside
+	}
+	if r.Restart {
+		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+	}
+	if t, ok := r.Sink.(sink.Transactional); ok {
+		c.Handle, c.OnBegin, c.OnComplete = t.Apply, t.Begin, t.Complete
+		return c
+	}
+	c.Deliver = (&window{relay: r, feed: feed, epoch: epoch}).deliver
+	return c
+}

@@ -1,0 +1,269 @@
+package sqlmirror
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// maxParams bounds a statement's parameters, of which databases take a limited number.
+const maxParams = 8000
+
+// Apply writes entries in the transaction.
+func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+	sweeping, err := s.sweeping(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for len(entries) > 0 {
+		n := distinct(entries)
+		if err := s.write(ctx, tx, entries[:n], sweeping); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}
+
+// distinct is the number of entries before a key comes a second time.
+func distinct(entries []rowfeed.Entry) int {
+	seen := make(map[string]bool, len(entries))
+	for i, e := range entries {
+		key := string(e.Key.AppendJSON(nil))
+		if seen[key] {
+			return i
+		}
+		seen[key] = true
+	}
+	return len(entries)
+}
+
+// write applies entries that have different keys: in any order, then. Deletes go first,
+// since they make room.
+func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry, sweeping bool) error {
+	var gone, all []rowfeed.Row
+	var rows []rowfeed.Row
+	for _, e := range entries {
+		if err := s.sameKey(e.Key); err != nil {
+			return err
+		}
+		all = append(all, e.Key)
+		if e.Op == rowfeed.Delete {
+			gone = append(gone, e.Key)
+		} else {
+			rows = append(rows, e.Row)
+		}
+	}
+	if sweeping {
+		if err := s.delete(ctx, tx, s.sweep, all); err != nil {
+			return err
+		}
+	}
+	if err := s.delete(ctx, tx, s.name, gone); err != nil {
+		return err
+	}
+	others := s.others()
+	if len(others) == 0 {
+		return s.upsert(ctx, tx, rows)
+	}
+	const point = "rowfeed_mirror"
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+point); err != nil {
+		return err
+	}
+	err := s.upsert(ctx, tx, rows)
+	if err != nil && s.d.Classify(err) == dialect.ClassDuplicate {
+		if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+point); err != nil {
+			return err
+		}
+		err = s.makeRoom(ctx, tx, rows, others)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "RELEASE SAVEPOINT "+point)
+	return err
+}
+
+// sameKey asserts that the feed's key is the table's.
+func (s *Sink) sameKey(key rowfeed.Row) error {
+	same := key.Len() == len(s.key)
+	for i := range key.Len() {
+		same = same && slices.Contains(s.key, key.Column(i).Name)
+	}
+	if same {
+		return nil
+	}
+	var names []string
+	for i := range key.Len() {
+		names = append(names, key.Column(i).Name)
+	}
+	return &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("its primary key is (%s), the feed's key is (%s)",
+		strings.Join(s.key, ", "), strings.Join(names, ", ")), Next: "give the table the feed's key as primary key"}
+}
+
+// others are the table's unique indexes besides its primary key, as far as a row's values
+// tell what they hold.
+func (s *Sink) others() (all [][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ix := range s.table.Unique {
+		if names, ok := ix.Names(); ok && !ix.Primary && !ix.Partial {
+			all = append(all, names)
+		}
+	}
+	return all
+}
+
+// makeRoom writes rows one by one. A row of another key that has one of their unique
+// values goes: in the source it has another by now, or is gone, or the new one could not
+// have it; so its own entry is on its way, and brings it back.
+func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row, others [][]string) error {
+	for _, row := range rows {
+		for _, index := range others {
+			b := dialect.NewBuilder(s.d)
+			same, ok, err := s.condition(b, row, index)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue // NULL, or not delivered: nothing that could be taken
+			}
+			own, _, err := s.condition(b, row, s.key)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(s.name)+" WHERE "+same+" AND NOT ("+own+")", b.Args()...); err != nil {
+				return err
+			}
+		}
+		if err := s.upsert(ctx, tx, []rowfeed.Row{row}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// condition is that a table's row has a row's values in the columns; false where one of
+// them is NULL or not among the row's.
+func (s *Sink) condition(b *dialect.Builder, row rowfeed.Row, columns []string) (string, bool, error) {
+	var parts []string
+	values := make([]any, len(columns))
+	for i, name := range columns {
+		v, ok := row.Get(name)
+		if !ok || v == nil {
+			return "", false, nil
+		}
+		values[i] = v
+	}
+	for i, name := range columns {
+		placeholder, err := s.param(b, name, values[i])
+		if err != nil {
+			return "", false, err
+		}
+		parts = append(parts, s.d.Quote(name)+" = "+placeholder)
+	}
+	return strings.Join(parts, " AND "), true, nil
+}
+
+// delete removes the rows with these keys.
+func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from dialect.TableName, keys []rowfeed.Row) error {
+	for most := max(1, min(500, maxParams/len(s.key))); len(keys) > 0; {
+		n := min(most, len(keys))
+		b := dialect.NewBuilder(s.d)
+		var any []string
+		for _, key := range keys[:n] {
+			one, _, err := s.condition(b, key, s.key)
+			if err != nil {
+				return err
+			}
+			any = append(any, "("+one+")")
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(from)+" WHERE "+strings.Join(any, " OR "), b.Args()...); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// upsert writes rows, in statements of as many as have the same columns.
+func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row) error {
+	key := make([]string, len(s.key))
+	for i, name := range s.key {
+		key[i] = s.d.Quote(name)
+	}
+	for len(rows) > 0 {
+		names := columnsOf(rows[0])
+		n := 1
+		for n < len(rows) && (n+1)*len(names) <= maxParams && slices.Equal(columnsOf(rows[n]), names) {
+			n++
+		}
+		b := dialect.NewBuilder(s.d)
+		values := make([][]string, n)
+		for i, row := range rows[:n] {
+			for j, name := range names {
+				placeholder, err := s.param(b, name, row.Value(j))
+				if err != nil {
+					return err
+				}
+				values[i] = append(values[i], placeholder)
+			}
+		}
+		quoted := make([]string, len(names))
+		for i, name := range names {
+			quoted[i] = s.d.Quote(name)
+		}
+		if _, err := tx.ExecContext(ctx, s.d.Upsert(s.quoted(s.name), quoted, values, key), b.Args()...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+func columnsOf(r rowfeed.Row) []string {
+	names := make([]string, r.Len())
+	for i := range names {
+		names[i] = r.Column(i).Name
+	}
+	return names
+}
+
+// param adds a value for a column of the table.
+func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
+	c, err := s.column(name)
+	if err != nil {
+		return "", err
+	}
+	v, err = convert(*c, v)
+	if err != nil {
+		return "", &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
+			Next: "give it a type that holds the feed's values"}
+	}
+	return s.d.Store(*c, b.Arg(v)), nil
+}
+
+// column finds a column of the table, which may have been added lately.
+func (s *Sink) column(name string) (*dialect.Column, error) {
+	find := func() *dialect.Column {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.table.Column(name)
+	}
+	if c := find(); c != nil {
+		return c, nil
+	}
+	if err := s.describe(context.Background()); err != nil {
+		return nil, err
+	}
+	if c := find(); c != nil {
+		return c, nil
+	}
+	return nil, &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("it has no column %q, which the feed delivers", name),
+		Next: "add the column, or make the feed with --columns"}
+}
