@@ -37,6 +37,9 @@ type app struct {
 
 	url string // of the database, once decided; its password is kept out of messages
 
+	// hidden are other URLs whose passwords are kept out of messages.
+	hidden []string
+
 	// published is told of every committed batch; for tests.
 	published func(rowfeed.PublishEvent)
 	// serving is told the address of a server's listener; for tests.
@@ -80,7 +83,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newLease(a), newVersion(a))
+		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newLease(a), newVersion(a))
 	return root
 }
 
@@ -141,7 +144,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		fmt.Fprintln(a.stderr, "rowfeed: interrupted")
 		return exitFailed
 	}
-	text, code := open.ScrubText(a.url, err.Error()), exitFailed
+	text, code := a.plain(err), exitFailed
 	var wrong *usageError
 	if errors.As(err, &wrong) || errors.Is(err, rowfeed.InvalidRequest) {
 		code = exitUsage
@@ -280,4 +283,10 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 }
 
 // plain is an error's text for a log: one line, no password.
-func (a *app) plain(err error) string { return open.ScrubText(a.url, err.Error()) }
+func (a *app) plain(err error) string {
+	text := open.ScrubText(a.url, err.Error())
+	for _, url := range a.hidden {
+		text = open.ScrubText(url, text)
+	}
+	return text
+}

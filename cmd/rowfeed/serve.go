@@ -28,7 +28,8 @@ has. Several servers on one database are safe; of their publishers one works at 
 
 The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
 127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
-another server). With --replica the database is a replica (a standby of PostgreSQL, a
+another server). Relays under the key relays of rowfeed.yaml are run, too; see
+"rowfeed relay --help". With --replica the database is a replica (a standby of PostgreSQL, a
 read-only replica of MariaDB or MySQL): nothing is published, and a cursor that is ahead
 of it is answered by an empty page until the replica has caught up.`,
 		Example: `  rowfeed serve
@@ -54,6 +55,14 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 		return err // said now rather than to every request
 	}
 	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
+	relaying, stop := context.WithCancel(ctx)
+	wait, err := a.startRelays(relaying, s)
+	if err != nil {
+		stop()
+		return err
+	}
+	defer wait()
+	defer stop()
 	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish && !a.replica, nil)
 }
 

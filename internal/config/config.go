@@ -30,10 +30,27 @@ type File struct {
 	Prefix *string `yaml:"prefix"` // may be empty: no prefix
 	Schema *string `yaml:"schema"`
 	Listen *string `yaml:"listen"`
+	Relays []Relay `yaml:"relays"` // run by `rowfeed serve`
+
+	Path string `yaml:"-"` // of the file
+}
+
+// Relay is one of the relays that `rowfeed serve` runs; see `rowfeed relay --help`.
+type Relay struct {
+	Feed         string   `yaml:"feed"`
+	To           string   `yaml:"to"`       // a URL, or env:NAME, or file:PATH
+	Consumer     string   `yaml:"consumer"` // default: made of the URL
+	After        string   `yaml:"after"`
+	Limit        int      `yaml:"limit"`
+	SetAside     bool     `yaml:"set_aside"`
+	Restart      bool     `yaml:"restart"`
+	Secret       []string `yaml:"secret"` // each a value, or env:NAME, or file:PATH
+	AllowPrivate bool     `yaml:"allow_private"`
+	Rate         float64  `yaml:"rate"`
 }
 
 // keys are File's, for messages.
-const keys = "db, prefix, schema, listen"
+const keys = "db, prefix, schema, listen and relays; those of a relay feed, to, consumer, after, limit, set_aside, restart, secret, allow_private and rate"
 
 // Error is something wrong with a configuration file.
 type Error struct {
@@ -71,7 +88,7 @@ func Load(path string) (*File, error) {
 }
 
 func parse(path string, data []byte) (*File, error) {
-	var f File
+	f := File{Path: path}
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.DisallowUnknownField())
 	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, explain(path, err)
@@ -98,7 +115,7 @@ func explain(path string, err error) *Error {
 	case errors.As(err, &unknown):
 		e.Cause = fmt.Sprintf("there is no key %q", token.Value)
 	case errors.As(err, &wrongType):
-		e.Cause = "the value is no text"
+		e.Cause = "the value is not of the type that the key asks for"
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,14 @@ func TestLoad(t *testing.T) {
 	if *f.DB != "postgres://me@localhost/shop" || *f.Prefix != "" || f.Schema != nil || *f.Listen != "127.0.0.1:9000" {
 		t.Errorf("loaded %q, %q, %v, %q", *f.DB, *f.Prefix, f.Schema, *f.Listen)
 	}
+	write(t, FileName, "relays:\n  - feed: kv\n    to: env:HOOK\n    secret: [env:A, file:b]\n    set_aside: true\n    rate: 2.5\n  - {feed: kv, to: 'stdout:', consumer: lines, after: now, limit: 7}\n")
+	if f, err = Load(""); err != nil {
+		t.Fatal(err)
+	}
+	want := []Relay{{Feed: "kv", To: "env:HOOK", Secret: []string{"env:A", "file:b"}, SetAside: true, Rate: 2.5}, {Feed: "kv", To: "stdout:", Consumer: "lines", After: "now", Limit: 7}}
+	if f.Path != FileName || !reflect.DeepEqual(f.Relays, want) {
+		t.Errorf("relays: %+v", f.Relays)
+	}
 	for _, empty := range []string{"", "\n", "# nothing\n"} {
 		write(t, FileName, empty)
 		if f, err = Load(""); err != nil || f.DB != nil {
@@ -34,12 +43,12 @@ func TestLoad(t *testing.T) {
 func TestBad(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: the keys are db, prefix, schema, listen`,
-		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
-		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is no text. Next: the keys are db, prefix, schema, listen`,
-		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
-		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
-		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: the keys are db, prefix, schema, listen`,
+		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: the keys are ` + keys,
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
+		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: the keys are ` + keys,
+		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
+		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
+		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
 	} {
 		write(t, FileName, text)
 		_, err := Load("")

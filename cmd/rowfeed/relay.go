@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/internal/sinks"
+	"github.com/rowfeed/rowfeed/relay"
+)
+
+// relayOptions are a relay's of the command line, or of rowfeed.yaml.
+type relayOptions struct {
+	config.Relay
+	once bool
+	url  string
+}
+
+func newRelay(a *app) *cobra.Command {
+	o := &relayOptions{}
+	cmd := &cobra.Command{
+		Use:   "relay NAME --to URL",
+		Short: "Deliver a feed: webhooks, NATS, Kafka, another database's table, stdout",
+		Long: `Delivers a feed until it is interrupted. What it delivers to is the URL given with --to:
+
+  stdout:                                entry lines, NDJSON
+  https://host/path                      webhook: POST of batches, signed as Standard
+                                         Webhooks has it; private addresses are refused
+                                         unless --allow-private
+  nats://host:4222/subject               NATS JetStream, de-duplicated by Msg-Id;
+                                         ?creds=FILE, ?tls=true
+  kafka://host:9092,host:9092/topic      Kafka, keyed by the row's key, a null for a
+                                         delete; ?tls=true, ?mechanism=scram-sha-256
+  postgres://host/database?table=orders  a table of another database that follows the
+                                         feed (sqlite: and mysql: as well): it must be
+                                         there, with the same columns and primary key
+
+Everything arrives at least once, the versions of a row in their order; in a mirror each
+takes effect exactly once, and rows that a new pass from the beginning does not bring are
+removed. How far a relay has come is kept under its --consumer name, in the feed's
+database, or in the mirror's: see "rowfeed consumer". Of several with one name one
+works, the others stand by.
+
+A receiver that is away is waited for. An entry that it refuses ends the relay after some
+attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
+
+Secrets need not stand in the command line: --to and --secret take env:NAME and
+file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run
+by "rowfeed serve":
+
+  relays:
+    - feed: orders
+      to: https://example.com/hook
+      secret: [file:/run/secrets/hook]
+      set_aside: true`,
+		Example: `  rowfeed relay kv --to stdout: --once
+  rowfeed relay kv --to https://example.com/hook --secret env:HOOK_SECRET
+  rowfeed relay kv --to 'postgres://me@localhost/copy?table=kv'
+  rowfeed relay kv --to env:KAFKA_URL --consumer warehouse --after now`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Feed = args[0]
+			if o.To == "" {
+				return usage(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
+			}
+			return o.run(cmd.Context(), a)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.To, "to", "", "`URL` of the receiver, or env:NAME, or file:PATH")
+	flags.StringVar(&o.Consumer, "consumer", "", "`name` under which it remembers how far it has come (default: one made of the URL)")
+	flags.StringVar(&o.After, "after", "", `where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
+	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
+	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
+	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do)")
+	flags.StringSliceVar(&o.Secret, "secret", nil, "sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
+	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
+	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
+	flags.BoolVar(&o.once, "once", false, "deliver what is there, then end")
+	flags.StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
+	return cmd
+}
+
+// resolve puts the values of variables and files in their places, and sees to it that no
+// message shows their passwords.
+func (o *relayOptions) resolve(a *app) (err error) {
+	if o.To, err = sinks.Resolve("to", o.To, a.getenv); err != nil {
+		return err
+	}
+	a.hidden = append(a.hidden, o.To)
+	for i, text := range o.Secret {
+		if o.Secret[i], err = sinks.Resolve("secret", text, a.getenv); err != nil {
+			return err
+		}
+	}
+	if o.Consumer == "" {
+		o.Consumer = sinks.DefaultName(o.To)
+	}
+	return nil
+}
+
+func (o *relayOptions) run(ctx context.Context, a *app) error {
+	if err := o.resolve(a); err != nil {
+		return err
+	}
+	if o.url != "" && sinks.IsMirror(o.To) { // its cursor is there, too
+		cfg, _, err := a.settings()
+		if err != nil {
+			return err
+		}
+		log := a.logger()
+		cfg.Observer = a.observer(log)
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed}, nil, cfg, log)
+	}
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	return o.work(ctx, a, s)
+}
+
+// work delivers from an open database.
+func (o *relayOptions) work(ctx context.Context, a *app, s *session) error {
+	cfg, err := a.library(s.file)
+	if err != nil {
+		return err
+	}
+	cfg.Observer = a.observer(s.log)
+	if o.url != "" {
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed}, s.DB, cfg, s.log)
+	}
+	f, err := s.Feed(ctx, o.Feed)
+	if err != nil {
+		return err
+	}
+	if database, table := sinks.MirrorOf(o.To); database == a.url && (table == f.Source().Name || table == f.Source().String()) {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: fmt.Sprintf("feed %q", o.Feed),
+			Cause: "to: it is the feed's own table: writing it would change it, for ever", Next: "name another table"}
+	}
+	return o.deliver(ctx, a, f, s.DB, cfg, s.log)
+}
+
+func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Source, db *rowfeed.DB, library rowfeed.Config, log *slog.Logger) error {
+	to, err := sinks.Open(ctx, sinks.Options{To: o.To, Secrets: o.Secret, AllowPrivate: o.AllowPrivate, Rate: o.Rate, Stdout: a.stdout, Library: library})
+	if err != nil {
+		return open.Scrub(o.To, err)
+	}
+	defer to.Close()
+	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit,
+		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Observe: func(e relay.Event) { o.observe(a, log, e) }}
+	if o.once {
+		err = r.RunOnce(ctx)
+	} else {
+		err = r.Run(ctx)
+	}
+	return open.Scrub(o.To, err)
+}
+
+// observe logs what happens to a relay. Of what its consumer is in trouble with the
+// database's observer is told already.
+func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event) {
+	switch e.Kind {
+	case relay.Working:
+		level := slog.LevelInfo
+		if o.once {
+			level = slog.LevelDebug
+		}
+		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "epoch", e.Epoch)
+	case relay.Delivered:
+		log.Debug("delivered", "feed", e.Feed, "consumer", e.Relay, "entries", e.Batch, "accepted", e.Accepted, "rejected", e.Rejected, "took", e.Took)
+	case relay.Trouble:
+		log.Warn("trouble", "consumer", e.Relay, "error", a.plain(e.Err))
+	}
+}
+
+// relayAgain is the pause before a relay of rowfeed.yaml that has ended is started again:
+// an operator may have mended what ended it.
+const relayAgain = time.Minute
+
+// startRelays runs the relays of rowfeed.yaml until ctx ends; wait does until they have
+// ended.
+func (a *app) startRelays(ctx context.Context, s *session) (wait func(), err error) {
+	all := make([]*relayOptions, len(s.file.Relays))
+	names := map[string]bool{}
+	for i, r := range s.file.Relays {
+		o := &relayOptions{Relay: r}
+		if o.Feed == "" || o.To == "" {
+			return nil, &config.Error{Path: s.file.Path, Cause: fmt.Sprintf("feed or to are missing in relay %d", i+1), Next: "give both"}
+		}
+		if err := o.resolve(a); err != nil {
+			return nil, fmt.Errorf("relay %d of %s: %w", i+1, s.file.Path, err)
+		}
+		name := o.Feed + " " + o.Consumer
+		if names[name] {
+			return nil, &config.Error{Path: s.file.Path, Cause: fmt.Sprintf("two relays of feed %q have the consumer %q", o.Feed, o.Consumer), Next: "give each a name of its own"}
+		}
+		names[name], all[i] = true, o
+	}
+	var running sync.WaitGroup
+	for _, o := range all {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				err := o.work(ctx, a, s)
+				if ctx.Err() != nil {
+					return
+				}
+				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err), "in", relayAgain)
+				t := time.NewTimer(relayAgain)
+				select {
+				case <-ctx.Done():
+				case <-t.C:
+				}
+				t.Stop()
+			}
+		})
+	}
+	return running.Wait, nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+// TestRelayOnce delivers to stdout, to a webhook and to a mirror, from the database and
+// from a server, each under a name of its own.
+func TestRelayOnce(t *testing.T) {
+	s := withFeed(t)
+	const first = `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
+	if out := s.ok("relay kv --to stdout: --once"); !strings.HasPrefix(out, first+"\n") || strings.Count(out, "\n") != 3 {
+		t.Errorf("stdout: %s", out)
+	}
+	s.prints("relay kv --to stdout --once", "")
+
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("hunter2hunter2"))
+	verify, err := webhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bodies []string
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := verify.Verify(body, r.Header); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(body), `"op":"delete"`) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		}
+		bodies = append(bodies, string(body))
+	}))
+	defer hook.Close()
+	s.env["HOOK"], s.env["SECRET"] = hook.URL+"/hunter2", secret
+	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(got, "--allow-private") || strings.Contains(got, "hunter2") {
+		t.Errorf("a private address: %s", got)
+	}
+	s.prints("relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once", "")
+	if len(bodies) != 1 || !strings.Contains(bodies[0], first) {
+		t.Errorf("the webhook got %q", bodies)
+	}
+
+	s.sql("DELETE FROM kv WHERE id = 2")
+	s.ok("publish --once")
+	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(got, `key {"id":2} was refused 5 times`) {
+		t.Errorf("refused: %s", got)
+	}
+	// Told of on stderr as well.
+	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != exitDone || !strings.Contains(r.err, "422") {
+		t.Errorf("set aside: %+v", r)
+	}
+	if out := s.ok("dead list hook"); !strings.Contains(out, `{"id":2}`) {
+		t.Errorf("dead letters: %s", out)
+	}
+
+	copied, err := s.openCopy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prints("relay kv --to sqlite:copy.db?table=kv --once", "")
+	if got := copied("SELECT group_concat(id || v, ' ') FROM (SELECT id, coalesce(v, '-') v FROM kv ORDER BY id)"); got != "1jim 3x" {
+		t.Errorf("the mirror has %s", got)
+	}
+	if got := s.ok("consumer list --json --db sqlite:copy.db"); !strings.Contains(got, `"consumer": "sqlite-`) {
+		t.Errorf("the mirror's consumers: %s", got)
+	}
+}
+
+// openCopy makes the database of a mirror, and answers a function for its first value.
+func (s *shell) openCopy() (func(query string) string, error) {
+	s.t.Helper()
+	pool, _, err := open.Open(s.t.Context(), "sqlite:copy.db", open.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.t.Cleanup(func() { pool.Close() })
+	if _, err := pool.Exec(createKV); err != nil {
+		return nil, err
+	}
+	return func(query string) (v string) {
+		if err := pool.QueryRow(query).Scan(&v); err != nil {
+			s.t.Error(err)
+		}
+		return v
+	}, nil
+}
+
+// TestRelayUsage: what is wrong is named, and no secret with it.
+func TestRelayUsage(t *testing.T) {
+	s := withFeed(t)
+	for line, want := range map[string]string{
+		"relay kv":                                         "--to is missing",
+		"relay kv --to nowhere://hunter2":                  "no URL of a receiver",
+		"relay kv --to env:NONE":                           `no variable "NONE"`,
+		"relay kv --to https://e.example --secret hunt!":   "not base64",
+		"relay kv --to sqlite:rowfeed.db --once":           "?table=NAME",
+		"relay kv --to sqlite:rowfeed.db?table=kv --once":  "own table",
+		"relay kv --to stdout: --once --limit 100000":      "limit",
+		"relay kv --to stdout: --once --after yesterday":   "no cursor",
+		"relay kv --to stdout: --once --consumer ?":        "name cannot be used",
+		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":    `no parameter "x"`,
+		"relay kv --to nats://me:hunter2@h:4222/a.>":       "no subject",
+		"relay kv --to postgres://u:hunter2@h:x/d?table=a": "postgres",
+	} {
+		if got := s.fails(exitUsage, line); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	s.fails(exitFailed, "relay nosuch --to stdout: --once")
+}
+
+// TestServeRelays runs the relays of the configuration file beside the server.
+func TestServeRelays(t *testing.T) {
+	s := withFeed(t)
+	got := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- string(body)
+	}))
+	defer hook.Close()
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n  - feed: kv\n    to: sqlite:copy.db?table=kv\n")
+	copied, err := s.openCopy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	a, _ := quietApp(t)
+	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	a.serving = func(string) { close(ready) }
+	go func() { ended <- (&serveOptions{listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	<-ready
+	if body := <-got; !strings.Contains(body, `"v":"jim"`) {
+		t.Errorf("delivered: %s", body)
+	}
+	s.sql("UPDATE kv SET v = 'joe' WHERE id = 1")
+	if body := <-got; !strings.Contains(body, `"v":"joe"`) {
+		t.Errorf("delivered: %s", body)
+	}
+	for deadline := time.Now().Add(time.Minute); copied("SELECT count(*) FROM kv WHERE v = 'joe'") != "1"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the mirror does not follow")
+		}
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: 'stdout:'\n  - feed: kv\n    to: stdout\n")
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, `have the consumer "stdout"`) {
+		t.Errorf("two of one name: %s", got)
+	}
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "missing in relay 1") {
+		t.Errorf("without to: %s", got)
+	}
+}
