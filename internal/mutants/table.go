@@ -12,6 +12,7 @@ var mutants = slices.Concat(
 	inRows,
 	consuming,
 	restoring,
+	relaying,
 	waiting,
 	leasing,
 )
