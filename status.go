@@ -71,7 +71,13 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	}
 	var age int64
 	// The table may be gone: the rest is still worth knowing.
-	if s.Waiting, age, err = f.db.d.Backlog(ctx, f.db.on(), feed, MaxWaiting); err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
+	// In a transaction, for its settings: without them a plan that was made while most
+	// rows waited reads the whole table when none does.
+	err = f.db.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
+		s.Waiting, age, err = f.db.d.Backlog(ctx, tx, feed, MaxWaiting)
+		return err
+	})
+	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
 		return fail("count the changes waiting", err)
 	}
 	s.OldestSeconds = seconds(age)

@@ -17,7 +17,8 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Fee
   SELECT l.pid, l.virtualtransaction FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND l.relation = $1::text::regclass
+    -- a writer may name a partition itself
+    AND (l.relation = $1::text::regclass OR l.relation IN (SELECT relid FROM pg_partition_tree($1::text::regclass)))
     AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' AND p.virtualtransaction = l.virtualtransaction
       AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock')
 )

@@ -288,6 +288,15 @@ func TestPartitionsWithPositions(t *testing.T) {
 		k.read()
 		k.judge(x.kvRows(), byID)
 		x.wantSound(f)
+		if x.family() == "postgres" {
+			held := x.begin(0)
+			x.in(held, "INSERT INTO kv_low VALUES (3, 'held', 1)")
+			status, err := f.Status(x.ctx)
+			if err != nil || len(status.Blockers) != 1 {
+				x.Errorf("who writes to a partition is no blocker: %+v, %v", status, err)
+			}
+			held.Rollback()
+		}
 		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
