@@ -36,9 +36,12 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return nil, err
 	}
-	err = db.withSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) error {
-		return db.createFeed(ctx, q, spec, source)
-	})
+	for whole := false; !whole && err == nil; {
+		err = db.withSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) (err error) {
+			whole, err = db.createFeed(ctx, q, spec, source)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, db.fail(feedObject(spec.Name), "add", err)
 	}
@@ -56,86 +59,87 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	return f, nil
 }
 
-// createFeed makes everything but the changes of the rows that are there. Every
-// step can be repeated, for databases where DDL commits by itself.
-func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source dialect.TableName) error {
+// createFeed makes everything but the changes of the rows that are there, or a part of
+// it that must be committed before it is called again for the rest. Every step can be
+// repeated, for databases where DDL commits by itself.
+func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source dialect.TableName) (whole bool, err error) {
 	table, err := db.describeTable(ctx, q, source)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := db.mustNotBeOurs(ctx, q, table.Name); err != nil {
-		return err
+		return false, err
 	}
 	r, err := newRecord(spec, table)
 	if err != nil {
-		return err
+		return false, err
 	}
 	known, err := db.loadRecords(ctx, q, spec.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	exists := len(known) > 0
 	var former adopted
 	if exists && known[0].State != stateDropped {
 		if diffs := known[0].differences(r); len(diffs) > 0 {
-			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
+			return false, &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
 				Next: "take another name, or drop the feed first"}
 		}
 		switch known[0].State {
 		case stateDropping:
-			return &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
+			return false, &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
 		case stateCreating:
 			r.Added = known[0].Added // the table may have them by now
 			r.Generation = known[0].Generation
 			if former, err = db.adopt(ctx, q, r, spec); err != nil {
-				return err
+				return false, err
 			}
 		default:
-			return nil
+			return true, nil
 		}
 	} else {
 		if err := firstError(db.mustBeAlone(ctx, q, r), db.leaveOurs(ctx, q, table)); err != nil {
-			return err
+			return false, err
 		}
 		if err := r.planColumns(table); err != nil {
-			return err
+			return false, err
 		}
 		if exists {
 			// Cursors of the dropped feed must not be taken for cursors of this one.
 			var now int64
 			if err := dialect.QueryRow(ctx, q, "SELECT "+db.d.Now(), nil, &now); err != nil {
-				return err
+				return false, err
 			}
 			r.Generation = max(now/1_000_000, known[0].Generation+1)
 		}
 		if former, err = db.adopt(ctx, q, r, spec); err != nil {
-			return err
+			return false, err
 		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
 		if _, err := db.feedUp(r, table); err != nil {
-			return err
+			return false, err
 		}
 		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
-			return err
+			return false, err
 		}
 		if r.Identity, err = db.d.Identity(ctx, q, db.names); err != nil {
-			return err
+			return false, err
 		}
 		b := dialect.NewBuilder(db.d)
 		if _, err := q.Exec(ctx, r.save(b, db.table("feeds"), exists, db.d.Now()), b.Args()...); err != nil {
-			return err
+			return false, err
 		}
 	}
 	var sequences int64
 	b := dialect.NewBuilder(db.d)
 	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.table("sequences")+" WHERE name = "+b.Arg(spec.Name), b.Args(), &sequences)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if sequences == 0 {
 		b := dialect.NewBuilder(db.d)
 		if _, err := q.Exec(ctx, insertSequence(b, db.table("sequences"), spec.Name, former.first, db.d.Now()), b.Args()...); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if sequences > 0 && r.Adopt {
@@ -143,23 +147,26 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		b := dialect.NewBuilder(db.d)
 		if _, err := q.Exec(ctx, "UPDATE "+db.table("sequences")+" SET value = "+b.Arg(former.first)+", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
 			" AND value < "+b.Arg(former.first), b.Args()...); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
-		return err
+		return false, err
 	}
 	steps, err := db.feedUp(r, table)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if i := slices.IndexFunc(steps, func(s dialect.Step) bool { return s.Commit }); i >= 0 {
+		return false, run(ctx, q, steps[:i+1])
 	}
 	if err := run(ctx, q, steps); err != nil {
-		return err
+		return false, err
 	}
 	if r.feed(db.names).InRows() {
-		return db.setState(ctx, q, spec.Name, stateActive) // rows without a position wait already
+		return true, db.setState(ctx, q, spec.Name, stateActive) // rows without a position wait already
 	}
-	return db.setState(ctx, q, spec.Name, stateFilling)
+	return true, db.setState(ctx, q, spec.Name, stateFilling)
 }
 
 func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {

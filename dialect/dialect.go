@@ -296,4 +296,7 @@ type Migration struct {
 type Step struct {
 	Note string
 	SQL  string
+	// Commit asks for a commit behind the statement, since it holds a lock that keeps
+	// readers out; a list that is made anew goes on from there.
+	Commit bool
 }

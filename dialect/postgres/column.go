@@ -16,8 +16,9 @@ func rowIndexes(f *dialect.Feed) (position, waiting string) {
 	return f.Object("row_position"), f.Object("row_waiting")
 }
 
-// rowColumns add what the user's table lacks. The columns take no time; the indexes
-// read the whole table, and keep writers out while they do (DESIGN.md).
+// rowColumns add what the user's table lacks. The columns take no time, but keep
+// everybody out until a commit; the indexes read the whole table, and keep writers out
+// while they do (DESIGN.md).
 func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() {
 		return nil
@@ -30,6 +31,9 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 			step = dialect.Step{Note: "each row's shard", SQL: "ALTER TABLE " + source + " ADD COLUMN IF NOT EXISTS shard integer NOT NULL DEFAULT 0"}
 		}
 		steps = append(steps, step)
+	}
+	if len(steps) > 0 {
+		steps[len(steps)-1].Commit = true
 	}
 	position, waiting := rowIndexes(f)
 	for _, name := range t.Unfinished {

@@ -159,4 +159,9 @@ var inRows = []mutant{
 		File: "dialect/postgres/column.go", Old: "if name == position || name == waiting {", New: "if name == \"\" {",
 		Package: conformance, Test: "TestIndexThatBrokeOff", Engines: "postgres15",
 	},
+	{
+		Name: "readers-kept-out", Guards: "feed add on PostgreSQL: readers read while indexes are made",
+		File: "dialect/postgres/column.go", Old: "steps[len(steps)-1].Commit = true", New: "steps[len(steps)-1].Commit = false",
+		Package: conformance, Test: "TestReadersWhileIndexesAreMade", Engines: "postgres15",
+	},
 }
