@@ -23,11 +23,12 @@ func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Dur
 		got, err = f.share(ctx, &f.pages, pageKey{after, limit})
 	}
 	patient := false
+	var news standing // what woke us last
 	for err == nil && len(got.Entries) == 0 {
 		pages := &f.pages
 		before := got
 		if !got.More {
-			how, woken := f.db.watch.wait(over, f.name, got.at, patient)
+			how, woken, seen := f.db.watch.wait(over, f.name, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
 				return Page{}, f.db.fail(feedObject(f.name), "wait for an entry", ctx.Err())
@@ -36,12 +37,13 @@ func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Dur
 			case woken != nil:
 				pages = &woken.pages
 			}
+			news = seen
 		}
 		got, err = f.share(ctx, pages, pageKey{before.Cursor, limit})
 		if over.Err() != nil {
 			break
 		}
-		patient = err == nil && !before.More && got.at == before.at
+		patient = err == nil && !before.More && (got.at == before.at || news.ahead(got.at))
 	}
 	if err != nil {
 		return Page{}, err

@@ -65,6 +65,7 @@ type watched struct {
 // crowd are callers that wait for the same, and are woken together.
 type crowd struct {
 	moved chan struct{} // closed when they are woken
+	news  standing      // what woke them, by then; none where the feed is gone
 	since int64         // looks begun when the first of them came
 	size  int
 	// pages are what those woken read: each has asked when it was woken, so that they
@@ -87,14 +88,15 @@ const (
 )
 
 // wait returns when the feed is no longer where it was seen, or when ctx ends. The
-// crowd is that of the callers woken with this one; nil where it was not woken. Who was
+// crowd is that of the callers woken with this one; nil where it was not woken. The
+// standing is what woke it. Who was
 // woken by what is known and then read nothing newer (a pool may lead to servers that
 // lag behind each other) comes back patient, and waits for other news.
-func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient bool) (verdict, *crowd) {
+func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient bool) (verdict, *crowd, standing) {
 	w.mu.Lock()
 	if now, ok := w.known[feed]; ok && !patient && now.ahead(seen) {
 		w.mu.Unlock()
-		return moved, nil
+		return moved, nil, now.standing
 	}
 	what := watched{feed, seen}
 	c := w.crowds[what]
@@ -112,7 +114,7 @@ func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient 
 	w.mu.Unlock()
 	select {
 	case <-c.moved:
-		return moved, c
+		return moved, c, c.news
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
@@ -131,9 +133,9 @@ func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient 
 		}
 	}
 	if w.sure > joined {
-		return quiet, nil
+		return quiet, nil, standing{}
 	}
-	return unsure, nil
+	return unsure, nil, standing{}
 }
 
 // run looks for as long as somebody waits. The time of the next look does not depend on
@@ -202,7 +204,7 @@ func (w *watcher) found(round int64, now map[string]standing) (news bool) {
 		// Who came before the look began has seen something older than it: any difference
 		// is news, also a feed that is gone or was set back.
 		if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {
-			w.wake(what, c)
+			w.wake(what, c, at)
 			news = true
 		}
 	}
@@ -218,13 +220,14 @@ func (w *watcher) tell(feed string, at standing) {
 	}
 	for what, c := range w.crowds {
 		if what.feed == feed && at.ahead(what.seen) {
-			w.wake(what, c)
+			w.wake(what, c, at)
 		}
 	}
 }
 
 // wake wakes a crowd; w.mu is held.
-func (w *watcher) wake(what watched, c *crowd) {
+func (w *watcher) wake(what watched, c *crowd, at standing) {
+	c.news = at
 	delete(w.crowds, what)
 	w.waiting -= c.size
 	close(c.moved)

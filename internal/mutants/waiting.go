@@ -40,9 +40,16 @@ var waiting = []mutant{
 	{
 		Name: "woken-again-and-again", Guards: "a waiter that reads nothing newer does not spin",
 		File:    "wait.go",
-		Old:     "patient = err == nil && !before.More && got.at == before.at",
-		New:     "patient = patient && err == nil && !before.More",
+		Old:     "(got.at == before.at || news.ahead(got.at))",
+		New:     "patient && news.ahead(got.at)",
 		Package: conformance, Test: "TestWokenByWhatIsNotCommitted", Engines: "mariadb",
+	},
+	{
+		Name: "woken-by-the-same-news-twice", Guards: "a waiter that reads on servers of different ages does not spin",
+		File:    "wait.go",
+		Old:     "(got.at == before.at || news.ahead(got.at))",
+		New:     "(got.at == before.at || news.ahead(news))",
+		Package: conformance, Test: "TestWokenByAServerThatIsAhead", Engines: "sqlite", Short: true,
 	},
 	{
 		Name: "emptiness-unconfirmed", Guards: "guarantee 3: an empty page is true when it is answered",
