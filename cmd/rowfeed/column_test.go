@@ -76,3 +76,15 @@ func TestPrintColumn(t *testing.T) {
 		t.Errorf("--print --adopt says %q", got)
 	}
 }
+
+// TestAdoptAgainByCommand: what is to be taken over is taken over when the feed is added;
+// asked for later it is refused, not ignored.
+func TestAdoptAgainByCommand(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "CREATE TABLE sequences (name TEXT, value INTEGER)", "INSERT INTO sequences VALUES ('own', 9)")
+	s.ok("init")
+	s.ok("feed add own --table own --capture column --adopt")
+	if got := s.fails(exitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences"); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
+		t.Errorf("it says %q", got)
+	}
+}
