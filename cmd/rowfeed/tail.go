@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// tailWait is how long a request waits for an entry.
-	tailWait = 30 * time.Second
+	// tailWait is how long a request waits for an entry: so long a database may be away
+	// before whoever watches is told.
+	tailWait = 5 * time.Second
 	// tailIdle is the pause after an empty page that came at once all the same.
 	tailIdle = 500 * time.Millisecond
 	// tailRetry bounds the pause while the database or server is away.
