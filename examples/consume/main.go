@@ -1,6 +1,7 @@
-// Consume follows a feed over HTTP and keeps the stock of a warehouse: what an order
-// takes from the stock and the cursor behind it are committed together, so that every
-// order is counted once, whatever crashes.
+// Consume follows a feed over HTTP and keeps what orders take from the stock of a
+// warehouse. What an entry does and the cursor behind it are committed together, so that
+// nothing is done twice or left out, whatever crashes. An order comes again when it is
+// changed, or published again: its line is kept by its key, so that it counts once.
 package main
 
 import (
@@ -34,7 +35,7 @@ type order struct {
 }
 
 func stock(ctx context.Context, db *sql.DB, orders rowfeed.Source) (*rowfeed.Consumer, error) {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS taken (item TEXT PRIMARY KEY, pieces INTEGER NOT NULL)"); err != nil {
+	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS taken (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
 		return nil, err
 	}
 	warehouse, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
@@ -48,9 +49,10 @@ func stock(ctx context.Context, db *sql.DB, orders rowfeed.Source) (*rowfeed.Con
 		Name: "stock", Source: orders, DB: warehouse, OnFailure: rowfeed.SetAside,
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
 			if e.Op == rowfeed.Delete {
-				return nil // orders are not taken back here
+				_, err := tx.ExecContext(ctx, "DELETE FROM taken WHERE id = ?", o.ID)
+				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO taken VALUES (?, 1) ON CONFLICT (item) DO UPDATE SET pieces = pieces + 1", o.Item)
+			_, err := tx.ExecContext(ctx, "INSERT INTO taken VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
 			return err
 		}),
 	}, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http/httptest"
 	"testing"
 
@@ -13,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestStock: orders are counted once, also by a consumer that starts again.
+// TestStock: orders are counted once, also by a consumer that starts again, and when they
+// are changed, published again and taken back.
 func TestStock(t *testing.T) {
 	ctx := t.Context()
 	shop := testdb.SQLite.New(t)
@@ -32,8 +32,17 @@ func TestStock(t *testing.T) {
 	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(feeds), nil))
 	defer server.Close()
 	db := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
-	for want := 1; want <= 2; want++ {
-		shop.Exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'lamp')", want))
+	for _, step := range []struct {
+		write string
+		want  int
+	}{
+		{"INSERT INTO orders VALUES (1, 'lamp')", 1},
+		{"INSERT INTO orders VALUES (2, 'lamp'), (3, 'chair')", 2},
+		{"UPDATE orders SET item = 'lamp' WHERE id IN (2, 3)", 3},
+		{"DELETE FROM orders WHERE id = 1", 2},
+		{"UPDATE orders SET item = 'chair' WHERE id = 3", 1},
+	} {
+		shop.Exec(t, step.write)
 		if _, err := orders.Publish(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +54,8 @@ func TestStock(t *testing.T) {
 			t.Fatal(err)
 		}
 		var pieces int
-		if err := db.QueryRow("SELECT pieces FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil || pieces != want {
-			t.Errorf("%d lamps taken, want %d, %v", pieces, want, err)
+		if err := db.QueryRow("SELECT count(*) FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil || pieces != step.want {
+			t.Errorf("%s: %d lamps taken, want %d, %v", step.write, pieces, step.want, err)
 		}
 	}
 }

@@ -18,10 +18,16 @@ import (
 )
 
 func main() {
-	log.Println(shop(context.Background(), os.Getenv("DATABASE_URL")))
+	log.Println(shop(context.Background(), os.Getenv("DATABASE_URL"), 7, "INSERT INTO orders VALUES ($1, 'lamp')"))
 }
 
-func shop(ctx context.Context, url string) error {
+type order struct {
+	ID   int64
+	Item string
+}
+
+// shop writes an order, and brings the bill up to date.
+func shop(ctx context.Context, url string, id int64, write string) error {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return err
@@ -39,10 +45,10 @@ func shop(ctx context.Context, url string) error {
 		return err
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "INSERT INTO orders VALUES (7, 'lamp')"); err != nil {
+		if _, err := tx.Exec(ctx, write, id); err != nil {
 			return err
 		}
-		return orders.Record(ctx, pgxtx.In(tx), rowfeed.Key{7}) // both, or neither
+		return orders.Record(ctx, pgxtx.In(tx), rowfeed.Key{id}) // both, or neither
 	})
 	if err != nil {
 		return err
@@ -50,9 +56,14 @@ func shop(ctx context.Context, url string) error {
 	if _, err := orders.Publish(ctx); err != nil { // or `go orders.RunPublisher(ctx)`
 		return err
 	}
-	bill := &rowfeed.Consumer{Name: "bill", Source: orders, DB: feeds, Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
-		_, err := tx.ExecContext(ctx, "UPDATE bills SET orders = orders + $1", len(entries))
+	// An order that is changed comes again: its line on the bill is kept by its key.
+	bill := &rowfeed.Consumer{Name: "bill", Source: orders, DB: feeds, Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
+		if e.Op == rowfeed.Delete {
+			_, err := tx.ExecContext(ctx, "DELETE FROM bill WHERE id = $1", o.ID)
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO bill VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
 		return err
-	}}
+	})}
 	return bill.RunOnce(ctx) // or Run
 }

@@ -22,11 +22,15 @@ func main() {
 	fmt.Println(total(context.Background(), db, "lamp"))
 }
 
-type order struct{ Item string }
+type order struct {
+	ID   int64
+	Item string
+}
 
-// total orders something and answers how often it has been ordered.
+// total orders something and answers how many orders of it there are. An order that is
+// changed comes again: what is counted is kept by its key.
 func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
-	for _, table := range []string{"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "totals (item TEXT PRIMARY KEY, orders INTEGER NOT NULL)"} {
+	for _, table := range []string{"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "counted (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"} {
 		if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table); err != nil {
 			return 0, err
 		}
@@ -49,8 +53,11 @@ func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
 		return 0, err
 	}
 	totals := &rowfeed.Consumer{Name: "totals", Source: orders, DB: feeds,
-		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, _ rowfeed.Entry, o order) error {
-			return New(tx).CountOrder(ctx, o.Item)
+		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
+			if e.Op == rowfeed.Delete {
+				return New(tx).UncountOrder(ctx, o.ID)
+			}
+			return New(tx).CountOrder(ctx, o.ID, o.Item)
 		})}
 	if err := totals.RunOnce(ctx); err != nil {
 		return 0, err

@@ -8,12 +8,24 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestTotal: each order is counted once.
+// TestTotal: each order is counted once, and as it is now.
 func TestTotal(t *testing.T) {
 	db := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
-	for want := int64(1); want <= 3; want++ {
-		if n, err := total(t.Context(), db, "lamp"); n != want || err != nil {
-			t.Errorf("%d orders, want %d, %v", n, want, err)
+	for _, step := range []struct {
+		write string // before another order
+		want  int64
+	}{
+		{"", 1},
+		{"", 2},
+		{"UPDATE orders SET item = 'lamp' WHERE id = 1", 3},
+		{"UPDATE orders SET item = 'chair' WHERE id = 1", 3},
+		{"DELETE FROM orders WHERE id = 2", 3},
+	} {
+		if _, err := db.ExecContext(t.Context(), step.write); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := total(t.Context(), db, "lamp"); n != step.want || err != nil {
+			t.Errorf("%s: %d orders, want %d, %v", step.write, n, step.want, err)
 		}
 	}
 }

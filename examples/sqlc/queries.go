@@ -20,11 +20,16 @@ func (q *Queries) CreateOrder(ctx context.Context, item string) error {
 	return err
 }
 
-func (q *Queries) CountOrder(ctx context.Context, item string) error {
-	_, err := q.db.ExecContext(ctx, "INSERT INTO totals VALUES (?, 1) ON CONFLICT (item) DO UPDATE SET orders = orders + 1", item)
+func (q *Queries) CountOrder(ctx context.Context, id int64, item string) error {
+	_, err := q.db.ExecContext(ctx, "INSERT INTO counted VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", id, item)
+	return err
+}
+
+func (q *Queries) UncountOrder(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, "DELETE FROM counted WHERE id = ?", id)
 	return err
 }
 
 func (q *Queries) Total(ctx context.Context, item string) (n int64, err error) {
-	return n, q.db.QueryRowContext(ctx, "SELECT orders FROM totals WHERE item = ?", item).Scan(&n)
+	return n, q.db.QueryRowContext(ctx, "SELECT count(*) FROM counted WHERE item = ?", item).Scan(&n)
 }

@@ -119,4 +119,20 @@ var consuming = []mutant{
 		File: "consume_apply.go", Old: "err != nil && t.after && t.r.c.DB", New: "err != nil && !t.after && t.r.c.DB",
 		Package: conformance, Test: "TestConsumeRowsLeftOpen", Engines: "mariadb",
 	},
+	{
+		Name: "example-counts-again", Guards: "an order that comes again counts once",
+		File: "examples/consume/main.go", Old: "INSERT INTO taken VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item\", o.ID, o.Item",
+		New:     "INSERT INTO taken (item) VALUES (?)\", o.Item",
+		Package: "./examples/consume", Test: "TestStock", Engines: "sqlite",
+	},
+	{
+		Name: "example-ignores-deletes", Guards: "an order that is gone does not count",
+		File: "examples/sqlc/main.go", Old: "return New(tx).UncountOrder(ctx, o.ID)", New: "return nil",
+		Package: "./examples/sqlc", Test: "TestTotal", Engines: "sqlite",
+	},
+	{
+		Name: "example-bills-again", Guards: "an order that comes again is billed once",
+		File: "examples/pgx/main.go", Old: "if e.Op == rowfeed.Delete {", New: "if e.Op == rowfeed.Delete && o.Item != \"\" {",
+		Package: "./examples/pgx", Test: "TestShop", Engines: "postgres15",
+	},
 }
