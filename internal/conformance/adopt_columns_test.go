@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -68,6 +69,13 @@ func TestAdoptUnfitColumns(t *testing.T) {
 		}
 		x.exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT", "CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
 		wantProblem("")
+		x.exec("INSERT INTO kv (id, v) VALUES (1, 1)")
+		child := x.begin(sql.LevelReadCommitted) // as a foreign key has it
+		x.in(child, "SELECT 1 FROM kv WHERE id = 1 FOR KEY SHARE")
+		if n, err := f.Publish(x.bounded()); n != 1 || err != nil {
+			x.Errorf("beside one who refers to the row %d rows were published: %v", n, err)
+		}
+		x.commit(child)
 		x.exec("CREATE UNIQUE INDEX referred ON kv (feed_sync_id)")
 		wantProblem("referred")
 	})
