@@ -122,6 +122,13 @@ var waiting = []mutant{
 		Package: "./server", Test: "TestReadinessBehindAHangingDatabase", Engines: "sqlite",
 	},
 	{
+		Name: "every-feed-asked-for-by-itself", Guards: "M69: a hundred feeds cost what one does",
+		File:    "watch.go",
+		Old:     "\t\tall[name] = at\n",
+		New:     "\t\tif all[name] = at; len(all) > 97 {\n\t\t\t_, _ = db.sql.ExecContext(ctx, \"SELECT 1\")\n\t\t}\n",
+		Package: conformance, Test: "TestWaitersCostNothing", Engines: "sqlite",
+	},
+	{
 		Name: "consistent-without-passes", Guards: "hazard 14: read your writes",
 		File:    "consistent.go",
 		Old:     "if err != nil || (oldest == 0 || oldest > newest) && rows.none() {",
