@@ -21,7 +21,7 @@ func TestBadInput(t *testing.T) {
 		{"feed split kv", exitUsage, []string{`"rowfeed feed split"`, "rowfeed feed --help"}},
 		{"publish --once --replica", exitFailed, []string{"kv", "opened as a replica", "without --replica"}},
 		{"feed bump", exitUsage, []string{"feed bump", "NAME is missing", "rowfeed feed bump --help"}},
-		{"relay kv --to stdout", exitUsage, []string{`"rowfeed relay"`, "rowfeed --help"}},
+		{"bench kv --to stdout", exitUsage, []string{`"rowfeed bench"`, "rowfeed --help"}},
 		{"consumer pause", exitUsage, []string{"CONSUMER is missing", "rowfeed consumer pause --help"}},
 		{"consumer pause mail", exitFailed, []string{`consumer "mail"`, "there is no such cursor", "rowfeed consumer list"}},
 		{"consumer seek mail --feed kv", exitUsage, []string{"give --feed and --to", "--help"}},

@@ -43,18 +43,19 @@ func newRelay(a *app) *cobra.Command {
                                          feed (sqlite: and mysql: as well): it must be
                                          there, with the same columns and primary key
 
-Everything arrives at least once, the versions of a row in their order; in a mirror each
-takes effect exactly once, and rows that a new pass from the beginning does not bring are
-removed. How far a relay has come is kept under its --consumer name, in the feed's
-database, or in the mirror's: see "rowfeed consumer". Of several with one name one
-works, the others stand by.
+Everything arrives at least once, the versions of a row in their order; in a mirror
+each takes effect exactly once, and rows that a new pass from the beginning does not
+bring are removed. How far a relay has come is kept under its --consumer name, in the
+feed's database, or in the mirror's: see "rowfeed consumer". Of several with one name
+one works, the others stand by.
 
-A receiver that is away is waited for. An entry that it refuses ends the relay after some
-attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
+A receiver that is away is waited for. An entry that it refuses ends the relay after
+some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
 
 Secrets need not stand in the command line: --to and --secret take env:NAME and
 file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run
-by "rowfeed serve":
+by "rowfeed serve"; their keys are feed, to, consumer, after, limit, set_aside, restart,
+secret (a list), allow_private and rate:
 
   relays:
     - feed: orders

@@ -28,10 +28,11 @@ has. Several servers on one database are safe; of their publishers one works at 
 
 The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
 127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
-another server). Relays under the key relays of rowfeed.yaml are run, too; see
-"rowfeed relay --help". With --replica the database is a replica (a standby of PostgreSQL, a
+another server). With --replica the database is a replica (a standby of PostgreSQL, a
 read-only replica of MariaDB or MySQL): nothing is published, and a cursor that is ahead
-of it is answered by an empty page until the replica has caught up.`,
+of it is answered by an empty page until the replica has caught up.
+
+Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --help".`,
 		Example: `  rowfeed serve
   rowfeed serve --listen :9000 --db postgres://me:secret@localhost/shop
   rowfeed serve --replica --db postgres://me:secret@standby/shop

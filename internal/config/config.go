@@ -50,7 +50,7 @@ type Relay struct {
 }
 
 // keys are File's, for messages.
-const keys = "db, prefix, schema, listen and relays; those of a relay feed, to, consumer, after, limit, set_aside, restart, secret, allow_private and rate"
+const keys = "db, prefix, schema, listen and relays; `rowfeed relay --help` has those of a relay"
 
 // Error is something wrong with a configuration file.
 type Error struct {
