@@ -9,7 +9,8 @@ import (
 // TestBadInput asserts that messages name the object, the cause and the next step.
 func TestBadInput(t *testing.T) {
 	s := withFeed(t)
-	s.sql("CREATE TABLE nokey (a TEXT)", "CREATE TABLE nullkey (a TEXT UNIQUE)", "CREATE VIEW view1 AS SELECT 1 AS a")
+	s.sql("CREATE TABLE nokey (a TEXT)", "CREATE TABLE nullkey (a TEXT UNIQUE)", "CREATE VIEW view1 AS SELECT 1 AS a",
+		"CREATE TABLE stamped (id INTEGER PRIMARY KEY)", "CREATE TRIGGER stamp AFTER UPDATE ON stamped BEGIN SELECT 1; END")
 	writeFile(t, "bad.yaml", "db: sqlite:rowfeed.db\nlisten: 127.0.0.1:0\ncolour: red\n")
 	writeFile(t, "text.db", strings.Repeat("this is no database\n", 100))
 	tests := []struct {
@@ -63,7 +64,7 @@ func TestBadInput(t *testing.T) {
 		{"feed add new --table kv --mode outbox", exitUsage, []string{`feed "new"`, "--mode outbox is not in this version", "Next:"}},
 		{"feed add new --table kv --mode fast", exitUsage, []string{`"fast"`, "sequence"}},
 		{"feed add new --table kv --capture telepathy", exitUsage, []string{"telepathy", "trigger, app, column"}},
-		{"feed add new --table kv --capture column", exitFailed, []string{"rowfeed_kv_update", "--accept-triggers"}},
+		{"feed add new --table stamped --capture column", exitFailed, []string{"stamp", "--accept-triggers"}},
 		{"feed add new --table kv --adopt", exitUsage, []string{"only capture column"}},
 		{"feed add new --table kv --data-shards 4", exitUsage, []string{"--data-shards", "--help"}},
 		{"feed add new --table kv --tombstones soon", exitUsage, []string{`"soon"`, "30d", "--help"}},
