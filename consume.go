@@ -40,10 +40,11 @@ type Consumer struct {
 	// without work learns of a seek or reset after it. Default 10 s.
 	Wait time.Duration
 	// Handle applies entries, in their order, in the transaction. It must not end the
-	// transaction, and does nothing that a rollback does not undo, or something that may
-	// be done twice; see MarkProcessed. It is called again with the same entries, or
-	// some of them, after a failure; its panics are failures. On SQLite it holds the only
-	// write lock: it should not wait for a network.
+	// transaction, which some databases' DDL does too (the consumer then stops), and
+	// answers the errors of its statements. It does nothing that a rollback does not
+	// undo, or something that may be done twice; see MarkProcessed. It is called again
+	// with the same entries, or some of them, after a failure; its panics are failures.
+	// On SQLite it holds the only write lock: it should not wait for a network.
 	Handle func(ctx context.Context, tx *sql.Tx, entries []Entry) error
 	// Deliver takes Handle's place where effects go elsewhere than into DB: a message, a
 	// request. It is called outside any transaction, and when it has answered the cursor is
@@ -164,7 +165,12 @@ func (c *Consumer) validate() error {
 // Later wraps an error of Handle that is no fault of the entries: something that they
 // need is away. The page is then tried again, with backoff, for as long as it takes,
 // and no key is set aside for it.
-func Later(err error) error { return &laterError{err} }
+func Later(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &laterError{err}
+}
 
 type laterError struct{ err error }
 

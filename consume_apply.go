@@ -34,14 +34,12 @@ func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error
 			collapsed = len(entries) - len(batch)
 		}
 		if len(batch) > 0 {
-			if err := t.handle(func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
+			if err := t.handle(ctx, func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
 				return err
 			}
 		}
-		if r.c.OnComplete != nil && r.row.value.inPass() && (!to.inPass() || len(entries) == 0 && to == Beginning) {
-			if err := t.handle(func() error { return r.c.OnComplete(ctx, tx) }); err != nil {
-				return errors.Join(errIncomplete, err)
-			}
+		if err := t.complete(ctx, tx, to, len(entries)); err != nil {
+			return err
 		}
 		return t.advance(ctx, to, 0)
 	})
@@ -52,6 +50,26 @@ func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error
 	r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(entries) - collapsed, Collapsed: collapsed,
 		Cursor: to, Took: time.Since(started)})
 	return nil
+}
+
+// complete does what is due where a pass from the beginning ends: it hands over to
+// OnComplete, and a key that was aside before the pass and has not come in it is gone.
+func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to Cursor, entries int) error {
+	r := t.r
+	if !r.row.value.inPass() || to.inPass() && (entries > 0 || to != Beginning) {
+		return nil
+	}
+	if r.c.OnComplete != nil {
+		if err := t.handle(ctx, func() error { return r.c.OnComplete(ctx, tx) }); err != nil {
+			return errors.Join(errIncomplete, err)
+		}
+	}
+	if r.row.aside == 0 {
+		return nil
+	}
+	b := dialect.NewBuilder(r.c.DB.d)
+	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
+	return err
 }
 
 // consumerTx is one transaction of a consumer.
@@ -76,7 +94,7 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 		return fn(tx, t)
 	})
 	if err == nil {
-		r.row = t.next
+		r.row, r.denials = t.next, 0
 		return nil
 	}
 	if err = r.blame(ctx, err, t.after); !isHandlerError(err) { // after which all is rolled back
@@ -94,8 +112,14 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 	}
 	var known *Error
 	switch r.c.DB.d.Classify(err) {
-	case dialect.ClassConnection, dialect.ClassRetry, dialect.ClassReadOnly, dialect.ClassFull:
+	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
+	case dialect.ClassRetry, dialect.ClassLockTimeout:
+		// It passes, unless it is the handler's own doing: a second connection of its own
+		// that waits for this transaction, an error that only looks as if.
+		if r.denials++; r.denials <= maxAttempts {
+			return err
+		}
 	}
 	if errors.As(err, &known) { // the handler asks for patience
 		return err
@@ -108,10 +132,38 @@ func isHandlerError(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// handle calls a function of the application's. Its failure counts unless the
-// database is the cause: a connection that is gone, a deadlock.
-func (t *consumerTx) handle(fn func() error) (err error) {
+// handle calls a function of the application's, and sees to it that the transaction is
+// still the one that it was handed: else the cursor would be stored by itself.
+func (t *consumerTx) handle(ctx context.Context, fn func() error) error {
+	if _, err := t.q.Exec(ctx, "SAVEPOINT rowfeed"); err != nil {
+		return err
+	}
 	t.after = true
+	if err := t.call(fn); err != nil {
+		return err
+	}
+	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
+	d := t.r.c.DB.d
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case d.Classify(err) == dialect.ClassConnection:
+		if t.r.reachable() {
+			return &handlerError{fmt.Errorf("the handler left the transaction's connection unusable (are rows open?): %w", err)}
+		}
+		return err
+	}
+	// By the handler's Commit, by a statement that commits, or by a deadlock that it kept
+	// to itself.
+	if errors.Is(err, sql.ErrTxDone) || d.Classify(err) == dialect.ClassUndefined {
+		return errTxEnded
+	}
+	return err
+}
+
+// call calls it. Its failure counts unless the database is the cause: a connection
+// that is gone, a deadlock.
+func (t *consumerTx) call(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &handlerError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
@@ -126,7 +178,7 @@ func (t *consumerTx) handle(fn func() error) (err error) {
 	}
 	d := t.r.c.DB.d
 	switch d.Classify(err) {
-	case dialect.ClassRetry, dialect.ClassReadOnly, dialect.ClassFull:
+	case dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassConnection:
 		// The handler may have connections of its own: ask this one.
@@ -149,10 +201,6 @@ func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error 
 	next.value, next.generation, next.aside = to, to.Generation(), next.aside+aside
 	n, err := t.r.c.DB.compareAndSet(ctx, t.q, t.r.row, &next)
 	switch {
-	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
-		return errTxEnded
-	case err != nil && t.after && t.r.c.DB.d.Classify(err) == dialect.ClassConnection && t.r.reachable():
-		return &handlerError{fmt.Errorf("the handler left the transaction's connection unusable (are rows open?): %w", err)}
 	case err != nil:
 		return err
 	case n != 1:

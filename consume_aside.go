@@ -15,9 +15,12 @@ import (
 // letter is a row of the table of dead letters: a key that a consumer has set aside,
 // and where its latest version stands.
 type letter struct {
-	digest     string
-	key        string // JSON
-	generation int64  // 0 where the position says nothing any more
+	digest string
+	key    string // JSON
+	// generation of the position: below 0 where the consumer has begun again since, and
+	// the position says nothing any more. op is then Delete where the new pass has ended
+	// without the key.
+	generation int64
 	position   string
 	op         Op
 }
@@ -31,7 +34,7 @@ func (r *consuming) lettersTable() string { return r.c.DB.table("dead_letters") 
 
 // setAside makes a dead letter of an entry and moves the cursor past it.
 func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts int, cause error) error {
-	return r.inTx(ctx, func(_ *sql.Tx, t *consumerTx) error {
+	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		key := e.Key.AppendJSON(nil)
 		now := r.c.DB.d.Now()
 		b := dialect.NewBuilder(r.c.DB.d)
@@ -46,8 +49,15 @@ func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts i
 		case n != 1:
 			return errOvertaken
 		}
+		if err := t.complete(ctx, tx, to, 1); err != nil {
+			return err
+		}
 		return t.advance(ctx, to, 1)
 	})
+	if err == nil {
+		r.complete = true
+	}
+	return err
 }
 
 // letterText is an error as a dead letter keeps it: valid text of bounded length.
@@ -151,15 +161,13 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	at := r.row.value
 	handled := func(tx *sql.Tx, t *consumerTx) error {
 		if len(batch) > 0 && r.c.Deliver == nil {
-			if err := t.handle(func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
+			if err := t.handle(ctx, func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
 				return err
 			}
 		}
 		b := dialect.NewBuilder(r.c.DB.d)
 		n, err := t.q.Exec(ctx, "DELETE FROM "+r.lettersTable()+" WHERE "+r.exactly(b, l), b.Args()...)
 		switch {
-		case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
-			return errTxEnded
 		case err != nil:
 			return err
 		case n != 1:
@@ -179,6 +187,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 		return true, err
 	}
 	r.trouble(failed.err)
+	r.denials = 0
 	return true, r.keepAside(ctx, l, failed.err)
 }
 
@@ -200,16 +209,20 @@ func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error 
 
 // reread asks the source for the key's version at the position of its dead letter, as
 // the row is now. None there means that a newer one is on its way, above the cursor:
-// versions up to the cursor have joined the letter. A letter whose position says
-// nothing, since the consumer began again after it, is of a key that has not come
-// again: it is gone.
+// versions up to the cursor have joined the letter; that much only a source can say
+// that is not behind the letter. Of a letter from before the consumer began again, only
+// a whole pass without the key tells anything: that the key is gone.
 func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 	position, err := parseDecimal(l.position)
 	if err != nil {
 		return nil, fmt.Errorf("position of a dead letter: %w", err)
 	}
-	if l.generation == 0 || l.generation != r.row.generation {
+	switch {
+	case l.generation < 0 && l.op == Delete:
 		return r.gone(l)
+	case l.generation != r.row.generation:
+		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
+			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
 	}
 	below := place{generation: l.generation, position: position - 1}
 	if below.position == 0 {
@@ -234,7 +247,14 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 	if len(page.Entries) == 1 && page.Entries[0].Position == l.position {
 		return page.Entries, nil
 	}
-	if l.op == Delete && below.mark > 0 {
+	reached, err := page.Cursor.parse()
+	switch {
+	case err != nil:
+		return nil, err
+	case reached.generation != l.generation || reached.position < position:
+		return nil, &Error{Code: Unavailable, Object: r.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
+			Next: "wait for it"}
+	case l.op == Delete && below.mark > 0:
 		return r.gone(l) // what the mark leaves out
 	}
 	return nil, nil
@@ -246,7 +266,8 @@ func (r *consuming) gone(l letter) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, ok, err := ParseEntry(wire, r.row.generation, &Info{Key: r.key})
+	// In the letter's own history no other entry stands at its position.
+	e, ok, err := ParseEntry(wire, max(l.generation, -l.generation), &Info{Key: r.key})
 	if err == nil && !ok {
 		err = errors.New("it has not the feed's key columns")
 	}
@@ -257,10 +278,10 @@ func (r *consuming) gone(l letter) ([]Entry, error) {
 	return []Entry{e}, nil
 }
 
-// forgetPlaces says of a consumer's dead letters that their positions are of a pass
-// that is over: the next one brings every key that is there.
-func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, consumer, feed string) error {
+// forgetPlaces says of dead letters that their positions are of a pass that is over:
+// the next one brings every key that is there.
+func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	b := dialect.NewBuilder(db.d)
-	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = 0 WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(Upsert))+" WHERE "+id.where(b), b.Args()...)
 	return err
 }

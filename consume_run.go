@@ -24,6 +24,7 @@ type consuming struct {
 	failures int           // how often in a row
 	outages  int           // of the source or the database, in a row
 	missed   int           // calls of Deliver without a decision, in a row
+	denials  int           // deadlocks, locks and the like in the handler's way, in a row
 	idle     time.Duration // the next pause, where the source does not wait by itself
 	complete bool          // OnComplete has been called for a feed without entries
 }
@@ -74,7 +75,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		}
 		return false, pause(ctx, jitter(pausedPoll))
 	}
-	if r.row.aside > 0 {
+	if r.row.aside > 0 && r.row.value.settled() {
 		if released, err := r.release(ctx); released || err != nil {
 			return false, r.settle(ctx, err)
 		}
@@ -98,6 +99,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		if after != r.failedAt {
 			r.failedAt, r.failures = after, 0
 		}
+		held := r.row.aside > 0 && !after.settled()
 		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
 			err = r.oneByOne(ctx, after, page)
 		} else {
@@ -108,7 +110,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 			return false, r.settle(ctx, err)
 		}
 		r.outages, r.failures = 0, 0
-		return !page.More, nil
+		return !page.More && !held, nil // a pass that is through lets dead letters be released
 	}
 	r.outages = 0
 	if time.Since(r.readAt) >= cursorPoll {
@@ -182,7 +184,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, errTxEnded):
 		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
-			Next: "leave Commit and Rollback to the consumer"}
+			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
 	case errors.Is(err, errOvertaken):
 		return pause(ctx, backoff(1))
 	case errors.As(err, &failed):
@@ -191,6 +193,9 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 		if errors.Is(err, errIncomplete) && r.failures >= r.attempts() {
 			return &Error{Code: HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.failures), Err: failed.err,
 				Next: "mend it and start again; the pass is complete but for it"}
+		}
+		if r.failures == r.attempts() {
+			r.denials, r.outages = 0, 0 // each entry by itself is shown the same patience
 		}
 		r.trouble(failed.err)
 		return pause(ctx, r.backoff(r.failures))
@@ -290,6 +295,13 @@ func (c Cursor) inPass() bool {
 	return err == nil && (p.start || p.mark > p.position)
 }
 
+// settled tells whether a cursor is a place outside of a pass. Only there is it known
+// of every key whether its latest version is above or below.
+func (c Cursor) settled() bool {
+	_, err := c.parse()
+	return err == nil && !c.inPass()
+}
+
 // part is the cursor behind one entry in the midst of a page that was fetched above
 // after and reaches to. It keeps the page's start mark, or becomes a beginning's.
 func (to Cursor) part(after Cursor, e Entry) (Cursor, error) {
@@ -351,11 +363,11 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 // gone: see release.
 func (r *consuming) restart(ctx context.Context, refusal error) error {
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
-		if err := t.handle(func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
+		if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
 			return err
 		}
 		if r.row.aside > 0 {
-			if err := r.c.DB.forgetPlaces(ctx, t.q, r.c.Name, r.feed); err != nil {
+			if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,7 @@ type ConsumerStatus struct {
 	MovedAt     time.Time `json:"moved_at"` // when the row was last written
 	// Behind is the number of positions between the cursor and the feed's head, which is
 	// the number of entries at most; nil where the feed is not in this database, or is of
-	// another generation.
+	// another generation, and where the cursor is ahead of it.
 	Behind *int64 `json:"behind"`
 	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
 	// column capture, where nothing tells it.
@@ -114,7 +114,10 @@ func (f *Feed) lag(ctx context.Context, s *ConsumerStatus) error {
 	if err != nil {
 		return f.db.fail(feedObject(f.name), "read its sequence", err)
 	}
-	behind, age := max(head-at.position, 0), 0.0
+	if at.seen() > head {
+		return nil // ahead of the feed: the source will refuse it
+	}
+	behind, age := head-at.position, 0.0
 	s.Behind = &behind
 	if behind > 0 && f.Capture() == dialect.CaptureColumn {
 		return nil
@@ -149,10 +152,7 @@ func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) 
 // to remove what the pass did not bring.
 func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		letters := dialect.NewBuilder(db.d)
-		// Their positions are of the pass before.
-		_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = 0 WHERE "+id.where(letters), letters.Args()...)
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), err
+		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.forgetPlaces(ctx, tx, id)
 	})
 }
 

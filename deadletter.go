@@ -33,13 +33,13 @@ type DeadLetter struct {
 	Feed       string          `json:"feed"`
 	Shard      int             `json:"shard"`
 	Key        json.RawMessage `json:"key"`
-	Generation int64           `json:"generation"` // 0: the consumer has begun again since
+	Generation int64           `json:"generation"` // 0: the consumer has begun again since, and the key has not come
 	Position   string          `json:"position"`   // of the latest version
-	Op         Op              `json:"op"`
-	State      string          `json:"state"`     // LetterAside or LetterRetry
-	Attempts   int64           `json:"attempts"`  // made with it
-	Collapsed  int64           `json:"collapsed"` // later versions that have joined it
-	Error      string          `json:"error"`     // of the last attempt
+	Op         Op              `json:"op"`         // Delete also where a whole new pass came without the key
+	State      string          `json:"state"`      // LetterAside or LetterRetry
+	Attempts   int64           `json:"attempts"`   // made with it
+	Collapsed  int64           `json:"collapsed"`  // later versions that have joined it
+	Error      string          `json:"error"`      // of the last attempt
 	FirstAt    time.Time       `json:"first_at"`
 	LastAt     time.Time       `json:"last_at"`
 }
@@ -56,6 +56,7 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 		var text string
 		var first, last int64
 		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
+		l.Generation = max(l.Generation, 0)
 		l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
 		return l, err
 	})

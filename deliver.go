@@ -161,7 +161,7 @@ func (r *consuming) pass(ctx context.Context, entries []Entry, aside map[int]boo
 			delivered++
 		}
 	}
-	return r.inTx(ctx, func(_ *sql.Tx, t *consumerTx) error {
+	return r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		if len(aside) > 0 {
 			rest, err := r.collapse(ctx, t.q, entries[from:to])
 			if err != nil {
@@ -170,6 +170,9 @@ func (r *consuming) pass(ctx context.Context, entries []Entry, aside map[int]boo
 			if len(rest) != delivered {
 				return errOvertaken
 			}
+		}
+		if err := t.complete(ctx, tx, behind, len(entries)); err != nil {
+			return err
 		}
 		return t.advance(ctx, behind, 0)
 	})
@@ -218,7 +221,7 @@ func (t *consumerTx) begin(ctx context.Context, tx *sql.Tx) error {
 	if at, err := row.value.parse(); err != nil || !at.start { // "now" and "at:…" begin no pass
 		return nil
 	}
-	if err := t.handle(func() error { return c.OnBegin(ctx, tx) }); err != nil {
+	if err := t.handle(ctx, func() error { return c.OnBegin(ctx, tx) }); err != nil {
 		return errors.Join(errIncomplete, err)
 	}
 	return nil

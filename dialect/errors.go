@@ -22,7 +22,7 @@ const (
 	// ClassConnection is a lost or refused connection, or a server that shuts down or
 	// starts up. Whether a commit in flight took effect is unknown.
 	ClassConnection
-	// ClassUndefined is a table, column or function that does not exist.
+	// ClassUndefined is a table, column, function or savepoint that does not exist.
 	ClassUndefined
 	// ClassPermission is a missing right.
 	ClassPermission

@@ -60,7 +60,7 @@ var classes = map[int64]dialect.Class{
 	1049:           dialect.ClassUndefined, // database
 	1051:           dialect.ClassUndefined,
 	1054:           dialect.ClassUndefined, // column
-	1305:           dialect.ClassUndefined, // function
+	1305:           dialect.ClassUndefined, // function, savepoint
 	1360:           dialect.ClassUndefined, // trigger
 
 	1044: dialect.ClassPermission,

@@ -75,7 +75,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassRetry
 	case "55P03": // lock_not_available
 		return dialect.ClassLockTimeout
-	case "42P01", "42703", "42883", "3F000": // undefined table, column, function; invalid schema
+	case "42P01", "42703", "42883", "3F000", // undefined table, column, function; invalid schema
+		"3B001", "25P01": // no such savepoint; no transaction for one
 		return dialect.ClassUndefined
 	case "25006": // read_only_sql_transaction
 		return dialect.ClassReadOnly
