@@ -22,6 +22,8 @@ import (
 type Consumer struct {
 	// Name of the consumer: a letter or digit, then up to 99 of letters, digits, '_',
 	// '-', '.' and ':'. Whoever has the same name and the same feed shares the cursor.
+	// The feed is known by its name alone: feeds of one name in two databases need
+	// consumers of two names, or each loses what the other has read.
 	Name string
 	// Source is what is read: a *Feed, or a feedhttp.Client.
 	Source Source
@@ -32,7 +34,7 @@ type Consumer struct {
 	// supported yet.
 	ShardCount int
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
-	// or At a time.
+	// or At a time. On a feed without any entry Now and At are the beginning.
 	Start Cursor
 	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
 	Limit int

@@ -65,7 +65,9 @@ func (r Row) Decode(into any, options ...DecodeOption) error {
 		}
 		target, err := v.FieldByIndexErr(f.index)
 		if err != nil { // through a nil pointer to an embedded struct
-			target = reach(v, f.index)
+			if target = reach(v, f.index); !target.IsValid() {
+				return fmt.Errorf("decode a row into %T: field %s is in a nil pointer to an unexported struct, which cannot be made: make it beforehand", into, f.name)
+			}
 		}
 		if err := decodeInto(target, r.columns[i].Kind, r.values[i]); err != nil {
 			return fmt.Errorf("decode a row into %T: column %q, field %s: %w", into, r.columns[i].Name, f.name, err)
@@ -164,11 +166,15 @@ func (r Row) find(f field) int {
 
 func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// reach makes the pointers to embedded structs on the way to a field.
+// reach makes the pointers to embedded structs on the way to a field. It answers the
+// zero Value where one is unexported.
 func reach(v reflect.Value, index []int) reflect.Value {
 	for _, i := range index {
 		if v.Kind() == reflect.Pointer {
 			if v.IsNil() {
+				if !v.CanSet() {
+					return reflect.Value{}
+				}
 				v.Set(reflect.New(v.Type().Elem()))
 			}
 			v = v.Elem()
@@ -210,6 +216,7 @@ func decodeInto(to reflect.Value, kind dialect.Kind, v any) error {
 		}
 	}
 	if document, ok := documentOf(to, v); ok {
+		to.SetZero() // a document is not merged into what a reused struct has
 		return json.Unmarshal(document, to.Addr().Interface())
 	}
 	return decodePlain(to, kind, v)

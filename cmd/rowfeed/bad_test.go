@@ -75,6 +75,7 @@ func TestBadInput(t *testing.T) {
 		{"feed add kv --table nokey", exitFailed, []string{`table "nokey"`}},
 		{"feed drop kw", exitFailed, []string{`feed "kw"`, "no such feed", "rowfeed feed list"}},
 		{"republish kv", exitUsage, []string{"republish kv", "--key", "--where", "--all"}},
+		{"consumer reset mail --shard -1", exitUsage, []string{"--shard"}},
 		{"republish kv --all --key 1", exitUsage, []string{"republish kv"}},
 		{`republish kv --key {"ns":"a"}`, exitUsage, []string{`feed "kv"`, "id INTEGER", `member "id" is missing`, "Next:"}},
 		{"republish kv --key [1,2]", exitUsage, []string{`"[1,2]"`, "2 values", "Next:"}},

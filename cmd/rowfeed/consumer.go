@@ -14,18 +14,21 @@ import (
 // consumerFlags say which cursors are meant.
 type consumerFlags struct {
 	consumer, feed string
-	shard          int // below 0: every shard
+	shard          uint
+	oneShard       func() bool // whether shard was given; else every shard is meant
 }
 
 func (o *consumerFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.feed, "feed", "", "only its cursor of this `feed`")
-	cmd.Flags().IntVar(&o.shard, "shard", -1, "only this `shard`")
+	cmd.Flags().UintVar(&o.shard, "shard", 0, "only this `shard`")
+	o.oneShard = func() bool { return cmd.Flags().Changed("shard") }
 }
 
 func (o *consumerFlags) id() rowfeed.ConsumerID {
 	id := rowfeed.ConsumerID{Consumer: o.consumer, Feed: o.feed}
-	if o.shard >= 0 {
-		id.Shard = &o.shard
+	if o.oneShard != nil && o.oneShard() {
+		shard := int(o.shard)
+		id.Shard = &shard
 	}
 	return id
 }

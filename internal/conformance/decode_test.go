@@ -136,3 +136,28 @@ func TestDecode(t *testing.T) {
 		}
 	})
 }
+
+type hiddenPart struct{ K map[string]int }
+
+// TestDecodeAgain: a struct that is used again holds what the row has, and nothing of
+// the row before; what cannot be made is an error, not a panic.
+func TestDecodeAgain(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, '{\"a\":1}', 0)", "INSERT INTO kv VALUES (2, '{\"b\":2}', 0)")
+		x.publish(f)
+		var into struct{ K map[string]int }
+		var impossible struct{ *hiddenPart }
+		for _, e := range x.fetch(f, "", 0).Entries {
+			if err := e.Decode(&into); err != nil {
+				x.Fatal(err)
+			}
+			if err := e.Decode(&impossible); err == nil || !strings.Contains(err.Error(), "unexported") {
+				x.Errorf("into a nil pointer to an unexported struct: %v", err)
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"b": 2}, into.K); diff != "" {
+			x.Error(diff)
+		}
+	})
+}
