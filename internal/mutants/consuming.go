@@ -157,7 +157,7 @@ var consuming = []mutant{
 	{
 		Name: "open-rows-stall-the-feed", Guards: "a handler that leaves rows open is told",
 		File: "consume_apply.go", Old: "		if t.r.reachable() {", New: "		if !t.r.reachable() {",
-		Package: conformance, Test: "TestConsumeRowsLeftOpen", Engines: "mariadb",
+		Package: conformance, Test: "TestConsumeRowsLeftOpen", Engines: "postgres15",
 	},
 	{
 		Name: "example-counts-again", Guards: "an order that comes again counts once",
