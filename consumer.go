@@ -241,7 +241,8 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return 0, err
 	}
-	err = db.inTx(ctx, dialect.ForRecord, "drop "+id.String(), func(tx dialect.Querier) error {
+	// Processed ids may be many: one statement takes as long as they do.
+	err = db.inTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
 		for _, table := range []string{"dead_letters", "processed", "cursors"} {
 			b := dialect.NewBuilder(db.d)
 			if n, err = tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
