@@ -357,7 +357,7 @@ func TestConsumeOutlivesTheDatabase(t *testing.T) {
 				before := troubles.Load()
 				server.Kill(t)
 				x.eventually("the consumer notices", func() bool { return troubles.Load() > before })
-				server.Start(t)
+				x.restart(server)
 				x.eventually("the pool finds the server again", func() bool { return x.db.Admin().PingContext(x.ctx) == nil })
 				x.eventually("the feed is there again", func() bool { _, err := f.Publish(x.ctx); return err == nil })
 			}

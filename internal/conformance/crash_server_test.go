@@ -44,7 +44,7 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 					x.Fatalf("entries %q, want one", got)
 				}
 				server.Kill(t)
-				server.Start(t)
+				x.restart(server)
 				var page rowfeed.Page
 				var err error
 				x.eventually("the pool finds the server again", func() bool {

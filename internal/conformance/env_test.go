@@ -246,6 +246,17 @@ func kv(id int, k string, v int) string {
 
 func gone(id int) string { return fmt.Sprintf(`delete {"id":%d}`, id) }
 
+// restart starts a killed server again. Idle connections of the test's own pools are
+// dropped: each would fail once, at whatever the test does next.
+func (x *env) restart(server *testdb.Server) {
+	x.Helper()
+	server.Start(x.T)
+	for _, pool := range []*sql.DB{x.pool, x.db.Admin()} {
+		pool.SetMaxIdleConns(0)
+		pool.SetMaxIdleConns(8)
+	}
+}
+
 // wantSound asserts that check finds nothing.
 func (x *env) wantSound(f *rowfeed.Feed) {
 	x.Helper()

@@ -45,7 +45,7 @@ func (x *env) between(write func()) {
 func (x *env) crash(f *rowfeed.Feed) {
 	x.Helper()
 	x.db.Server().Kill(x.T)
-	x.db.Server().Start(x.T)
+	x.restart(x.db.Server())
 	x.db.Reconnect()
 	x.found(f)
 }

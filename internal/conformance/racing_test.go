@@ -107,7 +107,7 @@ func TestRacingServerKilled(t *testing.T) {
 						return r.transactions.Load() > transactions+200 && r.head() > head+200
 					})
 					server.Kill(t)
-					server.Start(t)
+					x.restart(server)
 				}
 				transactions := r.transactions.Load()
 				x.eventually("writers go on", func() bool { return r.transactions.Load() > transactions+100 })

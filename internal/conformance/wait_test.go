@@ -349,7 +349,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 				}
 				return failed.Load() > 0
 			})
-			server.Start(t)
+			x.restart(server)
 			x.eventually("it can be written to again", func() bool {
 				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv VALUES (2, 'k', 0)")
 				return err == nil
