@@ -28,7 +28,12 @@ type Config struct {
 	// WriteTimeout is how long a client may take for 64 KiB of an answer before it is cut
 	// off. Default 30 s.
 	WriteTimeout time.Duration
+	// PageTimeout bounds the making of a page, beyond the request's own wait: a database
+	// that hangs is answered with 503 like one that is away. Default 30 s.
+	PageTimeout time.Duration
 }
+
+const defaultPageTimeout = 30 * time.Second
 
 // Handler serves a Catalog's feeds at /_feeds. It is safe for concurrent use.
 type Handler struct {
@@ -56,6 +61,9 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	}
 	if h.cfg.WriteTimeout <= 0 {
 		h.cfg.WriteTimeout = defaultWriteTimeout
+	}
+	if h.cfg.PageTimeout <= 0 {
+		h.cfg.PageTimeout = defaultPageTimeout
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
@@ -217,6 +225,9 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	if err != nil {
 		return err
 	}
+	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
+	defer cancel()
+	r = r.WithContext(bounded)
 	source, err := h.catalog.Source(r.Context(), name)
 	if err != nil {
 		return err

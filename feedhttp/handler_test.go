@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rowfeed/rowfeed"
@@ -295,6 +296,19 @@ func TestEveryCode(t *testing.T) {
 		if strings.Contains(log.String(), "secret") != (want >= 500) {
 			t.Errorf("%s: log %q", code, log.String())
 		}
+	}
+}
+
+// TestHangingDatabase: a page from a database that does not answer ends as one from a
+// database that is away, with and without waiting for an entry.
+func TestHangingDatabase(t *testing.T) {
+	hangs := stubSource{fetch: func(ctx context.Context, _ rowfeed.Request) (rowfeed.Page, error) {
+		<-ctx.Done()
+		return rowfeed.Page{}, ctx.Err()
+	}}
+	s := serve(t, feedhttp.NewHandler(stubCatalog{hangs}, &feedhttp.Config{PageTimeout: time.Millisecond}))
+	for _, query := range []string{"", "?wait=1ms", "?consistent=true&wait=1ms"} {
+		checkProblem(t, ask(t, s, "GET", "/_feeds/fetch/kv"+query), feedhttp.Problem{Type: "unavailable", Status: 503, Detail: "in time"})
 	}
 }
 

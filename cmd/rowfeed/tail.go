@@ -38,8 +38,8 @@ func newTail(a *app) *cobra.Command {
 		Short: "Follow a feed, as NDJSON",
 		Long: `Follows a feed until it is interrupted: an entry a line, and after each page a line
 {"cursor":…,"more":…,"base64":…}, from which --after goes on. It reads the database, or
-with --url a server ("rowfeed serve"). When either goes away it says so on stderr and
-tries again until it is back.`,
+with --url a server ("rowfeed serve"). When either goes away later it says so on stderr
+and tries again until it is back; one that is not there at the start ends it.`,
 		Example: `  rowfeed tail kv                                 # everything, then what comes
   rowfeed tail kv --after now                     # only what comes
   rowfeed tail kv --url http://127.0.0.1:8080`,
