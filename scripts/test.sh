@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one test command: installs the database servers (scripts/setup.sh), then
-# vets, checks the formatting, and runs all tests on all servers, with the race
-# detector, and the short list of mutants.
+# vets, checks the formatting, and runs all tests on all servers (with the
+# race detector, but for the second server of a family), and the short list of mutants.
 #
 #   scripts/test.sh                              everything
 #   scripts/test.sh -run TestPublish -v          more arguments for go test
