@@ -44,8 +44,10 @@ type record struct {
 	Added             []string // columns that the table got
 	Identity          string   // of the database in which positions were given; empty: not known
 	PrimaryKey        bool     // the key is the table's primary key
-	FillAfter         []any    // the last key that back-fill recorded; nil: none yet
-	fillMark          *string  // the same as it is stored
+	DataShards        int
+	ShardColumn       string  // of the key; empty: data shards are computed from the key
+	FillAfter         []any   // the last key that back-fill recorded; nil: none yet
+	fillMark          *string // the same as it is stored
 }
 
 type recordOptions struct {
@@ -63,7 +65,7 @@ type recordOptions struct {
 func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
 	b := dialect.NewBuilder(db.d)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
-  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity
+  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column
 FROM ` + db.table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
@@ -73,14 +75,14 @@ FROM ` + db.table("feeds")
 			r                        record
 			key, options             string
 			schema, columns, filled  *string
-			identity                 *string
+			identity, shardColumn    *string
 			capture                  string
 			tombstoneSeconds         int64
 			decodedOptions           recordOptions
 			decodedFill, decodedKeys = []json.RawMessage(nil), &r.Key
 		)
 		err := rows.Scan(&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name, &key,
-			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity)
+			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity, &r.DataShards, &shardColumn)
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +95,9 @@ FROM ` + db.table("feeds")
 		err = errors.Join(json.Unmarshal([]byte(key), decodedKeys), json.Unmarshal([]byte(options), &decodedOptions))
 		if identity != nil {
 			r.Identity = *identity
+		}
+		if shardColumn != nil {
+			r.ShardColumn = *shardColumn
 		}
 		if columns != nil {
 			err = errors.Join(err, json.Unmarshal([]byte(*columns), &r.Columns))
@@ -336,5 +341,5 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 	}
 	r := f.record.Load()
 	return &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation, Head: page.Cursor,
-		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: 1}, nil
+		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn}, nil
 }

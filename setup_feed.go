@@ -31,6 +31,13 @@ type FeedSpec struct {
 	// Columns are those delivered; default: every column that the table has at the time
 	// of a fetch.
 	Columns []string
+	// DataShards is the number of data shards, among which the keys are divided by a
+	// checksum, see [ShardOf]; 1 to MaxDataShards, default 1. 1024 is a good choice for a
+	// feed that is to be read in parallel. Another number later begins a new generation.
+	DataShards int
+	// ShardColumn is an integer column of the key that gives the data shard, modulo
+	// DataShards, in place of the checksum.
+	ShardColumn string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
 	// AcceptTriggers accepts, with capture "column", that triggers of the table fire when
@@ -62,6 +69,9 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Tombstones == 0 {
 		s.Tombstones = DefaultTombstones
 	}
+	if s.DataShards == 0 {
+		s.DataShards = 1
+	}
 	return s
 }
 
@@ -82,6 +92,8 @@ func (s FeedSpec) validate() error {
 		return invalid("adopt-sequence", "it is for feeds that adopt their positions")
 	case s.AdoptCursors != "" && !s.Adopt:
 		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
+	case s.DataShards < 1 || s.DataShards > MaxDataShards:
+		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}
@@ -159,7 +171,7 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
-		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary,
+		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
 		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors}
 	stored := map[string]bool{}
 	for _, name := range names {
@@ -187,6 +199,10 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 			stored[folded] = true
 		}
 		r.Key = append(r.Key, key)
+	}
+	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer) {
+		return refuse("`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
+			"%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(names, ", "))
 	}
 	for i, name := range spec.Columns {
 		if table.Column(name) == nil {
@@ -223,6 +239,8 @@ func (r *record) differences(other *record) []string {
 	compare("capture", r.Capture, other.Capture)
 	compare("key", keyNames(r.Key), keyNames(other.Key))
 	compare("columns", r.Columns, other.Columns)
+	compare("data-shards", r.DataShards, other.DataShards)
+	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
 	compare("tombstones", r.Tombstones, other.Tombstones)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
 	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
@@ -254,13 +272,17 @@ func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt s
 	if r.Source.Schema != "" {
 		schema = r.Source.Schema
 	}
+	var shardColumn any
+	if r.ShardColumn != "" {
+		shardColumn = r.ShardColumn
+	}
 	fields := []struct {
 		name  string
 		value any
 	}{
 		{"mode", r.Mode}, {"capture", string(r.Capture)}, {"state", r.State}, {"generation", r.Generation},
 		{"source_schema", schema}, {"source_table", r.Source.Name}, {"key_columns", string(key)},
-		{"delivered_columns", columns}, {"options", string(options)}, {"data_shards", int64(1)},
+		{"delivered_columns", columns}, {"options", string(options)}, {"data_shards", int64(r.DataShards)}, {"shard_column", shardColumn},
 		{"tombstones_seconds", int64(r.Tombstones / time.Second)}, {"tombstones_below", int64(0)},
 		{"database_identity", orNull(r.Identity)},
 	}

@@ -25,6 +25,9 @@ const (
 type Request struct {
 	After Cursor
 	Limit int // 1 to MaxLimit; 0 means DefaultLimit
+	// Shards is the part of the feed that is asked for. Default: all of it. A cursor says
+	// how far its part was read; it is good for that part, or one inside it.
+	Shards Shards
 	// Wait is how long an empty page may wait for an entry; 0 answers at once. A page
 	// with entries is answered as soon as there is one.
 	Wait time.Duration
@@ -45,4 +48,7 @@ type Info struct {
 	Columns    []Column `json:"columns"` // delivered
 	Base64     []string `json:"base64"`  // the binary ones among Columns and Key
 	DataShards int      `json:"data_shards"`
+	// ShardColumn is the column of the key that gives the data shard; empty where it is
+	// computed from the key.
+	ShardColumn string `json:"shard_column,omitempty"`
 }

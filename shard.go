@@ -1,0 +1,97 @@
+package rowfeed
+
+import (
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// MaxDataShards is the greatest number of data shards of a feed, and of parts that a
+// request may divide it into.
+const MaxDataShards = 65_536
+
+// Shards says which part of a feed a request asks for. The zero value is all of it; two
+// values that are equal ask for the same.
+type Shards struct {
+	one          bool
+	index, count int
+}
+
+// One asks for one data shard.
+func One(shard int) Shards { return Shards{one: true, index: shard} }
+
+// Part asks for part i of n, i from 0: a half-open range of the feed's data shards. For
+// every n the parts 0 to n-1 are the whole feed, and no two of them have a key in common;
+// where n is greater than the number of data shards some of them are empty.
+func Part(i, n int) Shards { return Shards{index: i, count: n} }
+
+// All tells whether s asks for the whole feed.
+func (s Shards) All() bool { return s == Shards{} || s == Shards{index: 0, count: 1} }
+
+// String is "all", "shard 3" or "shard 3 of 8".
+func (s Shards) String() string {
+	switch {
+	case s.All():
+		return "all"
+	case s.one:
+		return fmt.Sprintf("shard %d", s.index)
+	}
+	return fmt.Sprintf("shard %d of %d", s.index, s.count)
+}
+
+// Range is the half-open range of data shards, of which a feed has dataShards, that s
+// asks for: from i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has
+// the code InvalidRequest and names the parameter, shard or shard_count.
+func (s Shards) Range(dataShards int) (from, to int, err error) {
+	switch {
+	case s == Shards{}:
+		return 0, dataShards, nil
+	case s.one && (s.index < 0 || s.index >= dataShards):
+		return 0, 0, invalid("shard", "%d is none of the feed's data shards, which are 0 to %d", s.index, dataShards-1)
+	case s.one:
+		return s.index, s.index + 1, nil
+	case s.count < 1 || s.count > MaxDataShards:
+		return 0, 0, invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
+	case s.index < 0 || s.index >= s.count:
+		return 0, 0, invalid("shard", "%d is none of %d shards, which are 0 to %d", s.index, s.count, s.count-1)
+	}
+	return s.index * dataShards / s.count, (s.index + 1) * dataShards / s.count, nil
+}
+
+// shardColumn is the place of the shard column in the key, -1 where there is none.
+func (r *record) shardColumn() int {
+	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
+}
+
+// ShardOf is the data shard of a key: CRC-32 (IEEE) of its canonical text modulo
+// dataShards. The canonical text is that of its values as an entry's key shows them in
+// JSON, strings without their quotes and escapes, in the key's order, joined by U+001F.
+// So MySQL's CRC32(id) % 1024 is the shard of the key id in 1024; the vectors in
+// testdata/shards.json are for other languages. The publisher gives a key its shard with
+// its first position: among keys that the database holds for equal though they are spelled
+// differently, that spelling counts.
+func ShardOf(key Row, dataShards int) int {
+	return int(crc32.ChecksumIEEE(key.canonical()) % uint32(dataShards))
+}
+
+// canonical is the canonical text of a key.
+func (r Row) canonical() []byte {
+	var text []byte
+	for i, c := range r.columns {
+		if i > 0 {
+			text = append(text, 0x1f)
+		}
+		if s, ok := r.values[i].(string); ok {
+			text = append(text, s...)
+			continue
+		}
+		v := appendValue(nil, c.Kind, r.values[i])
+		if len(v) >= 2 && v[0] == '"' { // base64, or a float that is no number
+			v = v[1 : len(v)-1]
+		}
+		text = append(text, v...)
+	}
+	return text
+}
