@@ -23,14 +23,15 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	asked := pageKey{req.After, limit, req.Shards}
 	if req.Consistent {
 		if err := f.catchUp(ctx, req.Wait); err != nil {
 			return Page{}, err
 		}
 	} else if req.Wait > 0 {
-		return f.await(ctx, req.After, limit, req.Wait)
+		return f.await(ctx, asked, req.Wait)
 	}
-	got, err := f.read(ctx, req.After, limit)
+	got, err := f.read(ctx, asked)
 	return got.Page, err
 }
 
@@ -42,27 +43,27 @@ type reading struct {
 
 // read reads a page, which is empty only when nothing is to be shown, or after
 // emptyPages tries.
-func (f *Feed) read(ctx context.Context, after Cursor, limit int) (reading, error) {
+func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 	started := time.Now()
-	at, err := f.resolve(ctx, after)
+	at, err := f.resolve(ctx, asked.after)
 	if err != nil {
 		return reading{}, err
 	}
 	var got reading
 	vanished := 0
 	for range emptyPages {
-		limit := f.fit.cap(limit)
+		limit := f.fit.cap(asked.limit)
 		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
 		if at.start {
 			q.Mark = math.MaxInt64 // the head of this page, whatever it is
 		}
-		rows, l, err := f.readPage(ctx, q)
+		rows, l, err := f.readPage(ctx, q, asked.shards)
 		if err != nil {
 			return reading{}, err
 		}
 		f.fit.learn(rows, limit)
 		got.at = standing{rows.Generation, rows.Head}
-		if after == Now {
+		if asked.after == Now {
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
 		if at, err = f.judge(at, rows); err != nil {
@@ -110,17 +111,21 @@ func (f *Feed) resolve(ctx context.Context, after Cursor) (place, error) {
 	return after.parse()
 }
 
-// readPage reads a page with the columns that the table has at the time of the
-// page: when they are not those the statement was made for, it is made again.
-func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery) (*dialect.PageRows, *layout, error) {
+// readPage reads a page with the columns and data shards that the feed has at the time
+// of the page: when they are not those the statement was made for, it is made again.
+func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards) (*dialect.PageRows, *layout, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		l, err := f.currentLayout(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
+		asked := q
+		if err := l.part(&asked, shards); err != nil {
+			return nil, nil, err
+		}
 		floor := f.highest()
-		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, q)
+		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, asked)
 		switch {
 		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
 			if err := f.notSetBack(floor, rows.Generation, rows.Head); err != nil {
@@ -221,7 +226,7 @@ func (f *fit) learn(page *dialect.PageRows, limit int) {
 // next is the position that a page reaches, and whether there was more. A page
 // that was not cut reaches its head, also where filters left entries out.
 func next(after int64, rows *dialect.PageRows, limit int) (position int64, more bool) {
-	if len(rows.Rows) < limit && !rows.Truncated {
+	if len(rows.Rows) < limit && !rows.Truncated && !rows.Cut {
 		return max(after, rows.Head), false
 	}
 	last := rows.Rows[len(rows.Rows)-1].Position
@@ -277,7 +282,7 @@ func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
 		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}
 	}
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1}, Shards{})
 	if err != nil {
 		return place{}, err
 	}

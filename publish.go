@@ -139,7 +139,10 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 		return e, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
 	// Deletes and wishes first, so that they are never above a row that came after them.
-	assignments := assign(changes, seq.Value)
+	assignments, err := r.assign(changes, seq.Value)
+	if err != nil {
+		return e, err
+	}
 	for _, part := range statements(assignments, feed.Key) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
 			return e, err
@@ -216,7 +219,7 @@ func unsafeDurability(err error) error {
 // assign collapses changes by key and numbers the keys from above base, in the
 // order of each key's last change. The last explicit wish (republish, unpublish) of
 // a key's changes holds.
-func assign(changes []dialect.Change, base int64) []dialect.Assignment {
+func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
 	type fate struct {
 		last int // index of the key's last change
 		kind dialect.ChangeKind
@@ -233,15 +236,19 @@ func assign(changes []dialect.Change, base int64) []dialect.Assignment {
 		keys[names[i]] = k
 	}
 	as := make([]dialect.Assignment, 0, len(keys))
+	shardOf := r.sharder()
 	for i, c := range changes {
-		if k := keys[names[i]]; k.last == i {
-			as = append(as, dialect.Assignment{Seq: c.Seq, Kind: k.kind})
+		k := keys[names[i]]
+		if k.last != i {
+			continue
 		}
+		shard, err := shardOf(c.Key)
+		if err != nil {
+			return nil, err
+		}
+		as = append(as, dialect.Assignment{Seq: c.Seq, Position: base + int64(len(as)) + 1, Shard: shard, Kind: k.kind})
 	}
-	for i := range as {
-		as[i].Position = base + int64(i) + 1
-	}
-	return as
+	return as, nil
 }
 
 // statements cuts assignments into those that one statement may hold. Where keys can

@@ -73,7 +73,7 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 	if err := f.sameDatabase(f.record.Load(), identity); err != nil {
 		return err
 	}
-	_, _, err = f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1})
+	_, _, err = f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1}, Shards{})
 	return err
 }
 

@@ -94,6 +94,8 @@ func (s FeedSpec) validate() error {
 		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
 	case s.DataShards < 1 || s.DataShards > MaxDataShards:
 		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
+	case s.DataShards > 1 && s.Capture == dialect.CaptureColumn:
+		return invalid("data-shards", "with capture column a feed has one data shard")
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}
@@ -200,7 +202,7 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 		}
 		r.Key = append(r.Key, key)
 	}
-	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer) {
+	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer && r.Key[c].Kind != dialect.Dynamic) {
 		return refuse("`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
 			"%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(names, ", "))
 	}

@@ -1,9 +1,12 @@
 package rowfeed
 
 import (
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -83,15 +86,68 @@ func (r Row) canonical() []byte {
 		if i > 0 {
 			text = append(text, 0x1f)
 		}
-		if s, ok := r.values[i].(string); ok {
-			text = append(text, s...)
+		if s, ok := r.values[i].(string); ok && c.Kind != dialect.Binary && utf8.ValidString(s) {
+			text = append(text, s...) // what its JSON would be read as
 			continue
 		}
 		v := appendValue(nil, c.Kind, r.values[i])
-		if len(v) >= 2 && v[0] == '"' { // base64, or a float that is no number
-			v = v[1 : len(v)-1]
+		var s string
+		if v[0] == '"' && json.Unmarshal(v, &s) == nil {
+			v = []byte(s)
 		}
 		text = append(text, v...)
 	}
 	return text
+}
+
+// sharder answers how the data shards of keys, as changes hold them, are found.
+func (r *record) sharder() func(key []any) (int, error) {
+	if r.DataShards <= 1 {
+		return func([]any) (int, error) { return 0, nil }
+	}
+	columns := make([]Column, len(r.Key))
+	for i, c := range r.Key {
+		columns[i] = Column{c.Name, c.Type, c.Kind}
+	}
+	column := r.shardColumn()
+	return func(raw []any) (int, error) {
+		key, err := newRow(columns, raw)
+		if err != nil {
+			return 0, fmt.Errorf("the shard of a key: %w", err)
+		}
+		if column >= 0 {
+			if shard, ok := moduloOf(key.values[column], r.DataShards); ok {
+				return shard, nil
+			}
+		}
+		return ShardOf(key, r.DataShards), nil
+	}
+}
+
+// moduloOf is the non-negative remainder of an integer; false for what is none, which
+// a column may hold where values have types and columns have not.
+func moduloOf(v any, n int) (int, bool) {
+	switch v := v.(type) {
+	case int64:
+		return int((v%int64(n) + int64(n)) % int64(n)), true
+	case uint64:
+		return int(v % uint64(n)), true
+	}
+	return 0, false
+}
+
+// part sets the query to the part of the feed that is asked for. A part without any data
+// shard has no position.
+func (l *layout) part(q *dialect.PageQuery, s Shards) error {
+	count := max(l.feed.DataShards, 1)
+	from, to, err := s.Range(count)
+	switch {
+	case err != nil:
+		return err
+	case from == to:
+		q.After = math.MaxInt64
+	case to-from < count:
+		q.From, q.To = from, to
+	}
+	return nil
 }

@@ -4,23 +4,26 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // pageKey is what a page is the answer to.
 type pageKey struct {
-	after Cursor
-	limit int
+	after  Cursor
+	limit  int
+	shards Shards
 }
 
 // await answers a page with entries as soon as there is one, and when wait is over the
 // page that there is then. It does what a caller would do that asks again and again with
 // the cursor it was given, so that nothing is told by waiting that polling would not tell.
-func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Duration) (Page, error) {
+func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	got, err := f.resting(ctx, after)
+	got, err := f.resting(ctx, asked)
 	if err == nil && got == nil {
-		got, err = f.share(ctx, &f.pages, pageKey{after, limit})
+		got, err = f.share(ctx, &f.pages, asked)
 	}
 	patient := false
 	var news standing // what woke us last
@@ -39,7 +42,8 @@ func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Dur
 			}
 			news = seen
 		}
-		got, err = f.share(ctx, pages, pageKey{before.Cursor, limit})
+		asked.after = before.Cursor
+		got, err = f.share(ctx, pages, asked)
 		if over.Err() != nil {
 			break
 		}
@@ -56,8 +60,8 @@ func (f *Feed) await(ctx context.Context, after Cursor, limit int, wait time.Dur
 // wait, go straight back to waiting. What is known may be old, but who waits learns of
 // whatever has come since; and nobody is answered with it unless a look that began after
 // they asked finds the feed still there. Nil where there is more to know.
-func (f *Feed) resting(ctx context.Context, after Cursor) (*reading, error) {
-	at, err := after.parse()
+func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
+	at, err := asked.after.parse()
 	if err != nil || at.start || at.mark > at.position {
 		return nil, nil // read will say what is wrong with it
 	}
@@ -69,13 +73,16 @@ func (f *Feed) resting(ctx context.Context, after Cursor) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reading{Page{Entries: []Entry{}, Cursor: after, Key: l.key, Columns: l.columns}, now}, nil
+	if l.part(&dialect.PageQuery{}, asked.shards) != nil {
+		return nil, nil
+	}
+	return &reading{Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, now}, nil
 }
 
 // share reads a page together with all who want the same one. The entries are the
 // caller's own; their values are not.
 func (f *Feed) share(ctx context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
-	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) { return f.read(ctx, key.after, key.limit) })
+	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) { return f.read(ctx, key) })
 	if err != nil {
 		return nil, f.db.fail(feedObject(f.name), "read a page", err)
 	}

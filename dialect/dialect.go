@@ -245,6 +245,9 @@ type PageQuery struct {
 	Mark     int64
 	Limit    int
 	MaxBytes int // the page ends early, after at least one row, when its values exceed this
+	// From and To are the half-open range of data shards that is asked for; 0 and 0 for
+	// the whole feed.
+	From, To int
 }
 
 // PageRows is a page as the database answered it.
@@ -255,6 +258,7 @@ type PageRows struct {
 	Signature       string // the source table's columns at the time of the page
 	Rows            []PageRow
 	Truncated       bool // MaxBytes ended the page
+	Cut             bool // the page ended before its limit, and there may be more
 	// Unflushed says that the database shows commits before they are on its disk: a
 	// crash could take back what the page shows, until a Flush has been committed.
 	Unflushed bool

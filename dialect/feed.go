@@ -199,6 +199,8 @@ type Feed struct {
 	Primary bool
 	// Added are the source's columns that rowfeed made, with capture "column".
 	Added []string
+	// DataShards is the number of data shards; 0 means 1.
+	DataShards int
 }
 
 // Changes is the feed's table of changes.

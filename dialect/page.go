@@ -19,6 +19,12 @@ type PageParts struct {
 	Lateral bool
 	// Hint follows the source's alias.
 	Hint string
+	// CutBranches is for databases that read each branch of a union to its end, and then
+	// merge them: a page of several buckets takes only so many rows of each. See
+	// [PageRows.EndAtCut].
+	CutBranches bool
+	// BucketHint follows the positions where they are read by bucket.
+	BucketHint string
 }
 
 // PageSQL is the statement that reads a page: always at least one row, so that
@@ -58,10 +64,13 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 // places are the keys and positions of a page, cut to the limit.
 func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	above := func(ref string) string { return ref + " > " + b.Arg(q.After) + " AND " + ref + " <= " + p.Head(b) }
-	own := "SELECT " + strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden" +
+	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden"
+	if q.To > 0 && !f.InRows() {
+		return partOfPlaces(s, b, f, q, p, columns, p.BucketHint, above)
+	}
+	own := "SELECT " + columns +
 		"\n  FROM " + Qualified(s, f.Positions()) +
-		"\n  WHERE " + above("feed_sync_id") +
-		"\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))" +
+		"\n  WHERE " + above("feed_sync_id") + q.within(b, "shard") + q.unmarked(b) +
 		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
 	if !f.InRows() {
 		return own
@@ -74,7 +83,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	}
 	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden" +
 		"\n  FROM " + Qualified(s, f.Source) + " r" +
-		"\n  WHERE " + above("r.feed_sync_id") +
+		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
 		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " + SourceJoin(s, f, "r", "h") +
 		" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))" +
 		"\n  ORDER BY r.feed_sync_id LIMIT " + b.Arg(q.Limit)

@@ -141,6 +141,10 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) + " (\n  n bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
 	}
+	byBucket := ""
+	if f.Sharded() { // pages of a part of the shards
+		byBucket = "\n  KEY bucket (bucket, feed_sync_id, shard, deleted, hidden),"
+	}
 	return append(steps, []dialect.Step{
 		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + " (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + `,
@@ -160,7 +164,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
   hidden tinyint NOT NULL,
   published_at bigint NOT NULL,
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `),
-  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),
+  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),` + byBucket + `
   KEY deleted (deleted)
 )` + tableOptions},
 	}...), nil

@@ -115,7 +115,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 
 	var q strings.Builder
 	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
-	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, 0, " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
+	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, " + f.Bucket("j.shard", "DIV") + ", " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
 	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
 	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")

@@ -47,6 +47,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		return nil, err
 	}
 	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
+		CutBranches: true, BucketHint: " FORCE INDEX (bucket)",
 		Head: func(b *dialect.Builder) string { return b.Arg(head) },
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
@@ -63,6 +64,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		return nil, errMoved
 	}
 	page.Head = head
+	page.EndAtCut(f, q)
 	page.Unflushed, page.Forgetful = !log.binary, log.forgetful()
 	return page, tx.Commit()
 }

@@ -30,7 +30,7 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
 	}
 	key := strings.Join(decls, ",\n  ")
-	return []dialect.Step{
+	steps := []dialect.Step{
 		// The identity's sequence caches one value, so seq follows the order of the writes.
 		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
@@ -55,6 +55,12 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 		{Note: "old tombstones are found here",
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
+	if f.Sharded() {
+		// With the shard in it, what a bucket has of other shards is passed over in the index.
+		steps = append(steps, dialect.Step{Note: "pages of a part of the shards are read in this order",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"})
+	}
+	return steps
 }
 
 func (d Dialect) function(f *dialect.Feed, suffix string) string {

@@ -124,7 +124,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT ` + distinct + changed + `,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  COALESCE(old.shard, j.shard::int), 0, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
+  COALESCE(old.shard, j.shard::int), ` + f.Bucket("COALESCE(old.shard, j.shard::int)", "/") + `, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END
 FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]))

@@ -77,7 +77,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  COALESCE(old.shard, j.shard), 0, ` + row + ` IS NULL,
+  COALESCE(old.shard, j.shard), ` + f.Bucket("COALESCE(old.shard, j.shard)", "/") + `, ` + row + ` IS NULL,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ` + strconv.FormatInt(publishedAt, 10) + ` END
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS position, value ->> 2 AS shard, value ->> 3 AS kind FROM json_each(?)) j

@@ -194,7 +194,7 @@ var publishing = []mutant{
 	{
 		Name: "full-page-is-the-end", Guards: "guarantee 4: more=false means the head",
 		File:    "fetch.go",
-		Old:     "\tif len(rows.Rows) < limit && !rows.Truncated {",
+		Old:     "\tif len(rows.Rows) < limit && !rows.Truncated && !rows.Cut {",
 		New:     "\tif len(rows.Rows) <= limit && !rows.Truncated {",
 		Package: conformance, Test: "TestManyPublishers", Engines: "sqlite",
 	},
