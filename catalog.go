@@ -280,7 +280,7 @@ func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.na
 // describe reads the source table's columns and remembers them.
 func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
 	r := f.record.Load()
-	table, err := f.db.describeTable(ctx, q, r.Source)
+	table, err := f.db.describeSource(ctx, q, r)
 	if err != nil {
 		return nil, err
 	}
@@ -316,6 +316,28 @@ func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name dialect
 			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
 	}
 	return table, db.fail(fmt.Sprintf("table %q", name.String()), "describe", err)
+}
+
+// describeSource describes a feed's table, and refuses one that is gone or has lost a
+// column of the key: nothing can be published or read then, whatever is captured.
+func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) (*dialect.Table, error) {
+	gone := func(what, next string) (*dialect.Table, error) {
+		return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: what,
+			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}
+	}
+	table, err := db.d.Describe(ctx, q, r.Source)
+	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back")
+	}
+	if err != nil {
+		return nil, db.fail(feedObject(r.Name), "describe its table "+r.Source.String(), err)
+	}
+	for _, c := range r.Key {
+		if table.Column(c.Name) == nil {
+			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name), "give the column its name back")
+		}
+	}
+	return table, nil
 }
 
 // currentLayout is the remembered layout, or a fresh one.

@@ -195,7 +195,7 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {
-		return f.db.fail(feedObject(f.name), doing, f.db.inTx(ctx, dialect.ForRepair, doing, fn))
+		return f.settle(ctx, doing, f.db.inTx(ctx, dialect.ForRepair, doing, fn))
 	}
 	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx)

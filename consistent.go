@@ -117,7 +117,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 		return err
 	})
 	if err != nil {
-		return f.settle(ctx, err)
+		return f.settle(ctx, "publish", err)
 	}
 	if len(now) > maxWaitingRows {
 		return nil // of those that are not shown nothing is known
@@ -144,7 +144,7 @@ func (f *Feed) changeSeq(ctx context.Context, order string) (seq int64, err erro
 		return err
 	})
 	if err != nil {
-		return 0, f.settle(ctx, err)
+		return 0, f.settle(ctx, "publish", err)
 	}
 	return seq, nil
 }

@@ -276,10 +276,8 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 		switch {
 		case errors.Is(err, errRecordChanged):
 			n = 0
-		case err != nil && f.db.d.Classify(err) == dialect.ClassUndefined:
-			return f.settle(ctx, err) // dropped meanwhile?
 		case err != nil:
-			return f.db.fail(feedObject(f.name), "record the rows that are there (run `feed add` again to go on)", err)
+			return f.settle(ctx, "record the rows that are there (run `feed add` again to go on)", err)
 		}
 		f.Wake()
 		if total += n; progress != nil && n > 0 {
@@ -346,7 +344,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 			return err
 		}
 		r := f.record.Load()
-		table, err := f.db.describeTable(ctx, q, r.Source)
+		table, err := f.db.describeSource(ctx, q, r)
 		if err != nil {
 			return err
 		}

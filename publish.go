@@ -60,7 +60,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	if !full {
 		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), f.dialectFeed())
 		if err != nil || !waiting {
-			return e, f.settle(ctx, err)
+			return e, f.settle(ctx, "publish", err)
 		}
 	}
 	var err error
@@ -85,7 +85,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 		return PublishEvent{Feed: f.name}, nil
 	}
 	if err != nil {
-		return PublishEvent{Feed: f.name}, f.settle(ctx, err)
+		return PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
 	}
 	e.Took = time.Since(started)
 	f.isDurable(e.Generation, e.Head)
@@ -96,14 +96,17 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 }
 
 // settle turns a database error into an Error. A missing table means that the feed
-// was dropped or changed meanwhile: its record tells.
-func (f *Feed) settle(ctx context.Context, err error) error {
+// was dropped or changed meanwhile, which its record tells, or that its own table was.
+func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 	if err != nil && f.db.d.Classify(err) == dialect.ClassUndefined {
 		if err := f.reload(ctx); err != nil {
 			return err
 		}
+		if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); err != nil {
+			return err
+		}
 	}
-	return f.db.fail(feedObject(f.name), "publish", err)
+	return f.db.fail(feedObject(f.name), doing, err)
 }
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
@@ -308,7 +311,7 @@ func (b *batchSize) shrink() { b.size = max(b.size/2, 1) }
 // answers one sentence for each difference, sorted.
 func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 	r := f.record.Load()
-	table, err := f.db.describeTable(ctx, f.db.on(), r.Source)
+	table, err := f.db.describeSource(ctx, f.db.on(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -322,12 +325,6 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 // verify adds to the dialect's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse.
 func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	for _, c := range r.Key {
-		if table.Column(c.Name) == nil {
-			return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: fmt.Sprintf("table %s has no key column %q any more", table.Name, c.Name),
-				Next: "rename it back, or drop the feed and add it again"}
-		}
-	}
 	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
 	if err != nil {
 		return nil, err

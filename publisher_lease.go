@@ -59,7 +59,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		if err == nil || errors.Is(err, LeaseLost) {
 			continue // publishing was safe all along; whose turn it is will be seen
 		}
-		if err = f.settle(ctx, err); errors.Is(err, UnknownFeed) {
+		if err = f.settle(ctx, "publish", err); errors.Is(err, UnknownFeed) {
 			return err
 		}
 		failures++

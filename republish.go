@@ -93,7 +93,7 @@ func keyDecl(key []dialect.Column) string {
 func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
 	err := f.db.inTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
 	if err != nil {
-		return f.db.fail(feedObject(f.name), "record changes", err)
+		return f.settle(ctx, "record changes", err)
 	}
 	f.Wake()
 	return nil

@@ -16,14 +16,14 @@ func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) {
 		n := 0
 		due, err := f.expired(ctx, f.db.on(), 1)
 		if err != nil || len(due) == 0 {
-			return total, f.settle(ctx, err)
+			return total, f.settle(ctx, "purge tombstones", err)
 		}
 		err = f.db.inTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
 			n, err = f.purgeBatch(ctx, tx)
 			return err
 		})
 		if err != nil {
-			return total, f.settle(ctx, err)
+			return total, f.settle(ctx, "purge tombstones", err)
 		}
 		total += n
 		if n < purgeBatchSize {

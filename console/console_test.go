@@ -135,7 +135,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("unknown feed: %s %s", r.Status, body)
 	}
 	exec(t, pool, `DROP TABLE broken`)
-	if r, body = get(t, h, "/?feed=broken"); r.StatusCode != 200 || !strings.Contains(body, "does not exist") || !strings.Contains(body, "?feed=kv") {
+	if r, body = get(t, h, "/?feed=broken"); r.StatusCode != 200 || !strings.Contains(body, "is gone") || !strings.Contains(body, "?feed=kv") {
 		t.Errorf("broken feed: %s %s", r.Status, body)
 	}
 }

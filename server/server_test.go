@@ -132,7 +132,7 @@ func TestReadiness(t *testing.T) {
 	r.waitReasons(t)
 
 	x.exec(t, `ALTER TABLE kv RENAME TO kv2`)
-	r.waitReasons(t, `feed "kv": `, "does not exist")
+	r.waitReasons(t, `feed "kv": `, "is gone")
 	x.exec(t, `ALTER TABLE kv2 RENAME TO kv`)
 	if _, err := x.feed.Upgrade(t.Context()); err != nil {
 		t.Fatal(err)

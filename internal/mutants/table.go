@@ -15,6 +15,7 @@ var mutants = slices.Concat(
 	relaying,
 	waiting,
 	leasing,
+	opening,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

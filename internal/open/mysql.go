@@ -35,7 +35,7 @@ func parseMySQL(rawURL string) (*database, error) {
 			if err != nil {
 				return nil, err
 			}
-			return limit(sql.OpenDB(connector), serverConnections, mysqlIdle), nil
+			return limit(sql.OpenDB(answering{connector, config.Timeout}), serverConnections, mysqlIdle), nil
 		},
 	}, nil
 }

@@ -42,6 +42,9 @@ type database struct {
 	dialect dialect.Dialect
 	where   string // what is connected to: host:port, or a path
 	open    func() (*sql.DB, error)
+	// advise says what is the matter and what to do when a connection cannot be made.
+	// Nil: the general advice.
+	advise func(error) (cause, next string)
 }
 
 // Open opens a pool on the database and connects once, so that a wrong URL or an
@@ -66,6 +69,13 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect,
 			Next: "check the URL's names and password, and the rights of its user"}
 		if d.dialect.Classify(err) == dialect.ClassConnection {
 			e.Code, e.Next = rowfeed.Unavailable, "check that the database runs there and can be reached, then try again"
+		}
+		if d.advise != nil {
+			e.Cause, e.Next = d.advise(err)
+		}
+		var known *rowfeed.Error
+		if errors.As(err, &known) {
+			return nil, nil, known
 		}
 		return nil, nil, e
 	}

@@ -45,7 +45,7 @@ func parsePostgres(rawURL string) (*database, error) {
 		dialect: postgres.New(),
 		where:   where,
 		open: func() (*sql.DB, error) {
-			return limit(stdlib.OpenDB(*config), serverConnections, postgresIdle), nil
+			return limit(sql.OpenDB(answering{stdlib.GetConnector(*config), 0}), serverConnections, postgresIdle), nil
 		},
 	}, nil
 }

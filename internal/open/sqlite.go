@@ -2,12 +2,15 @@ package open
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -52,11 +55,12 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 		}
 	}
 	path = filepath.Clean(path)
-	if err := checkFile(rawURL, path, o.MustExist || query.Get("mode") == "rw" || query.Get("mode") == "ro"); err != nil {
+	mustExist := o.MustExist || query.Get("mode") == "rw" || query.Get("mode") == "ro"
+	if err := checkFile(rawURL, path, mustExist); err != nil {
 		return nil, err
 	}
+	readOnly := query.Get("mode") == "ro" || query.Get("immutable") == "1"
 	for _, d := range sqliteDefaults {
-		readOnly := query.Get("mode") == "ro" || query.Get("immutable") == "1"
 		if !query.Has(d.name) && !query.Has(d.alias) && !(readOnly && d.name == "_journal_mode") {
 			query.Set(d.name, d.value)
 		}
@@ -66,6 +70,11 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	// whatever the busy timeout.
 	query.Set("_txlock", "immediate")
 	query.Set("_error_rc", "1") // no "out of memory" for a file that cannot be opened
+	// SQLite never creates the file: one that was moved away would be followed by an empty
+	// one at its place.
+	if !readOnly {
+		query.Set("mode", "rw")
+	}
 	escaped := (&url.URL{Path: path}).EscapedPath()
 	return &database{
 		dialect: sqlite.New(),
@@ -75,9 +84,35 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 			if err != nil {
 				return nil, err
 			}
-			return limit(sql.OpenDB(connector), sqliteConnections, 0), nil
+			return limit(sql.OpenDB(&sameFile{Connector: connector, path: path, create: !mustExist}), sqliteConnections, 0), nil
 		},
+		advise: func(err error) (cause, next string) { return adviseSQLite(path, readOnly, err) },
 	}, nil
+}
+
+// adviseSQLite says what is the matter with a file that cannot be used, and what to do.
+func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
+	const rights = "give the user that rowfeed runs as the right to read and write the file and its directory, where SQLite keeps a -wal and a -shm file beside it"
+	if denied := accessible(path, !readOnly); denied != nil {
+		return fmt.Sprintf("file %s may not be read and written (%v)", path, denied), rights
+	}
+	if denied := accessible(filepath.Dir(path), !readOnly); denied != nil {
+		return fmt.Sprintf("no files may be made in the directory of %s (%v)", path, denied), rights
+	}
+	var coded *driver.Error
+	if errors.As(err, &coded) {
+		switch coded.Code() & 0xff {
+		case sqlite3.SQLITE_NOTADB:
+			return fmt.Sprintf("file %s is no SQLite database, or it is encrypted", path), "check the path"
+		case sqlite3.SQLITE_CORRUPT:
+			return fmt.Sprintf("file %s is damaged", path), "restore it from a backup, and run `rowfeed feed bump` for its feeds"
+		case sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH:
+			return fmt.Sprintf("file %s may not be written", path), rights
+		case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR:
+			return fmt.Sprintf("file %s cannot be opened", path), "check the file, its directory and the file system they are on"
+		}
+	}
+	return fmt.Sprintf("file %s cannot be used", path), "check the file, and the parameters in the URL"
 }
 
 func checkFile(rawURL, path string, mustExist bool) error {

@@ -1,0 +1,25 @@
+package main
+
+// opening takes away what databases are opened with, and what is said of what is gone.
+var opening = []mutant{
+	{
+		Name: "file-moved-unnoticed", Guards: "nothing is published into a SQLite file that was moved away",
+		File: "internal/open/samefile.go", Old: "if c.file.look() != nil {", New: "if c.file == nil {",
+		Package: "./internal/open", Test: "TestSQLitePublishesIntoNoLostFile|TestSQLiteFileMoved", Short: true,
+	},
+	{
+		Name: "file-replaced-unnoticed", Guards: "a SQLite file put in another's place is not taken for it",
+		File: "internal/open/samefile.go", Old: "!os.SameFile(f.first, now)", New: "f.path == \"\"",
+		Package: "./internal/open", Test: "TestSQLiteFileReplaced",
+	},
+	{
+		Name: "handshake-unbounded", Guards: "a port that is open and silent is given up",
+		File: "internal/open/answer.go", Old: "if a.within > 0 {", New: "if a.within < 0 {",
+		Package: "./internal/open", Test: "TestSilentPort",
+	},
+	{
+		Name: "source-gone-unnamed", Guards: "a renamed table or key column is named, with the way out",
+		File: "publish.go", Old: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); err != nil {", New: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); ctx.Err() != nil {",
+		Package: conformance, Test: "TestSourceGone", Engines: "sqlite",
+	},
+}

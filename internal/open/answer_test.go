@@ -1,0 +1,70 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/dialect/postgres"
+)
+
+// TestSilentPort has something that accepts connections and never says a word.
+func TestSilentPort(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var taken []net.Conn
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			taken = append(taken, conn)
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+		for _, conn := range taken {
+			conn.Close()
+		}
+	})
+	at := listener.Addr().String()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // where nothing bounds the handshake
+	defer cancel()
+	for _, rawURL := range []string{"mysql://u:hunter22@" + at + "/d?timeout=200ms", "postgres://u:hunter22@" + at + "/d?connect_timeout=1"} {
+		_, _, err := Open(ctx, rawURL, Options{})
+		wantNext(t, err, rowfeed.Unavailable, "check that the database runs there")
+		if text := err.Error(); !strings.Contains(text, "did not answer in time") || !strings.Contains(text, at) || strings.Contains(text, "hunter") {
+			t.Errorf("%s: %s", rawURL, text)
+		}
+	}
+	// While a process runs, the dialects take it for what it is, and it is tried again.
+	for _, d := range []dialect.Dialect{mysql.New(), postgres.New()} {
+		if got := d.Classify(errors.Join(silence{})); got != dialect.ClassConnection {
+			t.Errorf("%s: class %d", d.Name(), got)
+		}
+	}
+}
+
+// TestConnectTimeouts: ten seconds where the URL says nothing, and what it says elsewhere.
+func TestConnectTimeouts(t *testing.T) {
+	for rawURL, want := range map[string]time.Duration{
+		"mysql://u@h/d": connectTimeout, "mysql://u@h/d?timeout=3s": 3 * time.Second, "mysql://u@h/d?timeout=0s": 0,
+	} {
+		config, err := mysqlConfig(rawURL)
+		if err != nil || config.Timeout != want {
+			t.Errorf("%s: %v (%v), want %s", rawURL, config.Timeout, err, want)
+		}
+	}
+}
