@@ -275,6 +275,9 @@ func (f *Feed) Source() dialect.TableName { return f.record.Load().Source }
 // Generation is the feed's generation, as last read.
 func (f *Feed) Generation() int64 { return f.record.Load().Generation }
 
+// DataShards is the number of data shards, as last read.
+func (f *Feed) DataShards() int { return f.record.Load().DataShards }
+
 func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.names) }
 
 // describe reads the source table's columns and remembers them.

@@ -33,6 +33,21 @@ func Part(i, n int) Shards { return Shards{index: i, count: n} }
 // All tells whether s asks for the whole feed.
 func (s Shards) All() bool { return s == Shards{} || s == Shards{index: 0, count: 1} }
 
+// Numbers are the number of a data shard and 0, or those of a part and of all parts. The
+// whole feed is part 0 of 1.
+func (s Shards) Numbers() (shard, count int) {
+	if s == (Shards{}) {
+		return 0, 1
+	}
+	return s.index, s.count
+}
+
+// Check answers the error of Range for a request that is good for no feed.
+func (s Shards) Check() error {
+	_, _, err := s.Range(MaxDataShards)
+	return err
+}
+
 // String is "all", "shard 3" or "shard 3 of 8".
 func (s Shards) String() string {
 	switch {

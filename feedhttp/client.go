@@ -76,6 +76,9 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 	if req.Consistent {
 		query.Set("consistent", "true")
 	}
+	if err := setShards(query, req.Shards); err != nil {
+		return rowfeed.Page{}, err
+	}
 	if req.Wait <= MaxWait || req.Consistent {
 		return c.fetch(ctx, query, req.Wait)
 	}
@@ -88,6 +91,19 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 		}
 		query.Set("after", string(page.Cursor))
 	}
+}
+
+// setShards adds the parameters that ask for a part of the feed.
+func setShards(query url.Values, shards rowfeed.Shards) error {
+	if err := shards.Check(); err != nil || shards.All() {
+		return err
+	}
+	shard, count := shards.Numbers()
+	query.Set("shard", strconv.Itoa(shard))
+	if count > 0 {
+		query.Set("shard_count", strconv.Itoa(count))
+	}
+	return nil
 }
 
 // fetch asks for a page that may be waited for.

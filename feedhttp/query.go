@@ -17,10 +17,6 @@ const (
 	maxQuery = 2048
 )
 
-// laterParameters are the protocol's, but no feed has them yet. To ignore them would
-// answer another question than the one asked.
-var laterParameters = []string{"shard", "shard_count"}
-
 // parseQuery reads a query string that may have the given parameters, each once.
 func parseQuery(raw string, known ...string) (url.Values, error) {
 	if len(raw) > maxQuery {
@@ -41,8 +37,6 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 			if n := len(values[name]); n > 1 {
 				return nil, badParameter(name, "give it once", "given %d times", n)
 			}
-		case slices.Contains(laterParameters, name):
-			return nil, badParameter(name, "leave it out", "this version of rowfeed does not have it yet")
 		default:
 			next := "leave it out; there are no parameters here"
 			if len(known) > 0 {
@@ -56,11 +50,14 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 
 // parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
 func parseRequest(raw string) (rowfeed.Request, error) {
-	values, err := parseQuery(raw, "after", "limit", "wait", "consistent")
+	values, err := parseQuery(raw, "after", "limit", "shard", "shard_count", "wait", "consistent")
 	if err != nil {
 		return rowfeed.Request{}, err
 	}
 	req := rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: rowfeed.DefaultLimit}
+	if req.Shards, err = parseShards(values); err != nil {
+		return rowfeed.Request{}, err
+	}
 	if values.Has("limit") {
 		text := values.Get("limit")
 		// Unsigned, so that neither "+5" nor "-5" is a number.
@@ -90,4 +87,33 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 		}
 	}
 	return req, nil
+}
+
+// parseShards reads the part of the feed that is asked for: shard alone is one data
+// shard, shard with shard_count a part. Which data shards there are, the feed knows.
+func parseShards(values url.Values) (rowfeed.Shards, error) {
+	var numbers [2]int
+	for i, p := range []struct {
+		name      string
+		low, high int
+	}{{"shard", 0, rowfeed.MaxDataShards - 1}, {"shard_count", 1, rowfeed.MaxDataShards}} {
+		if !values.Has(p.name) {
+			continue
+		}
+		// Unsigned, so that neither "+5" nor "-5" is a number.
+		n, err := strconv.ParseUint(values.Get(p.name), 10, 31)
+		if err != nil || int(n) < p.low || int(n) > p.high {
+			return rowfeed.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d", values.Get(p.name), p.low, p.high)
+		}
+		numbers[i] = int(n)
+	}
+	switch {
+	case !values.Has("shard_count") && !values.Has("shard"):
+		return rowfeed.Shards{}, nil
+	case !values.Has("shard"):
+		return rowfeed.Shards{}, badParameter("shard_count", "say with shard which of them, from 0", "it has no shard beside it")
+	case !values.Has("shard_count"):
+		return rowfeed.One(numbers[0]), nil
+	}
+	return rowfeed.Part(numbers[0], numbers[1]), nil
 }

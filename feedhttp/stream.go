@@ -26,7 +26,7 @@ const (
 // behind it. It ends when the client goes, stands still, or Close is called, and after
 // an event named "problem" when reading fails.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) error {
-	after, err := streamAfter(r.URL.RawQuery, r.Header)
+	req, err := streamRequest(r.URL.RawQuery, r.Header)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,6 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 	}
 	// What is wrong with the request shows at its first page, while there is still a
 	// status to say so.
-	req := rowfeed.Request{After: after, Limit: streamLimit}
 	page, err := source.Fetch(r.Context(), req)
 	if err != nil {
 		return err
@@ -98,18 +97,20 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 	}
 }
 
-// streamAfter is where a stream begins. A client that comes back sends the last id that
+// streamRequest says what a stream is of, and where it begins. A client that comes back sends the last id that
 // it has seen beside the address that it first asked for: the id is newer. One that has
 // seen none may send an empty header, which is no cursor.
-func streamAfter(query string, header http.Header) (rowfeed.Cursor, error) {
-	values, err := parseQuery(query, "after")
+func streamRequest(query string, header http.Header) (rowfeed.Request, error) {
+	values, err := parseQuery(query, "after", "shard", "shard_count")
 	if err != nil {
-		return "", err
+		return rowfeed.Request{}, err
 	}
+	req := rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
-		return rowfeed.Cursor(id), nil
+		req.After = rowfeed.Cursor(id)
 	}
-	return rowfeed.Cursor(values.Get("after")), nil
+	req.Shards, err = parseShards(values)
+	return req, err
 }
 
 // appendEvents appends a page as events. Where the page has moved the cursor on and

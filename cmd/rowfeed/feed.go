@@ -23,7 +23,8 @@ of one table's rows.`, `  rowfeed feed add kv --table kv
 		Long: `Lists the feeds, ordered by name.
 
 With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
-"state":"active","generation":1}]. The state is creating, filling or active.`,
+"state":"active","generation":1,"data_shards":1}]. The state is creating, filling or
+active.`,
 		Example: "  rowfeed feed list",
 		Args:    takes(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
@@ -86,6 +87,16 @@ type feedLine struct {
 	Capture    string `json:"capture"`
 	State      string `json:"state"`
 	Generation int64  `json:"generation"`
+	DataShards int    `json:"data_shards"`
+}
+
+// shardsText says how a feed is divided: "1 data shard", "8 data shards by id".
+func shardsText(info *rowfeed.Info) string {
+	text := plural(int64(info.DataShards), "data shard")
+	if info.ShardColumn != "" {
+		text += " by " + info.ShardColumn
+	}
+	return text
 }
 
 func (o *feedListOptions) run(ctx context.Context, a *app) error {
@@ -100,9 +111,9 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	}
 	lines, rows := []feedLine{}, []table.Row{}
 	for _, f := range feeds {
-		l := feedLine{f.Name(), f.Source().String(), rowfeed.ModeSequence, string(f.Capture()), f.State(), f.Generation()}
+		l := feedLine{f.Name(), f.Source().String(), rowfeed.ModeSequence, string(f.Capture()), f.State(), f.Generation(), f.DataShards()}
 		lines = append(lines, l)
-		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation})
+		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}
 	switch {
 	case o.json:
@@ -110,7 +121,7 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	case len(lines) == 0:
 		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
-	return a.printTable(table.Row{"feed", "table", "mode", "capture", "state", "generation"}, rows)
+	return a.printTable(table.Row{"feed", "table", "mode", "capture", "state", "generation", "data shards"}, rows)
 }
 
 type feedShowOptions struct {
@@ -139,7 +150,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		}
 		if err := a.printTable(table.Row{"feed", info.Name}, []table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
-			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)},
+			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"to delete a row", strings.Join(f.DeleteSQL(), ";\n")},
 		}); err != nil {
 			return err

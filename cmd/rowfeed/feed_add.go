@@ -19,6 +19,8 @@ type feedAddOptions struct {
 	mode              string
 	capture           string
 	key, columns      nameList
+	dataShards        int
+	shardColumn       string
 	tombstones        duration
 	acceptUntriggered bool
 	acceptTriggers    bool
@@ -46,7 +48,10 @@ be given as schema.table; names that hold dots are written "odd.schema"."odd.tab
 --key names the columns of a unique index, where the primary key will not do or is
 missing. --columns bounds what is delivered; by default it is every column that the
 table has at the time of a fetch. --tombstones says how long deletes are kept for
-readers that were away. With --capture app there are no triggers: the writers record
+readers that were away. --data-shards divides the keys among so many shards, by a
+checksum of the key or by an integer column of the key (--shard-column, modulo the
+number), for readers that share the feed: 1024 leaves room for any number of them. With
+--capture app there are no triggers: the writers record
 their changes themselves.
 
 With --capture column a row's position is a column of the row, feed_sync_id, which the
@@ -65,6 +70,7 @@ With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; ro
 the number recorded by this call.`,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
+  rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
   rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
@@ -79,6 +85,8 @@ the number recorded by this call.`,
 	f.StringVar(&o.capture, "capture", string(dialect.CaptureTrigger), "how changes are recorded: trigger, app or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
+	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
+	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
@@ -102,9 +110,13 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones", Object: fmt.Sprintf("feed %q", o.name),
 			Cause: "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}
 	}
+	if o.dataShards == 0 { // to the library it means a default
+		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: fmt.Sprintf("--data-shards 0 is not between 1 and %d", rowfeed.MaxDataShards), Next: "leave it out for one"}
+	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
 }
 
@@ -156,7 +168,11 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if complete {
 		return a.say("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
 	}
-	return a.say("%s: follows table %s by key (%s), capture %s, %s recorded", o.name, f.Source(), columnNames(info.Key), f.Capture(), plural(rows, "row"))
+	shards := ""
+	if info.DataShards > 1 {
+		shards = shardsText(info) + ", "
+	}
+	return a.say("%s: follows table %s by key (%s), capture %s, %s%s recorded", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, plural(rows, "row"))
 }
 
 // printSQL prints the script for a database that is not at hand.

@@ -15,6 +15,7 @@ type fetchOptions struct {
 	limit      int
 	wait       duration
 	consistent bool
+	part       shardFlags
 }
 
 func newFetch(a *app) *cobra.Command {
@@ -32,12 +33,16 @@ with exit code 1.
 
 With --wait a page without entries waits for one, for at most so long. With --consistent
 everything that was committed before is published first, within --wait (default 5s), so
-that pages up to "more":false show your own writes.`,
+that pages up to "more":false show your own writes.
+
+--shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
+which together are the whole feed. A cursor says how far its part was read.`,
 		Example: `  rowfeed fetch kv --limit 10
   rowfeed fetch kv --after 3
   rowfeed fetch kv --after at:2026-01-31T12:00:00Z
   rowfeed fetch kv --after 3 --wait 30s
-  rowfeed fetch kv --after 3 --consistent`,
+  rowfeed fetch kv --after 3 --consistent
+  rowfeed fetch kv --shard 0 --shard-count 4`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -48,6 +53,7 @@ that pages up to "more":false show your own writes.`,
 	cmd.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", rowfeed.MaxLimit))
 	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, like 30s")
 	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
+	o.part.add(cmd)
 	return cmd
 }
 
@@ -59,8 +65,12 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "wait", Object: fmt.Sprintf("feed %q", o.name),
 			Cause: fmt.Sprintf("--wait %s is negative", o.wait.Duration), Next: "give a duration like 30s"}
 	}
+	shards, err := o.part.shards(o.name)
+	if err != nil {
+		return err
+	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Wait: o.wait.Duration, Consistent: o.consistent})
+		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Shards: shards, Wait: o.wait.Duration, Consistent: o.consistent})
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ type tailOptions struct {
 	after string
 	limit int
 	url   string
+	part  shardFlags
 }
 
 func newTail(a *app) *cobra.Command {
@@ -39,10 +40,14 @@ func newTail(a *app) *cobra.Command {
 		Long: `Follows a feed until it is interrupted: an entry a line, and after each page a line
 {"cursor":…,"more":…,"base64":…}, from which --after goes on. It reads the database, or
 with --url a server ("rowfeed serve"). When either goes away later it says so on stderr
-and tries again until it is back; one that is not there at the start ends it.`,
+and tries again until it is back; one that is not there at the start ends it.
+
+--shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
+which together are the whole feed.`,
 		Example: `  rowfeed tail kv                                 # everything, then what comes
   rowfeed tail kv --after now                     # only what comes
-  rowfeed tail kv --url http://127.0.0.1:8080`,
+  rowfeed tail kv --url http://127.0.0.1:8080
+  rowfeed tail kv --shard 0 --shard-count 4       # a quarter of it`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -52,6 +57,7 @@ and tries again until it is back; one that is not there at the start ends it.`,
 	cmd.Flags().StringVar(&o.after, "after", "", `a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	cmd.Flags().IntVar(&o.limit, "limit", 1000, fmt.Sprintf("at most so many entries a page, 1 to %d", rowfeed.MaxLimit))
 	cmd.Flags().StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
+	o.part.add(cmd)
 	return cmd
 }
 
@@ -70,10 +76,14 @@ func (o *tailOptions) run(ctx context.Context, a *app) error {
 func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source) error {
 	ctx, stop := whileRead(ctx, a.stdout)
 	defer stop()
+	shards, err := o.part.shards(o.name)
+	if err != nil {
+		return err
+	}
 	cursor, started := rowfeed.Cursor(o.after), false
 	away, trouble := newAway(), ""
 	for ctx.Err() == nil {
-		req, asked := rowfeed.Request{After: cursor, Limit: o.limit}, time.Now()
+		req, asked := rowfeed.Request{After: cursor, Limit: o.limit, Shards: shards}, time.Now()
 		if started { // where it begins is told at once
 			req.Wait = tailWait
 		}
