@@ -64,6 +64,9 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // repeated, for databases where DDL commits by itself.
 func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source dialect.TableName) (whole bool, err error) {
 	table, err := db.describeTable(ctx, q, source)
+	if err != nil || len(table.Refusals) > 0 {
+		err = firstError(db.perhapsDotted(ctx, q, spec.Table, source), err)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -167,6 +170,21 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return true, db.setState(ctx, q, spec.Name, stateActive) // rows without a position wait already
 	}
 	return true, db.setState(ctx, q, spec.Name, stateFilling)
+}
+
+// perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there
+// is a table whose name holds the dot.
+func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source dialect.TableName) error {
+	if source.Schema == "" || strings.Contains(text, `"`) {
+		return nil
+	}
+	whole, err := db.d.Describe(ctx, q, dialect.TableName{Name: text})
+	if err != nil || len(whole.Refusals) > 0 {
+		return nil // what is known already is the better answer
+	}
+	quoted := `"` + text + `"`
+	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", text), Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but there is a table of the whole name", source.Name, source.Schema),
+		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'"}
 }
 
 func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {

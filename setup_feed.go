@@ -342,8 +342,12 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 		if !ok {
 			return nil, invalid("key", "%q has no type; without a server write it like id:bigint", text)
 		}
+		c := d.KeyColumn(name, decl)
+		if err := checkDeclaration(name, decl, c.Kind); err != nil {
+			return nil, err
+		}
 		spec.Key[i] = name
-		table.Columns = append(table.Columns, d.KeyColumn(name, decl))
+		table.Columns = append(table.Columns, c)
 		index.Columns = append(index.Columns, dialect.IndexColumn{Name: name})
 	}
 	table.Unique = []dialect.Index{index}

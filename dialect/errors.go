@@ -64,6 +64,9 @@ func CodeField(err error, field string) (int64, bool) {
 // ClassUndefined on every database.
 var ErrNoTable = errors.New("no such table")
 
+// SystemTable is the refusal that Describe answers for a table of the database's own.
+const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; make feeds of your tables"
+
 // ErrReadOnly is what Identity answers on a server that takes no writes; its class is
 // ClassReadOnly on every database that has such servers.
 var ErrReadOnly = errors.New("the server is a replica or read-only")

@@ -207,6 +207,7 @@ func TestProblems(t *testing.T) {
 		{"consistent is neither", "GET", "/_feeds/fetch/kv?consistent=1", "", invalidParameter("consistent", `"1" is neither true nor false`)},
 		{"consistent is empty", "GET", "/_feeds/fetch/kv?consistent=", "", invalidParameter("consistent", "neither")},
 		{"stream of an unknown feed", "GET", "/_feeds/stream/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed"}},
+		{"list parameter", "GET", "/_feeds/fetch/kv?after[]=1", "", invalidParameter("after[]", "no such parameter")},
 		{"stream with a limit", "GET", "/_feeds/stream/kv?limit=1", "", invalidParameter("limit", "no such parameter")},
 		{"stream after junk", "GET", "/_feeds/stream/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
 		{"stream ahead", "GET", "/_feeds/stream/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: "ahead of the feed's head 4"}},

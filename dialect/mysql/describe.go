@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -26,6 +27,10 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 		return nil, err
 	}
 	t.Name = dialect.TableName{Schema: schema.String, Name: table.String}
+	if slices.Contains(systemSchemas, strings.ToLower(t.Name.Schema)) {
+		t.Refusals = []string{dialect.SystemTable}
+		return t, nil
+	}
 	t.Refusals = refusals(kind.String, engine.String)
 	if binlog && binlogFormat.String == "STATEMENT" {
 		t.Refusals = append(t.Refusals, "the server writes its binary log in STATEMENT format, which READ COMMITTED transactions cannot: "+
@@ -52,6 +57,9 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	err = dialect.QueryRow(ctx, q, "SELECT "+d.signature(t.Name), nil, &t.Signature)
 	return t, err
 }
+
+// systemSchemas are those whose tables are the server's own.
+var systemSchemas = []string{"mysql", "information_schema", "performance_schema", "sys"}
 
 // checkCharset refuses a connection over which statements about the table would
 // arrive garbled.

@@ -125,6 +125,10 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	if err != nil {
 		return nil, err
 	}
+	if table.Name.Schema == "information_schema" || strings.HasPrefix(table.Name.Schema, "pg_") {
+		table.Refusals = []string{dialect.SystemTable}
+		return table, nil
+	}
 	refuse := func(when bool, why string) {
 		if when {
 			table.Refusals = append(table.Refusals, why)

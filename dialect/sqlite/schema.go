@@ -114,6 +114,10 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database into another"}
 		return table, nil
 	}
+	if strings.HasPrefix(strings.ToLower(t.Name), "sqlite_") {
+		table.Name, table.Refusals = t, []string{dialect.SystemTable}
+		return table, nil
+	}
 	var kind, ddl string
 	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
 		[]any{t.Name}, &kind, &table.Name.Name, &ddl)

@@ -127,6 +127,16 @@ func TestRefused(t *testing.T) {
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Mode: "ordered"}, rowfeed.InvalidRequest, "sequence"},
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Capture: "luck"}, rowfeed.InvalidRequest, "trigger, app"},
 		}
+		for _, system := range strings.Fields(x.by(map[string]string{
+			"sqlite": "sqlite_master sqlite_schema main.sqlite_master", "postgres": "pg_class pg_catalog.pg_class information_schema.sql_features information_schema.tables",
+			"mysql": "mysql.user mysql.time_zone information_schema.TABLES performance_schema.threads",
+		})) {
+			cases = append(cases, struct {
+				spec rowfeed.FeedSpec
+				code rowfeed.Code
+				says string
+			}{rowfeed.FeedSpec{Name: "f", Table: system}, rowfeed.Refused, "the database's own tables"})
+		}
 		if x.family() == "postgres" {
 			x.exec("CREATE UNLOGGED TABLE fleeting (id int PRIMARY KEY)",
 				"CREATE TABLE parent (id int PRIMARY KEY)", "CREATE TABLE heir () INHERITS (parent)",
@@ -152,6 +162,28 @@ func TestRefused(t *testing.T) {
 		if feeds, err := x.rf.Feeds(x.ctx); err != nil || len(feeds) != 0 {
 			x.Errorf("feeds: %v %v", feeds, err)
 		}
+	})
+}
+
+// TestDottedName: a name with a dot that is no schema's is told how to be written, and
+// means what it says when there is such a schema.
+func TestDottedName(t *testing.T) {
+	each(t, func(x *env) {
+		dotted := x.dialect.Quote("odd.table")
+		x.exec("CREATE TABLE " + dotted + " (id BIGINT NOT NULL PRIMARY KEY)")
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "odd", Table: "odd.table"}, nil)
+		x.wantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), `--table '"odd.table"'`) {
+			x.Errorf("%v", err)
+		}
+		_, err = x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "odd", Table: "odd.chair"}, nil)
+		x.wantCode(err, rowfeed.Refused)
+		if strings.Contains(err.Error(), "--table") {
+			x.Errorf("%v", err)
+		}
+		f := x.add(rowfeed.FeedSpec{Name: "odd", Table: `"odd.table"`})
+		x.exec("INSERT INTO " + dotted + " VALUES (1)")
+		x.wantDrain(f, "", `upsert {"id":1}`)
 	})
 }
 

@@ -22,4 +22,9 @@ var opening = []mutant{
 		File: "publish.go", Old: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); err != nil {", New: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); ctx.Err() != nil {",
 		Package: conformance, Test: "TestSourceGone", Engines: "sqlite",
 	},
+	{
+		Name: "declaration-unchecked", Guards: "a printed script holds of a key's declaration a type and nothing else",
+		File: "setup_feed.go", Old: "if err := checkDeclaration(name, decl, c.Kind); err != nil {", New: "if err := checkDeclaration(name, decl, c.Kind); name == \"\" {",
+		Package: ".", Test: "TestDeclaration", Short: true,
+	},
 }
