@@ -30,8 +30,13 @@ type Consumer struct {
 	// DB is where the cursor is, and where the effects go: the feed's own database or
 	// another one.
 	DB *DB
-	// ShardCount is the number of parallel readers; 0 and 1 mean one. More are not
-	// supported yet.
+	// ShardCount is the number of shards, each with a cursor of its own, that work at the
+	// same time; 0 and 1 mean one. It is at most the number of the feed's data shards (see
+	// FeedSpec.DataShards). Entries come in order within a shard, and a key is always in one
+	// shard; Handle and Deliver are called for several shards at once. Whoever starts with
+	// another number than the consumer had changes it: entries come again then, from the
+	// lowest of the cursors that a new shard takes over from, and instances that are still
+	// at work with the former number end with the code Conflict.
 	ShardCount int
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
 	// or At a time. On a feed without any entry Now and At are the beginning.
@@ -150,8 +155,10 @@ func (c *Consumer) validate() error {
 		return invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
 	case c.Epoch < 0:
 		return invalid("epoch", "%d must not be negative", c.Epoch)
-	case c.ShardCount < 0 || c.ShardCount > 1:
-		return invalid("shard count", "%d readers of one consumer are not supported yet: leave it at 1", c.ShardCount)
+	case c.ShardCount < 0 || c.ShardCount > MaxDataShards:
+		return invalid("shard count", "%d must be between 1 and %d", c.ShardCount, MaxDataShards)
+	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
+		return invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: leave it at 1")
 	case c.Limit < 0 || c.Limit > MaxLimit:
 		return invalid("limit", "%d must be between 1 and %d", c.Limit, MaxLimit)
 	case c.Wait < 0 || c.Retry.MaxAttempts < 0 || c.Retry.Backoff < 0 || c.Retry.MaxBackoff < 0:

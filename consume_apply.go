@@ -47,8 +47,7 @@ func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error
 		return err
 	}
 	r.complete = true
-	r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(entries) - collapsed, Collapsed: collapsed,
-		Cursor: to, Took: time.Since(started)})
+	r.consumed(len(entries)-collapsed, collapsed, to, started)
 	return nil
 }
 

@@ -23,6 +23,7 @@ type letter struct {
 	generation int64
 	position   string
 	op         Op
+	dataShard  *int64 // of its entry; nil of letters from before tables version 5
 }
 
 // letters is the condition that a dead letter is of this consumer's.
@@ -39,9 +40,9 @@ func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts i
 		now := r.c.DB.d.Now()
 		b := dialect.NewBuilder(r.c.DB.d)
 		n, err := t.q.Exec(ctx, r.c.DB.d.InsertNew(r.lettersTable(),
-			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at"},
+			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
 			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
-				b.Arg(string(e.Op)), b.Arg(LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now},
+				b.Arg(string(e.Op)), b.Arg(LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
 			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
 		switch {
 		case err != nil:
@@ -92,7 +93,7 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 		}
 		b := dialect.NewBuilder(r.c.DB.d)
 		n, err := q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
-			", op = "+b.Arg(string(e.Op))+", collapsed = collapsed + 1, last_at = "+r.c.DB.d.Now()+
+			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.d.Now()+
 			" WHERE "+r.letters(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
 		switch {
 		case err != nil:
@@ -137,9 +138,9 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	b := dialect.NewBuilder(r.c.DB.d)
 	var l letter
-	err = dialect.QueryRow(ctx, r.c.DB.on(), "SELECT key_digest, key_json, generation, position, op FROM "+r.lettersTable()+
+	err = dialect.QueryRow(ctx, r.c.DB.on(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
 		" WHERE "+r.letters(b)+" AND state = "+b.Arg(LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
-		&l.digest, &l.key, &l.generation, &l.position, &l.op)
+		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -181,7 +182,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	var failed *handlerError
 	switch {
 	case err == nil:
-		r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(batch), Cursor: at, Took: time.Since(started)})
+		r.consumed(len(batch), 0, at, started)
 		return true, nil
 	case !errors.As(err, &failed):
 		return true, err
@@ -193,7 +194,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 
 // exactly is the condition that a dead letter is still the one that was read.
 func (r *consuming) exactly(b *dialect.Builder, l letter) string {
-	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = 0 AND key_digest = " + b.Arg(l.digest) +
+	return r.letters(b) + " AND key_digest = " + b.Arg(l.digest) +
 		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(LetterRetry)
 }
 
@@ -262,7 +263,11 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 
 // gone makes a delete of a dead letter.
 func (r *consuming) gone(l letter) ([]Entry, error) {
-	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": 0, "op": Delete, "key": json.RawMessage(l.key)})
+	shard := int64(0)
+	if l.dataShard != nil {
+		shard = *l.dataShard
+	}
+	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": shard, "op": Delete, "key": json.RawMessage(l.key)})
 	if err != nil {
 		return nil, err
 	}

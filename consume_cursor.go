@@ -2,8 +2,7 @@ package rowfeed
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -30,36 +29,42 @@ func scanCursor(rows dialect.Rows) (*cursorRow, error) {
 	return r, err
 }
 
-// loadCursor reads a consumer's cursor, and makes it where there is none.
-func (db *DB) loadCursor(ctx context.Context, consumer, feed string, start Cursor) (*cursorRow, error) {
-	load := func() (*cursorRow, error) {
+// cursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
+func (db *DB) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*cursorRow, error) {
+	b := dialect.NewBuilder(db.d)
+	return dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), scanCursor)
+}
+
+// loadCursor reads the shard's cursor. It is there since the consumer was started: if it
+// is not, the consumer was dropped, and begins anew, or another instance has changed the
+// number of shards.
+func (r *consuming) loadCursor(ctx context.Context) (*cursorRow, error) {
+	db := r.c.DB
+	for made := false; ; made = true {
 		b := dialect.NewBuilder(db.d)
 		rows, err := dialect.QueryAll(ctx, db.on(), "SELECT "+cursorColumns+" FROM "+db.table("cursors")+
-			" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = 0", b.Args(), scanCursor)
-		if err != nil {
+			" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard), b.Args(), scanCursor)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(rows) == 1 && rows[0].shardCount != r.count:
+			return nil, r.recounted(rows[0].shardCount)
+		case len(rows) == 1:
+			return rows[0], nil
+		case made: // and dropped again at once
+			return nil, errOvertaken
+		}
+		if err := r.open(ctx, false); err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 {
-			return nil, sql.ErrNoRows
-		}
-		return rows[0], nil
 	}
-	row, err := load()
-	if !errors.Is(err, sql.ErrNoRows) {
-		return row, err
-	}
-	err = db.inTx(ctx, dialect.ForRecord, "make a cursor", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.d)
-		values := []string{b.Arg(consumer), b.Arg(feed), "0", "1", b.Arg(string(start)), b.Arg(start.Generation()), "0", "0", "0", "0", db.d.Now()}
-		_, err := tx.Exec(ctx, db.d.InsertNew(db.table("cursors"),
-			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
-			values, []string{"consumer", "feed", "shard"}), b.Args()...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return load() // what counts is in the table: another instance may have been first
+}
+
+// recounted is the error of an instance that finds another number of shards than it has.
+func (r *consuming) recounted(count int) error {
+	return &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance has ShardCount %d: another one that was started later has changed it", count, r.count),
+		Next: "give every instance the same ShardCount, then start this one again"}
 }
 
 // compareAndSet writes next where the row is still as it was read, and answers the

@@ -8,12 +8,20 @@ import (
 	"time"
 )
 
-// consuming is a Consumer at work, in one goroutine.
+// consuming is one shard of a Consumer at work, in one goroutine.
 type consuming struct {
-	c    *Consumer
-	once bool
-	feed string
-	key  []Column // of the feed, to read dead letters' keys
+	c            *Consumer
+	once         bool
+	shard, count int   // it has shard of count
+	epoch        int64 // of the lease under which it works, see Consumer.Epoch
+	// until ends when run is to end with what it has in hand, and nothing is waited for any
+	// more. It is made of the context that run gets.
+	until context.Context
+
+	// What open has learnt of the feed; feed is empty before.
+	feed       string
+	key        []Column // to read dead letters' keys
+	generation int64
 
 	// row is the cursor as this run read or wrote it last; nil when the database has to
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
@@ -29,41 +37,34 @@ type consuming struct {
 	complete bool          // OnComplete has been called for a feed without entries
 }
 
-// consume is Run and RunOnce.
-func (c *Consumer) consume(ctx context.Context, once bool) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	r := &consuming{c: c, once: once, idle: firstIdle}
-	for {
+// run works until the head is reached, if once, or until the shard is to be handed over.
+func (r *consuming) run(ctx context.Context) error {
+	for r.until.Err() == nil {
 		done, err := r.step(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			return err
-		case done && once:
+		case done && r.once:
 			return nil
 		}
 	}
+	return nil
 }
 
 // step does one thing: opens, releases a dead letter, or handles a page. done says
 // that the head was reached and nothing is left to do.
 func (r *consuming) step(ctx context.Context) (done bool, err error) {
 	if r.feed == "" {
-		return false, r.survive(ctx, r.open(ctx))
+		return false, r.survive(ctx, r.open(ctx, false))
 	}
 	if r.row == nil {
-		row, err := r.c.DB.loadCursor(ctx, r.c.Name, r.feed, r.c.Start)
+		row, err := r.loadCursor(ctx)
+		if err == nil {
+			row, err = r.claim(ctx, row)
+		}
 		if err != nil {
-			return false, r.survive(ctx, err)
-		}
-		if row.shardCount != 1 {
-			return false, &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursor is one of %d shards", row.shardCount),
-				Next: "give the consumer another name"}
-		}
-		if row, err = r.claim(ctx, row); err != nil {
 			return false, r.survive(ctx, err)
 		}
 		r.row, r.readAt = row, time.Now()
@@ -73,7 +74,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		if r.once {
 			return false, &Error{Code: ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
 		}
-		return false, pause(ctx, jitter(pausedPoll))
+		return false, r.pause(ctx, jitter(pausedPoll))
 	}
 	if r.row.aside > 0 && r.row.value.settled() {
 		if released, err := r.release(ctx); released || err != nil {
@@ -87,13 +88,25 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 	after, wait := r.row.value, r.wait()
 	started := time.Now()
-	page, err := r.c.Source.Fetch(ctx, Request{After: after, Limit: r.c.Limit, Wait: wait})
+	page, err := r.c.Source.Fetch(r.until, Request{After: after, Limit: r.c.Limit, Shards: r.shards(), Wait: wait})
+	if r.until.Err() != nil && ctx.Err() == nil {
+		return false, nil
+	}
 	if err != nil {
 		if r.c.OnRefused != nil && isRefusal(err) {
 			return false, r.settle(ctx, r.restart(ctx, err))
 		}
 		r.row = nil // it may be paused by the time that the source is back
 		return false, r.survive(ctx, err)
+	}
+	if g := page.Cursor.Generation(); r.count > 1 && g != 0 && g != r.generation {
+		// The keys may be divided in another way: dead letters go first where they belong.
+		if err := r.open(ctx, false); err != nil {
+			r.row = nil
+			return false, r.survive(ctx, err)
+		}
+		r.row, r.generation = nil, g
+		return false, nil
 	}
 	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
 		if after != r.failedAt {
@@ -125,7 +138,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		// The source answers an empty page at once: pause in its place.
 		idle := r.idle
 		r.idle = min(idle+idle/2+firstIdle, maxIdle)
-		return true, pause(ctx, jitter(idle))
+		return true, r.pause(ctx, jitter(idle))
 	}
 	return true, nil
 }
@@ -139,22 +152,6 @@ func isRefusal(err error) bool {
 // is one of a feed that has no entry.
 func (r *consuming) ends(page Page) bool {
 	return r.c.OnComplete != nil && !r.complete && !page.More && page.Cursor == Beginning
-}
-
-// open learns what the source is, and that the database has rowfeed's tables.
-func (r *consuming) open(ctx context.Context) error {
-	if err := r.c.DB.requireSchema(ctx, r.c.DB.on()); err != nil {
-		return err
-	}
-	info, err := r.c.Source.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if err := validFeedName(info.Name); err != nil {
-		return err
-	}
-	r.feed, r.key = info.Name, info.Key
-	return nil
 }
 
 // Errors that end one application of a page without being anybody's fault.
@@ -198,7 +195,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 			r.denials, r.outages = 0, 0 // each entry by itself is shown the same patience
 		}
 		r.trouble(failed.err)
-		return pause(ctx, r.backoff(r.failures))
+		return r.pause(ctx, r.backoff(r.failures))
 	}
 	return r.survive(ctx, err)
 }
@@ -224,7 +221,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return err
 	}
 	r.trouble(err)
-	return pause(ctx, r.backoff(max(r.outages, r.missed)))
+	return r.pause(ctx, r.backoff(max(r.outages, r.missed)))
 }
 
 // explain adds to a refused cursor what a consumer can do about it.
@@ -245,11 +242,20 @@ func (r *consuming) object() string {
 	if r.feed == "" {
 		return fmt.Sprintf("consumer %q", r.c.Name)
 	}
+	if r.count > 1 && r.shard >= 0 {
+		return fmt.Sprintf("%s, shard %d of %d", consumerObject(r.c.Name, r.feed), r.shard, r.count)
+	}
 	return consumerObject(r.c.Name, r.feed)
 }
 
 func (r *consuming) trouble(err error) {
-	r.c.DB.cfg.Observer.trouble(TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Err: err})
+	r.c.DB.cfg.Observer.trouble(TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
+}
+
+// consumed tells of entries that were handed over, and of those that joined letters.
+func (r *consuming) consumed(entries, collapsed int, at Cursor, started time.Time) {
+	r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
+		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
 }
 
 func (r *consuming) wait() time.Duration {
@@ -360,19 +366,40 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 
 // restart begins again at the beginning, in one transaction with what the receiver
 // does about that. Of dead letters nothing is known any more but that the key may be
-// gone: see release.
+// gone: see release. A new generation is a beginning for every shard, since it may have
+// divided the keys anew.
 func (r *consuming) restart(ctx context.Context, refusal error) error {
+	var all *division
+	if r.count > 1 && errors.Is(refusal, GenerationChanged) {
+		info, err := r.c.Source.Info(ctx)
+		if err == nil {
+			all, err = r.division(info, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
 			return err
 		}
-		if r.row.aside > 0 {
-			if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
+		id := ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}
+		if all != nil {
+			id.Shard = nil
+		}
+		if all != nil || r.row.aside > 0 {
+			if err := r.c.DB.forgetPlaces(ctx, t.q, id); err != nil {
 				return err
 			}
 		}
-		return t.advance(ctx, Beginning, 0)
+		if err := t.advance(ctx, Beginning, 0); err != nil || all == nil {
+			return err
+		}
+		return all.restart(ctx, t.q)
 	})
+	if err == nil && all != nil {
+		r.row = nil
+	}
 	var failed *handlerError
 	if errors.As(err, &failed) {
 		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}

@@ -57,7 +57,7 @@ type ConsumerStatus struct {
 	DeadLetters int64     `json:"dead_letters"`
 	MovedAt     time.Time `json:"moved_at"` // when the row was last written
 	// Behind is the number of positions between the cursor and the feed's head, which is
-	// the number of entries at most; nil where the feed is not in this database, or is of
+	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
 	// another generation, and where the cursor is ahead of it.
 	Behind *int64 `json:"behind"`
 	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
@@ -232,11 +232,14 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 	return n, db.fail(id.String(), doing, err)
 }
 
-// DropConsumer forgets a consumer: its cursors, dead letters and processed ids. One
-// that still runs begins anew.
+// DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
+// processed ids. One that still runs begins anew.
 func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err error) {
-	if id.Consumer == "" {
+	switch {
+	case id.Consumer == "":
 		return 0, invalid("consumer", "name the consumer")
+	case id.Shard != nil:
+		return 0, invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
 	}
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return 0, err
@@ -255,6 +258,17 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 		return nil
 	})
 	return n, db.fail(id.String(), "drop", err)
+}
+
+// knowsConsumer answers an error where there is no cursor of those named.
+func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
+	b := dialect.NewBuilder(db.d)
+	var n int64
+	err := dialect.QueryRow(ctx, db.on(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+id.where(b), b.Args(), &n)
+	if err == nil && n == 0 {
+		err = db.unknownConsumer(ctx, db.on(), id)
+	}
+	return db.fail(id.String(), "look for its cursors", err)
 }
 
 // unknownConsumer says what there is instead.

@@ -31,7 +31,8 @@ func keyDigest(key []byte) string {
 type DeadLetter struct {
 	Consumer   string          `json:"consumer"`
 	Feed       string          `json:"feed"`
-	Shard      int             `json:"shard"`
+	Shard      int             `json:"shard"`      // of the consumer
+	DataShard  *int64          `json:"data_shard"` // of the feed; nil of one that is older than tables version 5
 	Key        json.RawMessage `json:"key"`
 	Generation int64           `json:"generation"` // 0: the consumer has begun again since, and the key has not come
 	Position   string          `json:"position"`   // of the latest version
@@ -51,11 +52,11 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 		return nil, err
 	}
 	b := dialect.NewBuilder(db.d)
-	all, err := dialect.QueryAll(ctx, db.on(), "SELECT consumer, feed, shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
+	all, err := dialect.QueryAll(ctx, db.on(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
 		db.table("dead_letters")+" WHERE "+id.where(b)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l DeadLetter, err error) {
 		var text string
 		var first, last int64
-		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
+		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
 		l.Generation = max(l.Generation, 0)
 		l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
 		return l, err
@@ -124,6 +125,9 @@ func (db *DB) changeLetters(ctx context.Context, id ConsumerID, key json.RawMess
 		return 0, invalid("consumer", "name the consumer")
 	}
 	letters, err := db.DeadLetters(ctx, id, key)
+	if err == nil && len(letters) == 0 {
+		err = db.knowsConsumer(ctx, id)
+	}
 	if err != nil {
 		return 0, err
 	}

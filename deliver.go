@@ -71,8 +71,7 @@ func (r *consuming) deliver(ctx context.Context, entries []Entry, to Cursor) err
 			return err
 		}
 	}
-	r.c.DB.cfg.Observer.consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Entries: len(batch) - len(refused), Collapsed: len(entries) - len(batch),
-		Cursor: to, Took: time.Since(started)})
+	r.consumed(len(batch)-len(refused), len(entries)-len(batch), to, started)
 	return nil
 }
 
@@ -189,7 +188,7 @@ func (r *consuming) behind(entries []Entry, i int, end Cursor) (Cursor, error) {
 // claim makes the cursor's row the lease's whose epoch the consumer has: it is raised
 // before it is read, so that no holder of an earlier term can write it any more.
 func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, error) {
-	db, epoch := r.c.DB, r.c.Epoch
+	db, epoch := r.c.DB, r.epoch
 	if epoch > row.epoch {
 		err := db.inTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
 			b := dialect.NewBuilder(db.d)
@@ -201,7 +200,7 @@ func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, erro
 		if err != nil {
 			return nil, err
 		}
-		if row, err = db.loadCursor(ctx, r.c.Name, r.feed, r.c.Start); err != nil {
+		if row, err = r.loadCursor(ctx); err != nil {
 			return nil, err
 		}
 	}

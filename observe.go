@@ -43,19 +43,23 @@ type RetryEvent struct {
 
 // ConsumeEvent is one committed step of a consumer.
 type ConsumeEvent struct {
-	Consumer  string
-	Feed      string
-	Entries   int // handed over
-	Collapsed int // joined dead letters of their keys
-	Cursor    Cursor
-	Took      time.Duration
+	Consumer   string
+	Feed       string
+	Shard      int // of ShardCount
+	ShardCount int
+	Entries    int // handed over
+	Collapsed  int // joined dead letters of their keys
+	Cursor     Cursor
+	Took       time.Duration
 }
 
 // TroubleEvent is a failure of a feed's publisher or, where it is named, of a consumer.
 type TroubleEvent struct {
-	Feed     string
-	Consumer string
-	Err      error
+	Feed       string
+	Consumer   string
+	Shard      int // of the consumer's ShardCount
+	ShardCount int // 0 for a publisher
+	Err        error
 }
 
 // LeaseEvent tells who has the lease of a feed's publishers.

@@ -166,3 +166,14 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 	}
 	return nil
 }
+
+// shardOf is the data shard that the publisher gives a key.
+func (i *Info) shardOf(key Row) int {
+	if i.ShardColumn != "" {
+		v, _ := key.Get(i.ShardColumn)
+		if shard, ok := moduloOf(v, i.DataShards); ok {
+			return shard
+		}
+	}
+	return ShardOf(key, i.DataShards)
+}

@@ -130,6 +130,7 @@ func TestDeadCommands(t *testing.T) {
     "consumer": "mail",
     "feed": "kv",
     "shard": 0,
+    "data_shard": 0,
     "key": {
       "id": 2
     },

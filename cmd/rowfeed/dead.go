@@ -35,9 +35,10 @@ overtakes it, until it is retried or dropped.`, `  rowfeed dead list
 many later versions have joined it, and the last error. The state is aside, or retry
 while the consumer has been asked to try the key again.
 
-With --json: [{"consumer":"billing","feed":"orders","shard":0,"key":{"id":7},
-"generation":1,"position":"12","op":"upsert","state":"aside","attempts":6,
-"collapsed":1,"error":"…","first_at":"2026-01-31T12:00:00Z","last_at":"…"}].`,
+With --json: [{"consumer":"billing","feed":"orders","shard":0,"data_shard":
+0,"key":{"id":7},"generation":1,"position":"12","op":"upsert","state":"aside",
+"attempts":6,"collapsed":1,"error":"…","first_at":"2026-01-31T12:00:00Z",
+"last_at":"…"}]. shard is the consumer's; data_shard the feed's, or null.`,
 		Example: "  rowfeed dead list\n  rowfeed dead list billing --json",
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -61,6 +61,31 @@ func (d Dialect) consumerTables(table func(base string) string) dialect.Migratio
 	}
 }
 
+// letterShards says of dead letters which data shard their keys are in, so that they can
+// follow them to another shard of the consumer. MySQL has no ADD COLUMN IF NOT EXISTS, and
+// the statement must bear being repeated: it is prepared of what the catalog says.
+func (d Dialect) letterShards(n dialect.Names, table func(base string) string) dialect.Migration {
+	schema := "DATABASE()"
+	if n.Schema != "" {
+		schema = d.Literal(n.Schema)
+	}
+	add := "ALTER TABLE " + table("dead_letters") + " ADD COLUMN data_shard bigint NULL"
+	return dialect.Migration{
+		Version: 5,
+		Title:   "data shards of dead letters",
+		Up: []string{
+			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) + ", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
+				" AND table_name = " + d.Literal(n.Table("dead_letters").Name) + " AND column_name = 'data_shard')",
+			"PREPARE rowfeed_add FROM @rowfeed_add",
+			"EXECUTE rowfeed_add",
+			"DEALLOCATE PREPARE rowfeed_add",
+			"SET @rowfeed_add = NULL",
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (5, " + d.Now() + ")",
+		},
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 5"}, // the column goes with its table
+	}
+}
+
 // InsertNew implements [dialect.Spelling] with IGNORE: the rows affected are then 0 for
 // a row that is there, whatever the driver's clientFoundRows. It would also cut values
 // that are too long, which is why the root checks their lengths.

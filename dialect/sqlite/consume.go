@@ -61,6 +61,23 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
 	}
 }
 
+// letterShards says of dead letters which data shard their keys are in, so that they can
+// follow them to another shard of the consumer.
+func (d Dialect) letterShards(name func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 5,
+		Title:   "data shards of dead letters",
+		Up: []string{
+			"ALTER TABLE " + name("dead_letters") + " ADD COLUMN data_shard INTEGER",
+			"INSERT INTO " + name("schema_version") + " VALUES (5, " + d.Now() + ")",
+		},
+		Down: []string{
+			"ALTER TABLE " + name("dead_letters") + " DROP COLUMN data_shard",
+			"DELETE FROM " + name("schema_version") + " WHERE version = 5",
+		},
+	}
+}
+
 // InsertNew is an INSERT with ON CONFLICT DO NOTHING.
 func (Dialect) InsertNew(table string, columns, values, key []string) string {
 	return dialect.InsertNew(table, columns, values, key)

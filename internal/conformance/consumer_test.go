@@ -141,7 +141,7 @@ func TestConsumerSettings(t *testing.T) {
 		"source":      func(c *rowfeed.Consumer) { c.Source = nil },
 		"db":          func(c *rowfeed.Consumer) { c.DB = nil },
 		"handle":      func(c *rowfeed.Consumer) { c.Handle = nil },
-		"shard count": func(c *rowfeed.Consumer) { c.ShardCount = 2 },
+		"shard count": func(c *rowfeed.Consumer) { c.ShardCount = rowfeed.MaxDataShards + 1 },
 		"limit":       func(c *rowfeed.Consumer) { c.Limit = rowfeed.MaxLimit + 1 },
 		"retry":       func(c *rowfeed.Consumer) { c.Retry.Backoff = -1 },
 		"on failure":  func(c *rowfeed.Consumer) { c.OnFailure = 7 },

@@ -1,0 +1,268 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// division is the work of an instance that makes its consumer's cursors, or changes their
+// number.
+type division struct {
+	c        *Consumer
+	info     *Info
+	count    int
+	starting bool
+	at       map[Cursor]place // what cursors "at:" stand for
+	aside    bool             // there were dead letters when it was looked for them
+}
+
+// division is what it takes to divide the feed among the consumer's shards; an error where
+// it has too many.
+func (r *consuming) division(info *Info, starting bool) (*division, error) {
+	d := &division{c: r.c, info: info, count: r.count, starting: starting}
+	if r.count <= d.dataShards() {
+		return d, nil
+	}
+	return nil, &Error{Code: InvalidRequest, Param: "shard count", Object: consumerObject(r.c.Name, info.Name),
+		Cause: fmt.Sprintf("ShardCount is %d, above the number of the feed's data shards, which is %d", r.count, d.dataShards()),
+		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or lower ShardCount"}
+}
+
+// arrange sees to it that the consumer has a cursor for each of its shards, and every dead
+// letter the shard that has its key. Mostly that is so, and one statement tells.
+func (r *consuming) arrange(ctx context.Context, info *Info, starting bool) error {
+	d, err := r.division(info, starting)
+	if err != nil {
+		return err
+	}
+	for {
+		done, err := d.arranged(ctx)
+		if done || err != nil {
+			return err
+		}
+		err = r.c.DB.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
+		if !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+}
+
+func (d *division) dataShards() int { return max(d.info.DataShards, 1) }
+
+// arranged tells whether nothing is to be done, and learns what is needed otherwise.
+func (d *division) arranged(ctx context.Context) (bool, error) {
+	db := d.c.DB
+	rows, err := db.cursorsOf(ctx, db.on(), d.c.Name, d.info.Name)
+	if err != nil {
+		return false, err
+	}
+	same, whole, aside := len(rows) == d.count, true, int64(0)
+	var values []Cursor
+	for i, row := range rows {
+		same = same && row.shard == i && row.shardCount == d.count
+		whole = whole && row.shardCount == len(rows)
+		aside += row.aside
+		values = append(values, row.value)
+	}
+	if !whole {
+		values = append(values, d.c.Start)
+	}
+	d.aside = aside > 0
+	if same && d.count > 1 && d.aside {
+		letters, err := d.letters(ctx, db.on())
+		if err != nil {
+			return false, err
+		}
+		same = !slices.ContainsFunc(letters, func(l homeless) bool { return l.shard != d.home(l) })
+	}
+	if same {
+		return true, nil
+	}
+	d.at = map[Cursor]place{}
+	for _, c := range values {
+		if _, is, _ := c.parseAt(); is {
+			if d.at[c], err = d.place(ctx, c); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// place is where the source finds a time.
+func (d *division) place(ctx context.Context, at Cursor) (place, error) {
+	page, err := d.c.Source.Fetch(ctx, Request{After: at, Limit: 1})
+	if err != nil {
+		return place{}, err
+	}
+	if len(page.Entries) > 0 {
+		position, err := parseDecimal(page.Entries[0].Position)
+		return place{generation: page.Entries[0].Generation, position: position - 1}, err
+	}
+	p, err := page.Cursor.parse()
+	if p.start {
+		p = place{generation: d.info.Generation}
+	}
+	return p, err
+}
+
+// divide makes the cursors, in one transaction that has all of them locked: whatever a
+// worker of the former shards has in hand finds another shard_count when it is to be
+// stored, and is rolled back.
+func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
+	old, err := d.lock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	recounting := false
+	next := make([]cursorRow, d.count)
+	for i := range next {
+		next[i] = cursorRow{shard: i, shardCount: d.count, value: d.c.Start, generation: d.c.Start.Generation()}
+	}
+	var before []former
+	for _, row := range old {
+		recounting = recounting || row.shardCount != d.count
+		if row.generation > d.info.Generation {
+			return &Error{Code: Unavailable, Object: consumerObject(d.c.Name, d.info.Name),
+				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or the cursor is not of this feed", row.generation, d.info.Generation),
+				Next:  "wait for the source, or run `rowfeed consumer reset " + d.c.Name + " --feed " + d.info.Name + "`"}
+		}
+		if row.shard < d.count {
+			next[row.shard] = *row
+		}
+		from, to, err := Part(row.shard, row.shardCount).Range(d.dataShards())
+		if err != nil {
+			return err
+		}
+		before = append(before, former{from: from, to: to, value: row.value, paused: row.paused})
+	}
+	switch {
+	case recounting && !d.starting:
+		return (&consuming{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).recounted(old[0].shardCount)
+	case recounting:
+		if next, err = recount(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
+			return err
+		}
+	}
+	aside, err := d.settle(ctx, tx, old)
+	if err != nil {
+		return err
+	}
+	for i := range next {
+		next[i].aside = aside[i]
+		if err := d.save(ctx, tx, old, &next[i]); err != nil {
+			return err
+		}
+	}
+	b := dialect.NewBuilder(d.c.DB.d)
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	return err
+}
+
+// restart sets every shard back to the beginning.
+func (d *division) restart(ctx context.Context, tx dialect.Querier) error {
+	old, err := d.lock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	aside, err := d.settle(ctx, tx, old)
+	if err != nil {
+		return err
+	}
+	for _, row := range old {
+		next := *row
+		next.value, next.generation = Beginning, 0
+		if row.shard < len(aside) {
+			next.aside = aside[row.shard]
+		}
+		if err := d.save(ctx, tx, old, &next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own is the condition that a row is of this consumer of this feed.
+func (d *division) own(b *dialect.Builder) string {
+	return ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}.where(b)
+}
+
+// lock locks all that the consumer has, in the order in which everybody locks it: dead
+// letters, then cursors by their shards. The first shard's row is made where there is
+// none, so that of two instances the second waits there for what the first makes of it. It
+// answers the cursors that there were.
+func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, error) {
+	db := d.c.DB
+	if d.aside {
+		b := dialect.NewBuilder(db.d)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
+			return nil, err
+		}
+	}
+	row := func(shard int) (int64, error) {
+		b := dialect.NewBuilder(db.d)
+		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+	}
+	made := false
+	n, err := row(0)
+	if err == nil && n == 0 {
+		if n, err = d.insert(ctx, tx, &cursorRow{shardCount: d.count, value: d.c.Start, generation: d.c.Start.Generation()}); err == nil {
+			made = n == 1
+			_, err = row(0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := db.cursorsOf(ctx, tx, d.c.Name, d.info.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all[1:] {
+		if _, err := row(r.shard); err != nil {
+			return nil, err
+		}
+	}
+	if all, err = db.cursorsOf(ctx, tx, d.c.Name, d.info.Name); err == nil && made {
+		all = slices.DeleteFunc(all, func(r *cursorRow) bool { return r.shard == 0 })
+	}
+	return all, err
+}
+
+// insert makes a cursor unless it is there.
+func (d *division) insert(ctx context.Context, tx dialect.Querier, r *cursorRow) (int64, error) {
+	db := d.c.DB
+	b := dialect.NewBuilder(db.d)
+	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.shard), b.Arg(r.shardCount), b.Arg(string(r.value)), b.Arg(r.generation),
+		"0", "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.d.Now()}
+	return tx.Exec(ctx, db.d.InsertNew(db.table("cursors"),
+		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
+		values, []string{"consumer", "feed", "shard"}), b.Args()...)
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// save stores a cursor where it differs from what there is.
+func (d *division) save(ctx context.Context, tx dialect.Querier, old []*cursorRow, next *cursorRow) error {
+	if slices.ContainsFunc(old, func(r *cursorRow) bool { return *r == *next }) {
+		return nil
+	}
+	db := d.c.DB
+	b := dialect.NewBuilder(db.d)
+	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.shardCount)+", value = "+b.Arg(string(next.value))+
+		", generation = "+b.Arg(next.generation)+", epoch = "+b.Arg(next.epoch)+", paused = "+b.Arg(number(next.paused))+", aside = "+b.Arg(next.aside)+
+		", version = version + 1, updated_at = "+db.d.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
+	if err == nil && n == 0 {
+		_, err = d.insert(ctx, tx, next)
+	}
+	return err
+}

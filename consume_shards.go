@@ -1,0 +1,102 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// consume is Run and RunOnce.
+func (c *Consumer) consume(ctx context.Context, once bool) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	whole := &consuming{c: c, once: once, shard: -1, count: max(c.ShardCount, 1), epoch: c.Epoch, until: ctx, idle: firstIdle}
+	for whole.feed == "" {
+		err := whole.survive(ctx, whole.open(ctx, true))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		}
+	}
+	return whole.everyShard(ctx)
+}
+
+// everyShard works on all shards in this process: one after the other up to the head, if
+// once, else at the same time. One that ends with an error ends them all.
+func (r *consuming) everyShard(ctx context.Context) error {
+	if r.count == 1 {
+		return r.one(ctx, 0, r.epoch).run(ctx)
+	}
+	if r.once {
+		var all []error // of shards that stand still; the others go on
+		for shard := range r.count {
+			err := r.one(ctx, shard, r.epoch).run(ctx)
+			if ctx.Err() != nil || errors.Is(err, Conflict) {
+				return err
+			}
+			all = append(all, err)
+		}
+		return errors.Join(all...)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ends := make(chan error, r.count)
+	for shard := range r.count {
+		go func() { ends <- r.one(ctx, shard, r.epoch).run(ctx) }()
+	}
+	var first error
+	for range r.count {
+		if err := <-ends; first == nil {
+			first = err
+			stop()
+		}
+	}
+	return first
+}
+
+// one is one shard of r's, under the lease of an epoch if there is one. It is for one
+// goroutine, and works until the end of until.
+func (r *consuming) one(until context.Context, shard int, epoch int64) *consuming {
+	return &consuming{c: r.c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until,
+		feed: r.feed, key: r.key, generation: r.generation, idle: firstIdle}
+}
+
+// shards is the part of the feed that is asked for.
+func (r *consuming) shards() Shards {
+	if r.count == 1 {
+		return Shards{}
+	}
+	return Part(r.shard, r.count)
+}
+
+// pause waits, or answers the context's error; it ends early where there is no use in
+// waiting any more.
+func (r *consuming) pause(ctx context.Context, d time.Duration) error {
+	if err := pause(r.until, d); err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// open learns what the source is, and sees to it that the database has the consumer's
+// cursors, one for each shard. Only an instance that starts changes their number.
+func (r *consuming) open(ctx context.Context, starting bool) error {
+	if err := r.c.DB.requireSchema(ctx, r.c.DB.on()); err != nil {
+		return err
+	}
+	info, err := r.c.Source.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := validFeedName(info.Name); err != nil {
+		return err
+	}
+	if err := r.arrange(ctx, info, starting); err != nil {
+		return err
+	}
+	r.feed, r.key, r.generation = info.Name, info.Key, info.Generation
+	return nil
+}

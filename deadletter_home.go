@@ -1,0 +1,98 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// homeless is a dead letter whose shard is to be found out.
+type homeless struct {
+	shard      int
+	digest     string
+	key        string // JSON
+	generation int64
+	position   string
+	dataShard  *int64 // of its entry; nil if it is older than the column
+}
+
+// letters reads the consumer's dead letters.
+func (d *division) letters(ctx context.Context, q dialect.Querier) ([]homeless, error) {
+	b := dialect.NewBuilder(d.c.DB.d)
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.table("dead_letters")+
+		" WHERE "+d.own(b)+" ORDER BY key_digest, generation, last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
+		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
+	})
+}
+
+// home is the shard that has a dead letter's key. An entry's data shard is good for its
+// generation; in another one the key tells.
+func (d *division) home(l homeless) int {
+	if d.count == 1 {
+		return 0
+	}
+	if l.dataShard != nil && max(l.generation, -l.generation) == d.info.Generation {
+		return partOf(int(*l.dataShard), d.count, d.dataShards())
+	}
+	shard, err := d.dataShardOf(l.key)
+	if err != nil { // its columns are others by now: it can only be dropped
+		return min(l.shard, d.count-1)
+	}
+	return partOf(shard, d.count, d.dataShards())
+}
+
+// settle gives every dead letter to the shard that has its key, and counts those of each.
+func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*cursorRow) ([]int64, error) {
+	aside := make([]int64, d.count)
+	if !slices.ContainsFunc(cursors, func(r *cursorRow) bool { return r.aside > 0 }) {
+		return aside, nil
+	}
+	letters, err := d.letters(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	table := d.c.DB.table("dead_letters")
+	for i, l := range letters {
+		b := dialect.NewBuilder(d.c.DB.d)
+		home, set := d.home(l), ""
+		here := func() string {
+			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
+		}
+		switch {
+		case i+1 < len(letters) && letters[i+1].digest == l.digest:
+			// Two shards have set the key aside, in two generations: the later one counts.
+			set = "DELETE FROM " + table + " WHERE " + here()
+		case home != l.shard:
+			set = "UPDATE " + table + " SET shard = " + b.Arg(home) + " WHERE " + here()
+			fallthrough
+		default:
+			aside[home]++
+		}
+		if set == "" {
+			continue
+		}
+		if _, err := tx.Exec(ctx, set, b.Args()...); err != nil {
+			return nil, err
+		}
+	}
+	return aside, nil
+}
+
+// dataShardOf is the data shard of a dead letter's key.
+func (d *division) dataShardOf(key string) (int, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(key), &members); err != nil {
+		return 0, err
+	}
+	row, ok, err := parseRow(members, d.info.Key)
+	if err == nil && !ok {
+		err = errors.New("it has not the feed's key columns")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return d.info.shardOf(row), nil
+}

@@ -1,0 +1,215 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// addShards makes the table kv and its feed with n data shards.
+func (x *env) addShards(n int) *rowfeed.Feed {
+	x.Helper()
+	x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+	return x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: n})
+}
+
+// shardOfID is the data shard of a key of kv.
+func shardOfID(id int64, dataShards int) int {
+	return int(crc32.ChecksumIEEE([]byte(strconv.FormatInt(id, 10))) % uint32(dataShards))
+}
+
+// idsOf are n ids from first on whose keys are in the half-open range of data shards.
+func idsOf(first int64, n, dataShards, from, to int) (ids []int64) {
+	for id := first; len(ids) < n; id++ {
+		if s := shardOfID(id, dataShards); s >= from && s < to {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (x *env) insertIDs(ids ...int64) {
+	x.Helper()
+	for _, id := range ids {
+		x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
+	}
+}
+
+// cursors are a consumer's, "0/2 7" each, with what is remarkable behind it.
+func (x *env) cursors(consumer string) (lines []string) {
+	x.Helper()
+	all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: consumer})
+	if err != nil {
+		x.Fatal(err)
+	}
+	for _, c := range all {
+		l := fmt.Sprintf("%d/%d %s", c.Shard, c.ShardCount, c.Cursor)
+		if c.Paused {
+			l += " paused"
+		}
+		if c.DeadLetters > 0 {
+			l += fmt.Sprintf(" %d aside", c.DeadLetters)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func (x *env) wantCursors(consumer string, want ...string) {
+	x.Helper()
+	if got := x.cursors(consumer); !slices.Equal(got, want) {
+		x.Fatalf("cursors of %s: %q, want %q", consumer, got, want)
+	}
+}
+
+func shardID(shard int) rowfeed.ConsumerID {
+	return rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &shard}
+}
+
+// TestShardCursors (M22, M72): a consumer of two shards has two cursors, which move, stand
+// still, and are set back independently of one another; events and errors name the shard.
+func TestShardCursors(t *testing.T) {
+	each(t, func(x *env) {
+		const dataShards = 16
+		f, r := x.addShards(dataShards), x.receiver()
+		var mu sync.Mutex
+		handed := map[string]int{} // entries by shard, as the observer is told
+		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Consumed: func(e rowfeed.ConsumeEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			handed[fmt.Sprintf("%d/%d", e.Shard, e.ShardCount)] += e.Entries
+		}}})
+		if err != nil {
+			x.Fatal(err)
+		}
+		c := r.consumer(f, rf)
+		c.ShardCount, c.Limit = 2, 3
+		low, high := idsOf(1, 7, dataShards, 0, 8), idsOf(1, 5, dataShards, 8, 16)
+		x.insertIDs(append(low, high...)...)
+		x.publish(f)
+		r.once(c)
+		x.wantCursors("test", "0/2 12", "1/2 12")
+		if len(r.applied()) != 12 || handed["0/2"] != 7 || handed["1/2"] != 5 || len(handed) != 2 {
+			x.Errorf("%d applied; told of %v", len(r.applied()), handed)
+		}
+
+		// One stands still, the other goes on.
+		if n, err := x.rf.PauseConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
+			x.Fatal(n, err)
+		}
+		more := []int64{idsOf(1000, 1, dataShards, 0, 8)[0], idsOf(1000, 1, dataShards, 8, 16)[0]}
+		x.insertIDs(more...)
+		x.publish(f)
+		err = c.RunOnce(x.ctx)
+		x.wantCode(err, rowfeed.ConsumerPaused)
+		if !strings.Contains(err.Error(), `consumer "test" of feed "kv", shard 0 of 2: it is paused`) {
+			x.Errorf("which shard is paused? %v", err)
+		}
+		x.wantCursors("test", "0/2 12 paused", "1/2 14")
+		stop := r.run(c)
+		if _, err := x.rf.ResumeConsumer(x.ctx, shardID(0)); err != nil {
+			x.Fatal(err)
+		}
+		x.eventually("the resumed shard goes on", func() bool { return len(r.applied()) == 14 })
+		if err := stop(); err != nil {
+			x.Fatal(err)
+		}
+
+		// One is set back, and brought again what is its own.
+		r.takeHanded()
+		for back, want := range map[rowfeed.Cursor][]int64{"": append(slices.Clone(high), more[1]), "12": {more[1]}} {
+			if n, err := x.rf.SeekConsumer(x.ctx, shardID(1), back); n != 1 || err != nil {
+				x.Fatal(n, err)
+			}
+			r.once(c)
+			if got := r.takeHanded(); len(got) != len(want) {
+				x.Errorf("set back to %q: %q, want the keys %v", back, got, want)
+			}
+		}
+		_, err = x.rf.ResetConsumer(x.ctx, shardID(2))
+		x.wantCode(err, rowfeed.UnknownConsumer)
+		_, err = x.rf.DropConsumer(x.ctx, shardID(1))
+		x.wantCode(err, rowfeed.InvalidRequest)
+
+		// A handler that fails stops the consumer, and the error says where.
+		bad := idsOf(2000, 1, dataShards, 8, 16)[0]
+		r.fail = failsOn(bad)
+		x.insertIDs(bad)
+		x.publish(f)
+		for _, run := range []func() error{func() error { return c.RunOnce(x.ctx) }, func() error { return c.Run(x.ctx) }} {
+			err = run()
+			x.wantCode(err, rowfeed.HandlerFailed)
+			if !strings.Contains(err.Error(), "shard 1 of 2") {
+				x.Errorf("which shard has failed? %v", err)
+			}
+		}
+		x.wantCursors("test", "0/2 15", "1/2 14")
+	})
+}
+
+// logbook is a consumer's handler that writes down what it gets, in the consumer's
+// transaction, and sees that a shard's positions grow.
+type logbook struct {
+	*env
+	name string
+}
+
+const createLogbook = "CREATE TABLE logbook (consumer VARCHAR(20), position BIGINT, shard BIGINT, id BIGINT, v BIGINT)"
+
+func (l logbook) handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+	for _, e := range entries {
+		id, _ := e.Key.Get("id")
+		v, _ := e.Row.Get("v")
+		var last int64
+		if err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(position), 0) FROM logbook WHERE consumer = '%s' AND shard = %d", l.name, e.Shard)).Scan(&last); err != nil {
+			return err
+		}
+		if positionOf(e) <= last {
+			return fmt.Errorf("position %s of data shard %d comes behind %d", e.Position, e.Shard, last)
+		}
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO logbook VALUES ('%s', %s, %d, %v, %v)", l.name, e.Position, e.Shard, id, v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestShardedConsumers (M24, M26): a consumer of 4 shards and one of 32 read a feed at the
+// same time while it is written. Each gets every entry once, in order per shard.
+func TestShardedConsumers(t *testing.T) {
+	each(t, func(x *env) {
+		f, r := x.addShards(64), &receiver{env: x}
+		x.exec(createLogbook)
+		counts := map[string]int{"four": 4, "many": 32}
+		for name, count := range counts {
+			c := r.consumer(f, x.rf)
+			c.Name, c.ShardCount, c.Limit, c.Handle = name, count, 20, logbook{x, name}.handle
+			r.run(c)
+		}
+		for round := range 4 {
+			x.insertKV(100*round+1, 100*round+51)
+			x.exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id %% 10 = %d", round+2, round))
+			x.publish(f)
+		}
+		head := x.scalar("SELECT MAX(feed_sync_id) FROM rowfeed_positions_kv")
+		for name, count := range counts {
+			x.eventually(name+" is at the head", func() bool {
+				return x.scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE consumer = '%s' AND shard_count = %d AND value = '%d'", name, count, head)) == int64(count)
+			})
+			if n := x.scalar("SELECT count(*) FROM (SELECT position FROM logbook WHERE consumer = '" + name + "' GROUP BY position HAVING count(*) > 1) twice"); n != 0 {
+				x.Errorf("%s: %d positions came more than once", name, n)
+			}
+			if n := x.scalar("SELECT count(*) FROM kv JOIN rowfeed_positions_kv p ON p.id = kv.id LEFT JOIN logbook l ON l.consumer = '" + name + "' AND l.position = p.feed_sync_id AND l.id = kv.id AND l.v = kv.v AND l.shard = p.shard WHERE l.id IS NULL"); n != 0 {
+				x.Errorf("%s: of %d keys the last version has not come", name, n)
+			}
+		}
+	})
+}
