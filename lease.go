@@ -30,6 +30,9 @@ type Lease struct {
 	db   *DB
 	name string
 	ttl  time.Duration
+	// instance, where there is one, begins the owners of all terms of one member of a
+	// group: it shows whose a job is.
+	instance string
 }
 
 const (
@@ -130,7 +133,7 @@ func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
 // neither term nor error when somebody else was faster. Owners are never the same
 // twice: after a failover that lost commits an epoch may be.
 func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
-	t := newTerm(l, newOwner(), seen.Epoch+1)
+	t := newTerm(l, l.newOwner(), seen.Epoch+1)
 	now, ttl := l.db.d.Now(), l.ttl.Microseconds()
 	b := dialect.NewBuilder(l.db.d)
 	var query string
@@ -175,14 +178,15 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 	return t, nil
 }
 
-// prolong sets a term's end anew, if it holds and has not expired, and answers the
+// prolong sets the ends of terms anew that hold and have not expired, and answers the
 // number of rows, and a moment before the database looked at its clock. renewals + 1
-// makes the row another one in any case: MySQL counts the rows that have changed.
-func (l *Lease) prolong(ctx context.Context, t *Term) (asked time.Time, n int64, err error) {
+// makes the row another one in any case: MySQL counts the rows that have changed. More
+// than one term are those of a group's member.
+func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
 	b := dialect.NewBuilder(l.db.d)
 	now := l.db.d.Now()
 	query := "UPDATE " + l.db.table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
-		" WHERE " + t.own(b) + " AND expires_at > " + now
+		" WHERE (" + anyOf(b, terms) + ") AND expires_at > " + now
 	err = l.db.inTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)
@@ -204,6 +208,16 @@ func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) 
 }
 
 var unfitForOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// newOwner is the owner of a new term.
+func (l *Lease) newOwner() string {
+	if l.instance == "" {
+		return newOwner()
+	}
+	return l.instance + "/" + unlikeAnyOther()
+}
+
+func unlikeAnyOther() string { return strings.ToLower(rand.Text()) }
 
 // newOwner is host/pid/random: the first two tell operators where to look, the last
 // is what makes it unlike any other.

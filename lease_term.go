@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,15 @@ func (t *Term) Context() context.Context { return t.ctx }
 // own is the condition that the row is this term's.
 func (t *Term) own(b *dialect.Builder) string {
 	return "name = " + b.Arg(t.lease.name) + " AND owner = " + b.Arg(t.owner) + " AND epoch = " + b.Arg(t.epoch)
+}
+
+// anyOf is the condition that a row is one of the terms'.
+func anyOf(b *dialect.Builder, terms []*Term) string {
+	all := make([]string, len(terms))
+	for i, t := range terms {
+		all[i] = t.own(b)
+	}
+	return strings.Join(all, " OR ")
 }
 
 // Renew moves the term's end to a full ttl from now. An error with the code LeaseLost

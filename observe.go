@@ -12,7 +12,10 @@ type Observer struct {
 	Consumed func(ConsumeEvent)
 	// Lease is a publisher's turn that begins, or another's behind which it stands by.
 	Lease func(LeaseEvent)
-	// Trouble is a failure that RunPublisher or Consumer.Run survives: it goes on trying.
+	// Job is one of a group's (see Group) that this member of it begins or ends.
+	Job func(JobEvent)
+	// Trouble is a failure that RunPublisher, Consumer.Run or Group.Run survives: it goes
+	// on trying.
 	Trouble func(TroubleEvent)
 }
 
@@ -70,6 +73,36 @@ type LeaseEvent struct {
 	Epoch int64
 	Since time.Time
 	Mine  bool // this publisher has it; else it stands by
+}
+
+// JobEvent tells of a group's job at this member of it.
+type JobEvent struct {
+	Group string
+	Jobs  int // in the group
+	Job   int
+	Kind  JobEventKind
+	Owner string // of the job's term
+	Epoch int64
+}
+
+// JobEventKind is what a JobEvent tells.
+type JobEventKind int
+
+const (
+	// JobBegun: this member has the job.
+	JobBegun JobEventKind = iota
+	// JobHandedOver: another member is to have it.
+	JobHandedOver
+	// JobLost: its term was over before it came to an end.
+	JobLost
+	// JobEnded by itself, or with the member.
+	JobEnded
+)
+
+func (o *Observer) job(e JobEvent) {
+	if o != nil && o.Job != nil {
+		o.Job(e)
+	}
 }
 
 func (o *Observer) lease(e LeaseEvent) {

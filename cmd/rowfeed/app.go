@@ -272,6 +272,11 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 				log.Info("standing by: another process publishes", "feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
 			}
 		},
+		Job: func(e rowfeed.JobEvent) {
+			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard", rowfeed.JobHandedOver: "another process is to have a shard",
+				rowfeed.JobLost: "a shard was lost: its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
+			log.Info(text, "group", e.Group, "shard", e.Job, "of", e.Jobs, "epoch", e.Epoch)
+		},
 		Trouble: func(e rowfeed.TroubleEvent) {
 			attributes := []any{"feed", e.Feed, "error", a.plain(e.Err)}
 			if e.Consumer != "" {

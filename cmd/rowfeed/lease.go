@@ -120,8 +120,6 @@ func process(owner string) string {
 	if owner == "" {
 		return "-"
 	}
-	if i := strings.LastIndexByte(owner, '/'); i > 0 {
-		return owner[:i]
-	}
-	return owner
+	parts := strings.SplitN(owner, "/", 3)
+	return strings.Join(parts[:min(len(parts), 2)], "/")
 }

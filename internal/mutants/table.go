@@ -16,6 +16,7 @@ var mutants = slices.Concat(
 	waiting,
 	leasing,
 	opening,
+	grouping,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
