@@ -80,6 +80,56 @@ func (f *Feed) keyError(key Key, doing string, err error) error {
 	return f.db.fail(feedObject(f.name), doing, err)
 }
 
+// UnknownKeys answers those of the keys of which the feed has neither a row nor a
+// position, so that nothing comes of republishing or unpublishing them. A key that no
+// row can have is an error with code InvalidRequest.
+func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
+	var unknown []Key
+	for _, key := range keys {
+		if err := f.checkKey(key); err != nil {
+			return nil, err
+		}
+		known, err := f.knows(ctx, key)
+		if err != nil {
+			return nil, f.keyError(key, "look for a key", err)
+		}
+		if known {
+			continue
+		}
+		for i, c := range f.record.Load().Key {
+			// Where types belong to values, a column declared for integers holds text all the
+			// same, but hardly ever; one that is the row's number never does.
+			text, ok := key[i].(string)
+			if _, err := strconv.ParseFloat(text, 64); ok && err != nil && c.Kind == dialect.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT") {
+				return nil, &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name),
+					Cause: fmt.Sprintf("%q is no number, as column %q is declared for, and no row has it", text, c.Name),
+					Next:  "write the key as entries show it"}
+			}
+		}
+		unknown = append(unknown, key)
+	}
+	return unknown, nil
+}
+
+// knows tells whether there is a row or a position of the key. The values are compared
+// with bare columns, as recordKeys writes them into bare columns.
+func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	b := dialect.NewBuilder(d)
+	count := func(table dialect.TableName, column func(dialect.Column) string) string {
+		conditions := make([]string, len(key))
+		for i, c := range feed.Key {
+			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + " = " + b.Arg(key[i])
+		}
+		return "(SELECT count(*) FROM " + dialect.Qualified(d, table) + " x WHERE " + strings.Join(conditions, " AND ") + ")"
+	}
+	rows := count(feed.Source, func(c dialect.Column) string { return c.Name })
+	positions := count(feed.Positions(), func(c dialect.Column) string { return c.Stored })
+	var n int64
+	err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+rows+" + "+positions, b.Args(), &n)
+	return n > 0, err
+}
+
 func keyDecl(key []dialect.Column) string {
 	parts := make([]string, len(key))
 	for i, c := range key {
@@ -236,12 +286,41 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 	key := make(Key, len(columns))
 	for i, c := range columns {
 		v, err := fromJSON(c.Kind, parts[i])
-		if err != nil || v == nil {
+		if err != nil || v == nil || !fits(c.Kind, v) {
 			return bad("%s is no value for column %q", parts[i], c.Name)
 		}
 		key[i] = v
 	}
 	return key, nil
+}
+
+// fits tells whether a value of JSON is one that entries show of such a column. Not
+// every database refuses others: some bend them into another key.
+func fits(kind dialect.Kind, v any) bool {
+	switch kind {
+	case dialect.Integer:
+		switch v.(type) {
+		case int64, uint64:
+			return true
+		}
+		return false
+	case dialect.Float32, dialect.Float64:
+		_, ok := v.(float64)
+		return ok
+	case dialect.Binary:
+		_, ok := v.([]byte)
+		return ok
+	case dialect.Text, dialect.Date, dialect.Time, dialect.Timestamp, dialect.TimestampTZ:
+		_, ok := v.(string)
+		return ok
+	case dialect.Decimal:
+		switch v.(type) {
+		case string, int64, uint64:
+			return true
+		}
+		return false
+	}
+	return true
 }
 
 func parseKeyValue(c dialect.Column, text string) (any, error) {

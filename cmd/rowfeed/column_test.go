@@ -12,7 +12,7 @@ func TestColumnLife(t *testing.T) {
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL)")
 	before := s.schema()
 	s.ok("init")
-	s.prints("feed add kv --table kv --capture column", "kv: follows table kv by key (id), capture column, 0 rows recorded\n")
+	s.prints("feed add kv --table kv --capture column", "kv: follows table kv by key (id), capture column, 0 rows recorded by this call\n")
 	s.prints("feed add kv --table kv --capture column", "kv: is a feed of table kv already, nothing changed\n")
 	s.prints("publish --once kv", "kv: 2 keys published, head 2\n")
 	s.prints("fetch kv", `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}

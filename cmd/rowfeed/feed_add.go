@@ -172,7 +172,7 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if info.DataShards > 1 {
 		shards = shardsText(info) + ", "
 	}
-	return a.say("%s: follows table %s by key (%s), capture %s, %s%s recorded", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, plural(rows, "row"))
+	return a.say("%s: follows table %s by key (%s), capture %s, %s%s recorded by this call", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, plural(rows, "row"))
 }
 
 // printSQL prints the script for a database that is not at hand.

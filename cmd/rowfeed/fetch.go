@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 type fetchOptions struct {
@@ -31,9 +32,9 @@ head. base64 lists the columns of a binary type.
 ahead of the feed, of another generation, or older than the deletes kept is refused
 with exit code 1.
 
-With --wait a page without entries waits for one, for at most so long. With --consistent
-everything that was committed before is published first, within --wait (default 5s), so
-that pages up to "more":false show your own writes.
+With --wait a page without entries waits for one, for at most so long, up to a minute,
+as over HTTP. With --consistent everything that was committed before is published first,
+within --wait (default 5s), so that pages up to "more":false show your own writes.
 
 --shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
 which together are the whole feed. A cursor says how far its part was read.`,
@@ -51,7 +52,7 @@ which together are the whole feed. A cursor says how far its part was read.`,
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
 	cmd.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", rowfeed.MaxLimit))
-	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, like 30s")
+	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, up to 1m")
 	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
 	o.part.add(cmd)
 	return cmd
@@ -61,9 +62,9 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 	if o.limit < 1 || o.limit > rowfeed.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
-	if o.wait.Duration < 0 {
+	if o.wait.Duration < 0 || o.wait.Duration > feedhttp.MaxWait {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "wait", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: fmt.Sprintf("--wait %s is negative", o.wait.Duration), Next: "give a duration like 30s"}
+			Cause: fmt.Sprintf("--wait %s is not between 0s and %s", o.wait.Duration, feedhttp.MaxWait), Next: "give a duration like 30s; `rowfeed tail` waits for ever"}
 	}
 	shards, err := o.part.shards(o.name)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestLife(t *testing.T) {
 	s.prints("init", "sqlite:rowfeed.db: rowfeed's tables are there already, nothing changed\n")
 	s.prints("feed list", "there are no feeds; `rowfeed feed add NAME --table T` makes one\n")
 	s.sql("INSERT INTO kv VALUES (1, '', 'fred', 'jim')")
-	s.prints("feed add kv --table kv", "kv: follows table kv by key (id), capture trigger, 1 row recorded\n")
+	s.prints("feed add kv --table kv", "kv: follows table kv by key (id), capture trigger, 1 row recorded by this call\n")
 	s.prints("feed add kv --table kv", "kv: is a feed of table kv already, nothing changed\n")
 	s.prints("feed add kv --table kv --json", `{
   "feed": "kv",
@@ -50,6 +50,8 @@ func TestLife(t *testing.T) {
 	}
 
 	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher gives them new positions\n")
+	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; 1 key left out, without a row or a delete in the feed\n")
+	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher makes deletes of them; 2 keys left out, without a row or a delete in the feed\n")
 	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher makes deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
 	s.prints("publish --once kv", "kv: 3 keys published, head 6\n")

@@ -35,7 +35,10 @@ that --key names are shown again.
 A key is written as entries show it: the value where the key has one column, else the
 JSON object or array, such as {"ns":"a","k":"b"}. --where takes a SQL condition on the
 table (called t), which runs as it is written. --rate bounds the number of rows a
-second, for readers that should not be flooded; interrupted, it can be run again.`,
+second, for readers that should not be flooded; interrupted, it can be run again.
+
+Keys of which there is neither a row nor a delete in the feed are left out; how many is
+said.`,
 		Example: `  rowfeed republish kv --key 1 --key 2
   rowfeed republish kv --where "ns = 'users' AND id < 1000"
   rowfeed republish kv --all --rate 500/s`,
@@ -65,9 +68,10 @@ second, for readers that should not be flooded; interrupted, it can be run again
 func (o *republishOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
 		var n int64
+		var unknown string
 		var err error
 		if len(o.keys) > 0 {
-			n, err = o.byKey(ctx, f)
+			n, unknown, err = o.byKey(ctx, f)
 		} else {
 			n, err = o.byCondition(ctx, a, f)
 		}
@@ -77,28 +81,28 @@ func (o *republishOptions) run(ctx context.Context, a *app) error {
 			}
 			return err
 		}
-		return a.say("%s: %s to be republished; a publisher gives them new positions", o.name, plural(n, "key"))
+		return a.say("%s: %s to be republished; a publisher gives them new positions%s", o.name, plural(n, "key"), unknown)
 	})
 }
 
-func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64, err error) {
-	keys, err := parseKeys(f, o.keys)
+func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64, unknown string, err error) {
+	keys, unknown, err := parseKeys(ctx, f, o.keys)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	pace := newPacer(o.rate)
 	for len(keys) > 0 {
 		batch := keys[:min(pace.batch, len(keys))]
 		keys = keys[len(batch):]
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Republish(ctx, tx, batch...) }); err != nil {
-			return n, err
+			return n, "", err
 		}
 		n += int64(len(batch))
 		if err := pace.wait(ctx, int64(len(batch))); err != nil {
-			return n, err
+			return n, "", err
 		}
 	}
-	return n, nil
+	return n, unknown, nil
 }
 
 func (o *republishOptions) byCondition(ctx context.Context, a *app, f *rowfeed.Feed) (int64, error) {
@@ -157,15 +161,26 @@ func (p *pacer) wait(ctx context.Context, n int64) error {
 	}
 }
 
-func parseKeys(f *rowfeed.Feed, texts []string) ([]rowfeed.Key, error) {
-	keys := make([]rowfeed.Key, len(texts))
-	for i, text := range texts {
-		var err error
-		if keys[i], err = f.ParseKey(text); err != nil {
-			return nil, err
+// parseKeys reads keys, and leaves those out of which the feed knows nothing; unknown
+// says how many they are.
+func parseKeys(ctx context.Context, f *rowfeed.Feed, texts []string) (known []rowfeed.Key, unknown string, err error) {
+	for _, text := range texts {
+		key, err := f.ParseKey(text)
+		if err != nil {
+			return nil, "", err
+		}
+		strangers, err := f.UnknownKeys(ctx, key)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(strangers) == 0 {
+			known = append(known, key)
 		}
 	}
-	return keys, nil
+	if n := len(texts) - len(known); n > 0 {
+		unknown = fmt.Sprintf("; %s left out, without a row or a delete in the feed", plural(int64(n), "key"))
+	}
+	return known, unknown, nil
 }
 
 type unpublishOptions struct {
@@ -198,13 +213,13 @@ republish.`,
 
 func (o *unpublishOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		keys, err := parseKeys(f, o.keys)
+		keys, unknown, err := parseKeys(ctx, f, o.keys)
 		if err != nil {
 			return err
 		}
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
 			return err
 		}
-		return a.say("%s: %s to be hidden; a publisher makes deletes of them", o.name, plural(int64(len(keys)), "key"))
+		return a.say("%s: %s to be hidden; a publisher makes deletes of them%s", o.name, plural(int64(len(keys)), "key"), unknown)
 	})
 }

@@ -24,7 +24,7 @@ func TestLifeOnServers(t *testing.T) {
 		s.env["ROWFEED_DB"] = db.URL
 		s.ok("init")
 		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim'), (2, NULL)")
-		if out := s.ok("feed add kv --table kv"); !strings.HasPrefix(out, "kv: follows table ") || !strings.HasSuffix(out, "kv by key (id), capture trigger, 2 rows recorded\n") {
+		if out := s.ok("feed add kv --table kv"); !strings.HasPrefix(out, "kv: follows table ") || !strings.HasSuffix(out, "kv by key (id), capture trigger, 2 rows recorded by this call\n") {
 			t.Errorf("feed add: %s", out)
 		}
 		if out := s.ok("feed add kv --table kv"); !strings.HasSuffix(out, "kv already, nothing changed\n") {
@@ -41,6 +41,9 @@ func TestLifeOnServers(t *testing.T) {
 		}
 		if e.Family != "sqlite" { // whose columns take any value
 			if got := s.fails(exitUsage, "republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
+				t.Errorf("a bad key: %s", got)
+			}
+			if got := s.fails(exitUsage, `unpublish kv --key ["one"]`); !strings.Contains(got, "is no value for column") {
 				t.Errorf("a bad key: %s", got)
 			}
 		}

@@ -13,7 +13,7 @@ func TestShards(t *testing.T) {
 	s.sql("CREATE TABLE line (orders INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (orders, n))",
 		"INSERT INTO line VALUES (9, 1), (-1, 1), (9, 2), (4, 1)")
 	s.prints("feed add line --table line --data-shards 8 --shard-column orders",
-		"line: follows table line by key (orders, n), capture trigger, 8 data shards by orders, 4 rows recorded\n")
+		"line: follows table line by key (orders, n), capture trigger, 8 data shards by orders, 4 rows recorded by this call\n")
 	s.prints("feed add line --table line --data-shards 8 --shard-column orders", "line: is a feed of table line already, nothing changed\n")
 	if out := s.fails(exitFailed, "feed add line --table line --data-shards 9"); !strings.Contains(out, "data-shards is 8, not 9") || !strings.Contains(out, `shard-column is "orders", not ""`) {
 		t.Errorf("other settings: %s", out)

@@ -20,16 +20,20 @@ const (
 	tailWait = 5 * time.Second
 	// tailIdle is the pause after an empty page that came at once all the same.
 	tailIdle = 500 * time.Millisecond
+	// tailSilence is after how long without an answer, beyond the wait that was asked for,
+	// whoever watches is told.
+	tailSilence = 3 * time.Second
 	// tailRetry bounds the pause while the database or server is away.
 	tailRetry = 10 * time.Second
 )
 
 type tailOptions struct {
-	name  string
-	after string
-	limit int
-	url   string
-	part  shardFlags
+	name    string
+	after   string
+	limit   int
+	url     string
+	part    shardFlags
+	silence time.Duration // 0: tailSilence; for tests
 }
 
 func newTail(a *app) *cobra.Command {
@@ -87,7 +91,7 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 		if started { // where it begins is told at once
 			req.Wait = tailWait
 		}
-		page, err := source.Fetch(ctx, req)
+		page, err := o.ask(ctx, a, source, req)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -115,6 +119,34 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 		started, cursor = true, page.Cursor
 	}
 	return nil
+}
+
+// ask fetches, and says so when no answer comes. It goes on waiting: what ends that is
+// the source's own bound.
+func (o *tailOptions) ask(ctx context.Context, a *app, source rowfeed.Source, req rowfeed.Request) (page rowfeed.Page, err error) {
+	silence := o.silence
+	if silence == 0 {
+		silence = tailSilence
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		page, err = source.Fetch(ctx, req)
+	}()
+	t := time.NewTimer(req.Wait + silence)
+	defer t.Stop()
+	select {
+	case <-answered:
+		return page, err
+	case <-t.C:
+	}
+	where := "the database"
+	if o.url != "" {
+		where = "the server"
+	}
+	fmt.Fprintf(a.stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where, req.Wait+silence)
+	<-answered
+	return page, err
 }
 
 // passes tells whether an error may end by itself. Failed is whatever a database or

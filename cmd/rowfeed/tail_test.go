@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -138,6 +139,45 @@ rowfeed: it is back
 	first := &script{steps: []func() (rowfeed.Page, error){fail(rowfeed.Unavailable)}}
 	if err := (&tailOptions{name: "kv", limit: 1}).follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
 		t.Errorf("a source that never answered ended with %v", err)
+	}
+}
+
+// held is a source that answers when it is told to.
+type held struct {
+	rowfeed.Source
+	answer chan rowfeed.Page
+}
+
+func (h *held) Fetch(ctx context.Context, _ rowfeed.Request) (rowfeed.Page, error) {
+	select {
+	case page := <-h.answer:
+		return page, nil
+	case <-ctx.Done():
+		return rowfeed.Page{}, ctx.Err()
+	}
+}
+
+// TestTailSilence: whoever watches is told that a server does not answer, and gets the
+// answer when it comes.
+func TestTailSilence(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	a, _ := quietApp(t)
+	out, errs := newLines(ctx), newLines(ctx)
+	a.stdout, a.stderr = out, errs
+	source, ended := &held{answer: make(chan rowfeed.Page)}, make(chan error, 1)
+	o := &tailOptions{name: "kv", limit: 1, url: "http://127.0.0.1:8080", silence: time.Nanosecond}
+	go func() { ended <- o.follow(ctx, a, source) }()
+	if line := errs.next(t); line != `rowfeed: feed "kv": the server has not answered for 1ns; still waiting` {
+		t.Errorf("stderr: %s", line)
+	}
+	source.answer <- rowfeed.Page{Cursor: "7"}
+	if line := out.next(t); line != `{"cursor":"7","more":false,"base64":[]}` {
+		t.Errorf("stdout: %s", line)
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,7 +101,9 @@ func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, 
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if _, rollback := conn.ExecContext(bounded, "ROLLBACK"); rollback != nil {
-			err = errors.Join(err, rollback)
+			// SQLite has rolled back by itself, after a full disk for instance, or cannot at
+			// all: either way the connection goes, and with it whatever it may hold.
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}
 	return err

@@ -190,6 +190,10 @@ func TestKeysOfEveryKind(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
+		stranger := append(rowfeed.Key{"stranger"}, parsed[1:]...)
+		if unknown, err := f.UnknownKeys(x.ctx, parsed, stranger); err != nil || len(unknown) != 1 || unknown[0][0] != "stranger" {
+			x.Errorf("unknown keys: %v (%v)", unknown, err)
+		}
 		if err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Republish(x.ctx, tx, parsed) }); err != nil {
 			x.Fatal(err)
 		}

@@ -229,6 +229,32 @@ func TestRepublish(t *testing.T) {
 	})
 }
 
+// TestUnknownKeys: keys with a row, with a tombstone, with neither; those that no row can
+// have are refused, by their type where the database would bend them into another key.
+func TestUnknownKeys(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		f := x.addKV()
+		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (4, 'd', 0)")
+		x.drain(f, "")
+		x.exec("DELETE FROM kv WHERE id = 2")
+		x.publish(f)
+		x.exec("INSERT INTO kv VALUES (3, 'c', 0)") // not published yet
+		unknown, err := f.UnknownKeys(x.ctx, rowfeed.Key{int64(1)}, rowfeed.Key{int64(2)}, rowfeed.Key{int64(3)}, rowfeed.Key{int64(9)})
+		if err != nil || len(unknown) != 1 || unknown[0][0] != int64(9) {
+			x.Errorf("unknown keys: %v (%v)", unknown, err)
+		}
+		for _, text := range []string{`["one"]`, "one", "[true]", "[1.5]", `{"id":"1x"}`, "[null]", "[1,2]"} {
+			key, err := f.ParseKey(text)
+			if err == nil && x.family() == "sqlite" { // whose columns take any value: a look tells
+				_, err = f.UnknownKeys(x.ctx, key)
+			}
+			if sensible := x.family() == "sqlite" && (text == "[true]" || text == "[1.5]"); !sensible && !isCode(err, rowfeed.InvalidRequest) {
+				x.Errorf("%s: %v (%v)", text, key, err)
+			}
+		}
+	})
+}
+
 // TestUnpublish (M70): consumers get a delete; changes stay hidden, also of a row
 // that is deleted and comes back; republish shows the row again.
 func TestUnpublish(t *testing.T) {
