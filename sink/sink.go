@@ -28,8 +28,11 @@ func (e Entry) ID() string {
 	return fmt.Sprintf("%s:%d:%d:%s", e.Feed, e.Generation, e.Shard, e.Position)
 }
 
-// Sink delivers entries to a receiver. A relay calls Deliver from one goroutine at a
-// time, and with later versions of a key only after the earlier ones were decided.
+// Sink delivers entries to a receiver. A relay calls Deliver with later versions of a key
+// only after the earlier ones were decided. One of several shards calls it for all that
+// this process has at once: for each from one goroutine at a time, and no two of them
+// ever deliver the same key. What is the receiver's, such as a rate, is the Sink's to
+// bound.
 type Sink interface {
 	// Deliver hands a batch over, which holds no key twice, and answers a result for each
 	// of its entries, at the same index. It returns when every result is known: what it

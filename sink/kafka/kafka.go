@@ -12,6 +12,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -50,9 +52,10 @@ type Sink struct {
 	cfg    Config
 	client *kgo.Client
 
-	// left is closed when the records of an earlier batch that was given up are decided:
-	// what the client has begun to send it goes on with, whoever waits.
-	left chan struct{}
+	// left has, by data shard, what is closed when the records of an earlier batch that was
+	// given up are decided: what the client has begun to send it goes on with, whoever waits.
+	mu   sync.Mutex
+	left map[int]chan struct{}
 
 	life   context.Context
 	end    context.CancelFunc
@@ -93,7 +96,7 @@ func New(cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, invalid("no client can be made with these settings", "check brokers, topic and bounds")
 	}
-	s := &Sink{cfg: cfg, client: client}
+	s := &Sink{cfg: cfg, client: client, left: map[int]chan struct{}{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -124,10 +127,9 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	if s.left != nil {
+	for _, earlier := range s.leftOf(batch) {
 		select {
-		case <-s.left:
-			s.left = nil
+		case <-earlier:
 		case <-ctx.Done():
 		}
 	}
@@ -153,15 +155,40 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 		case d := <-decided:
 			results[d.i] = s.judge(d.err)
 		case <-ctx.Done():
-			s.left = make(chan struct{})
-			go func(done chan struct{}) {
-				producing.Wait()
-				close(done)
-			}(s.left)
+			s.leave(batch, &producing)
 			return s.giveUp(results, n, ctx.Err())
 		}
 	}
 	return results
+}
+
+// leftOf is what a batch has to wait for.
+func (s *Sink) leftOf(batch []sink.Entry) (all []chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range batch {
+		if earlier := s.left[e.Shard]; earlier != nil && !slices.Contains(all, earlier) {
+			all = append(all, earlier)
+		}
+	}
+	return all
+}
+
+// leave lets later batches of the same shards wait until this one's records are decided.
+func (s *Sink) leave(batch []sink.Entry, producing *sync.WaitGroup) {
+	decided := make(chan struct{})
+	s.mu.Lock()
+	for _, e := range batch {
+		s.left[e.Shard] = decided
+	}
+	s.mu.Unlock()
+	go func() {
+		producing.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.DeleteFunc(s.left, func(_ int, c chan struct{}) bool { return c == decided })
+		close(decided)
+	}()
 }
 
 // giveUp gives the entries that were not decided in time a reason.

@@ -101,8 +101,8 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 		for _, h := range r.Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if headers["rowfeed-epoch"] != "7" || headers["rowfeed-feed"] != "kv" || headers["rowfeed-generation"] != "1" || headers["rowfeed-shard"] != "0" ||
-			!strings.HasSuffix(headers["rowfeed-id"], ":"+headers["rowfeed-position"]) {
+		if headers["rowfeed-epoch"] != "7" || headers["rowfeed-feed"] != "kv" || headers["rowfeed-generation"] != "1" ||
+			headers["rowfeed-id"] != "kv:1:"+headers["rowfeed-shard"]+":"+headers["rowfeed-position"] {
 			c.t.Errorf("headers: %v", headers)
 		}
 		d := sinktest.Delivery{ID: headers["rowfeed-id"], Key: key.ID, Op: rowfeed.Op(headers["rowfeed-op"])}

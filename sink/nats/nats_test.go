@@ -101,7 +101,7 @@ func (b *broker) received() (all []sinktest.Delivery) {
 		}
 		h := m.Header
 		if h.Get("Rowfeed-Position") != e.Position || h.Get("Rowfeed-Op") != string(e.Op) || h.Get("Rowfeed-Epoch") != "7" ||
-			h.Get("Rowfeed-Generation") != "1" || h.Get("Rowfeed-Feed") != "kv" || h.Get("Rowfeed-Shard") != "0" {
+			h.Get("Rowfeed-Generation") != "1" || h.Get("Rowfeed-Feed") != "kv" || h.Get("Nats-Msg-Id") != "kv:1:"+h.Get("Rowfeed-Shard")+":"+h.Get("Rowfeed-Position") {
 			b.t.Errorf("headers: %v", h)
 		}
 		all = append(all, sinktest.Delivery{ID: h.Get("Nats-Msg-Id"), Key: e.Key.ID, V: e.Row.V, Op: e.Op})

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,7 @@ func Run(t *testing.T, open func(t *testing.T) Receiver) {
 	each("Large", (*suite).large)
 	each("TooLarge", (*suite).tooLarge)
 	each("Cancelled", (*suite).cancelled)
+	each("Shards", (*suite).shards)
 	each("Closed", (*suite).closed)
 }
 
@@ -292,6 +294,54 @@ func (s *suite) cancelled() {
 	s.wantAll(s.deliverWithin(ctx, Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, "b")), sink.Undecided)
 	s.wantAll(s.deliver(Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, "b")), sink.Accepted)
 	s.wantState(map[int64]string{1: "a", 2: "b"})
+}
+
+// shards: a relay of several shards delivers theirs at once, each in its own order.
+func (s *suite) shards() {
+	const shards, keys, versions = 4, 10, 8
+	want := map[int64]string{}
+	for id := range int64(shards * keys) {
+		want[id] = fmt.Sprint(versions - 1)
+	}
+	var working sync.WaitGroup
+	for shard := range int64(shards) {
+		working.Go(func() {
+			for version := range int64(versions) {
+				var batch []sink.Entry
+				for id := shard * keys; id < (shard+1)*keys; id++ {
+					e := Upsert(s, version*shards*keys+id+1, id, fmt.Sprint(version))
+					e.Shard = int(shard)
+					batch = append(batch, e)
+				}
+				for len(batch) > 0 { // what is undecided goes out again, as a relay has it
+					results := s.Sink.Deliver(s.Context(), batch)
+					if len(results) != len(batch) || s.Context().Err() != nil {
+						s.Errorf("%d results for %d entries", len(results), len(batch))
+						return
+					}
+					var rest []sink.Entry
+					for i, r := range results {
+						switch r.State {
+						case sink.Undecided:
+							rest = append(rest, batch[i])
+						case sink.Rejected:
+							s.Errorf("an entry of shard %d is rejected: %v", shard, r.Err)
+						}
+					}
+					batch = rest
+				}
+			}
+		})
+	}
+	working.Wait()
+	s.wantState(want)
+	seen := map[int64]string{}
+	for _, d := range s.Received() {
+		if d.V < seen[d.Key] {
+			s.Fatalf("key %d: version %s after %s", d.Key, d.V, seen[d.Key])
+		}
+		seen[d.Key] = d.V
+	}
 }
 
 func (s *suite) closed() {

@@ -40,8 +40,9 @@ type Config struct {
 	// MaxEntries and MaxBytes bound a request; an entry that is larger alone is sent
 	// alone. Defaults 100 and 1 MiB.
 	MaxEntries, MaxBytes int
-	// MaxInFlight is how many requests may be under way. Default 1: then entries arrive in
-	// the order of their positions; with more, only those of one key do.
+	// MaxInFlight is how many requests may be under way for a batch. Default 1: then the
+	// entries of a relay's shard arrive in the order of their positions; with more, only
+	// those of one key do.
 	MaxInFlight int
 	// Rate bounds the requests a second; 0 does not.
 	Rate float64
