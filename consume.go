@@ -39,7 +39,10 @@ type Consumer struct {
 	// at work with the former number end with the code Conflict.
 	ShardCount int
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
-	// or At a time. On a feed without any entry Now and At are the beginning.
+	// or At a time. The place is looked up once, when the consumer first reaches the feed,
+	// and everything that is published after that moment comes, be it after seconds or
+	// months. On a feed without any entry Now and At are the beginning, which there is the
+	// same.
 	Start Cursor
 	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
 	Limit int

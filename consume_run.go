@@ -232,8 +232,12 @@ func (r *consuming) explain(err error) error {
 	}
 	switch e.Code {
 	case CursorAhead, GenerationChanged, TombstonesExpired:
+		other := ""
+		if e.Code != TombstonesExpired {
+			other = "if another source has a feed of this name, and is read under this consumer's name too, give each of them a name of its own; else "
+		}
 		return &Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
-			Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` and remove what the new pass does not bring, or set OnRefused and OnComplete to have that done"}
+			Next: other + "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` and remove what the new pass does not bring, or set OnRefused and OnComplete to have that done"}
 	}
 	return err
 }

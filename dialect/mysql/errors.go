@@ -7,7 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
+	"regexp"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -109,11 +109,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassOther
 	}
 	if number, ok := dialect.CodeField(err, "Number"); ok {
-		switch number {
-		case 1026, 1030, 1180: // an error of the engine, of the file system, at COMMIT: the message has its number
-			if message := err.Error(); strings.Contains(message, "error 28 ") || strings.Contains(message, "rrcode: 28 ") {
-				return dialect.ClassFull
-			}
+		if noSpace(number, err) {
+			return dialect.ClassFull
 		}
 		return classes[number]
 	}
@@ -123,12 +120,41 @@ func (Dialect) Classify(err error) dialect.Class {
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return dialect.ClassConnection
 	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		// go-sql-driver/mysql's ErrInvalidConn has no number, and importing the driver
-		// only to compare it would tie every user to it.
-		if err.Error() == "invalid connection" {
-			return dialect.ClassConnection
-		}
+	if invalidConn(err) {
+		return dialect.ClassConnection
 	}
 	return dialect.ClassOther
+}
+
+// The two functions below are all that rowfeed reads of errors' texts. Neither the server
+// nor the driver says these things in any other way.
+
+// systemError is where the server writes the operating system's error number: "error 28",
+// "Errcode: 28", "errno: 28", "OS errno 28".
+var systemError = regexp.MustCompile(`(?i)(?:error|errcode:|errno:?) (\d+)\b`)
+
+// noSpace tells a full disk from the other errors of the engine, of the file system and at
+// COMMIT. They share one number of the server's each, with the operating system's inside
+// the message, which has a fixed form; SHOW WARNINGS has no more. Taken for another error
+// a full disk would be told without its next step, and nothing else would happen.
+func noSpace(number int64, err error) bool {
+	if number != 1026 && number != 1030 && number != 1180 {
+		return false
+	}
+	all := systemError.FindAllStringSubmatch(err.Error(), -1)
+	// The last is the system's: before it a file may be named. The first may be the
+	// server's own number, which the driver puts in front.
+	return len(all) > 0 && all[len(all)-1][1] == "28"
+}
+
+// invalidConn tells go-sql-driver/mysql's ErrInvalidConn, a plain error without a number
+// or a type, for a connection that was lost under a statement. To compare the value
+// would take an import of the driver, and tie all to it who use another.
+func invalidConn(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if err.Error() == "invalid connection" {
+			return true
+		}
+	}
+	return false
 }

@@ -31,7 +31,7 @@ func TestBlockers(t *testing.T) {
 		// InnoDB tells again what it told, until nobody has asked for a tenth of a second.
 		eventually := func(what, session string, good func(*dialect.Blocker) bool) {
 			t.Helper()
-			for end := time.Now().Add(10 * time.Second); ; <-time.After(150 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; <-time.After(150 * time.Millisecond) {
 				found, err := d.Blockers(h.ctx(), dialect.On(h.Admin()), f)
 				h.must(err)
 				var b *dialect.Blocker
@@ -114,6 +114,11 @@ func TestClassify(t *testing.T) {
 		{number(1030, `Got error 168 - 'Unknown (generic) error from engine' from storage engine`), dialect.ClassOther},
 		{number(1026, `Error writing file 'x' (Errcode: 28 "No space left on device")`), dialect.ClassFull},
 		{number(1180, "Got error 28 during COMMIT"), dialect.ClassFull},
+		{number(1026, "Error writing file './error 5/x' (errno: 28 - No space left on device)"), dialect.ClassFull},
+		{number(1026, "Error writing file './errno: 28/x' (OS errno 5 - Input/output error)"), dialect.ClassOther},
+		{number(1030, "Got error 128 from storage engine"), dialect.ClassOther},
+		{number(1030, "Got error 2800 from storage engine"), dialect.ClassOther},
+		{number(1064, "You have an error 28 in your SQL syntax"), dialect.ClassOther},
 		{number(1180, "Got error 149 during COMMIT"), dialect.ClassOther},
 		{fmt.Errorf("x: %w", driver_mysql.ErrInvalidConn), dialect.ClassConnection},
 		{driver.ErrBadConn, dialect.ClassConnection},

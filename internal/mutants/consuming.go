@@ -175,4 +175,9 @@ var consuming = []mutant{
 		File: "examples/pgx/main.go", Old: "if e.Op == rowfeed.Delete {", New: "if e.Op == rowfeed.Delete && o.Item != \"\" {",
 		Package: "./examples/pgx", Test: "TestShop", Engines: "postgres15",
 	},
+	{
+		Name: "now-of-an-empty-feed", Guards: "a consumer that starts at now on an empty feed gets all that comes after",
+		File: "consume_run.go", Old: "page.Cursor != after || r.ends(page) {", New: "page.Cursor != after && page.Cursor != Beginning || r.ends(page) {",
+		Package: conformance, Test: "TestStartNowOnAnEmptyFeed", Engines: "sqlite",
+	},
 }
