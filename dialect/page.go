@@ -25,6 +25,9 @@ type PageParts struct {
 	CutBranches bool
 	// BucketHint follows the positions where they are read by bucket.
 	BucketHint string
+	// Series is a table of the numbers from one parameter to another, where buckets are read
+	// by a lateral join with it. They are cut then, too.
+	Series func(first, last string) string
 }
 
 // PageSQL is the statement that reads a page: always at least one row, so that
@@ -66,7 +69,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	above := func(ref string) string { return ref + " > " + b.Arg(q.After) + " AND " + ref + " <= " + p.Head(b) }
 	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden"
 	if q.To > 0 && !f.InRows() {
-		return partOfPlaces(s, b, f, q, p, columns, p.BucketHint, above)
+		return partOfPlaces(s, b, f, q, p, columns)
 	}
 	own := "SELECT " + columns +
 		"\n  FROM " + Qualified(s, f.Positions()) +

@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+var shardRows = flag.Int("shard-rows", 1_000_000, "rows of TestShards")
+
+// TestShards measures the total work of readers that share a feed of 1024 data shards:
+// one after the other they read their parts from the beginning to the head, in pages of
+// 1000. That they could do so at the same time is not measured: each would have less.
+func TestShards(t *testing.T) {
+	const shards = 1024
+	counts := []int{1, 2, 4, 5, 32, 1000}
+	out := table{title: fmt.Sprintf("Reading a feed of %s rows and %d data shards by so many readers, pages of 1000", count(float64(scaled(*shardRows))), shards),
+		head: []string{"database", "readers", "rows/s", "÷ one reader of a feed without shards", "entries a page"}}
+	each(t, func(b *bed) {
+		rows := scaled(*shardRows)
+		b.fill("plain", rows)
+		p := b.passes(b.pool, 5000)
+		plain := b.add(p.db, rowfeed.FeedSpec{Name: "plain", Table: "plain"})
+		sharded := b.add(p.db, rowfeed.FeedSpec{Name: "sharded", Table: "plain", DataShards: shards})
+		for _, f := range []*rowfeed.Feed{plain, sharded} {
+			keys, took := p.drain(f)
+			b.Logf("%s: %d keys published, %.0f/s", f.Name(), keys, float64(keys)/took.Seconds())
+		}
+		for _, name := range []string{"rowfeed_positions_plain", "rowfeed_positions_sharded"} {
+			if b.Family == "postgres" {
+				b.sql("VACUUM ANALYZE " + name)
+			} else {
+				b.analyze(name)
+			}
+		}
+		results := figures[int]{}
+		pages := map[int]int{}
+		for range *reps {
+			for i, readers := range append([]int{1}, counts...) {
+				f := sharded
+				if i == 0 {
+					f, readers = plain, 0
+				}
+				started, entries := time.Now(), 0
+				pages[readers] = 0
+				for part := range max(readers, 1) {
+					n, asked := b.drainPart(f, rowfeed.Part(part, max(readers, 1)))
+					entries += n
+					pages[readers] += asked
+				}
+				if entries != rows {
+					b.Fatalf("%d readers got %d of %d rows", readers, entries, rows)
+				}
+				results.add(readers, float64(rows)/time.Since(started).Seconds())
+			}
+		}
+		for _, readers := range append([]int{0}, counts...) {
+			name := fmt.Sprint(readers)
+			if readers == 0 {
+				name = "1, of a feed without shards"
+			}
+			rate := results[readers].median()
+			out.row(b.Engine.Name, name, count(rate), fmt.Sprintf("%.2f", rate/results[0].median()), fmt.Sprint(rows/pages[readers]))
+		}
+	})
+	out.print()
+}
+
+// drainPart reads a part to its head.
+func (b *bed) drainPart(f *rowfeed.Feed, part rowfeed.Shards) (entries, pages int) {
+	b.Helper()
+	for after := rowfeed.Beginning; ; {
+		page, err := f.Fetch(b.Context(), rowfeed.Request{After: after, Limit: 1000, Shards: part})
+		b.must(err)
+		entries, pages, after = entries+len(page.Entries), pages+1, page.Cursor
+		if !page.More {
+			return entries, pages
+		}
+	}
+}

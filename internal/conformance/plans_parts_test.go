@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestPlansOfParts (M25, perf.md's table L3): TestPlansOfHotStatements for a feed of 1024
+// data shards. A page of a part reads the entries of its buckets and few others, however
+// many buckets it has, before the first ANALYZE and after it, and with statistics of when
+// the feed was empty or all of it was in one bucket. Publishing costs what it costs
+// without shards.
+func TestPlansOfParts(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			each(t, func(x *env) {
+				const batch, many = 100, 20_000
+				x.exec(s.create)
+				publisher := x.add(rowfeed.FeedSpec{Name: "hot", Table: "hot", DataShards: 1024})
+				p := newPlans(x, batch)
+				measure := func(state string) {
+					x.Helper()
+					p.measure(state)
+					p.parts(state)
+				}
+				measure("empty")
+				x.analyze()
+				s.insert(x, 0, many)
+				measure("all waiting, analyzed when empty")
+				x.publish(publisher)
+				measure("nothing waiting, analyzed when empty")
+				x.vacuum()
+				measure("nothing waiting, analyzed")
+				x.exec("UPDATE hot SET v = v + 1 WHERE v % 100 = 0")
+				x.publish(publisher)
+				x.exec("DELETE FROM rowfeed_positions_hot WHERE bucket <> 7")
+				x.vacuum()
+				x.exec("UPDATE hot SET v = v + 1")
+				x.publish(publisher)
+				measure("nothing waiting, analyzed when one bucket had it all")
+			})
+		})
+	}
+}
+
+// parts measures pages of parts of several sizes: that of one bucket, of several, some of
+// which it shares with others, and one data shard.
+func (p *plans) parts(state string) {
+	p.Helper()
+	head, err := p.feed.Fetch(p.ctx, rowfeed.Request{After: rowfeed.Now})
+	if err != nil {
+		p.Fatal(err)
+	}
+	var position int64
+	_, _ = fmt.Sscan(string(head.Cursor), &position)
+	for _, shards := range []rowfeed.Shards{rowfeed.Part(7, 32), rowfeed.Part(1, 4), rowfeed.Part(2, 5), rowfeed.Part(1, 2), rowfeed.One(240)} {
+		for where, after := range map[string]int64{"at the start": 0, "in the middle": position / 2, "at the end": max(0, position-10)} {
+			for _, h := range p.during(func() error {
+				_, err := p.feed.Fetch(p.ctx, rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(after)), Limit: p.batch, Shards: shards})
+				return err
+			}) {
+				p.explain(fmt.Sprintf("%s, %s of %s %s", state, h.name, shards, where), h)
+			}
+		}
+	}
+}
