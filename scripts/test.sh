@@ -50,6 +50,9 @@ if ! scripts/setup.sh; then
   say 'setup failed: engines that are missing will not be tested'
 fi
 
+# Modules of their own, because of what they need.
+modules=(bench internal/faults)
+
 packages=(./...)
 for argument in "$@"; do
   if [[ $argument == ./* || $argument == . ]]; then packages=(); fi
@@ -64,6 +67,7 @@ fi
 
 say 'go vet'
 go vet ./...
+for module in "${modules[@]}"; do go vet -C "$module" ./...; done
 
 if [[ ${#packages[@]} -gt 0 ]]; then
   say 'mutants compile'
@@ -111,6 +115,9 @@ wait "$two" || failed=1
 
 say 'the other packages'
 go list ./... | grep -v /internal/conformance | xargs go test "${race[@]}" -timeout 20m || failed=1
+
+say 'relay processes under faults'
+go test -C internal/faults "${race[@]}" -timeout 20m ./... || failed=1
 
 if [[ $failed -eq 0 ]]; then
   say 'mutants'

@@ -55,7 +55,7 @@ some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
 Secrets need not stand in the command line: --to and --secret take env:NAME and
 file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run
 by "rowfeed serve"; their keys are feed, to, consumer, after, limit, set_aside, restart,
-secret (a list), allow_private and rate:
+lease, secret (a list), allow_private and rate:
 
   relays:
     - feed: orders
@@ -82,6 +82,7 @@ secret (a list), allow_private and rate:
 	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
 	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil, "sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
 	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
@@ -156,7 +157,7 @@ func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Sourc
 		return open.Scrub(o.To, err)
 	}
 	defer to.Close()
-	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit,
+	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, Lease: o.Lease,
 		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Observe: func(e relay.Event) { o.observe(a, log, e) }}
 	if o.once {
 		err = r.RunOnce(ctx)

@@ -109,6 +109,8 @@ func TestRelayUsage(t *testing.T) {
 		"relay kv --to sqlite:rowfeed.db?table=kv --once":  "own table",
 		"relay kv --to stdout: --once --limit 100000":      "limit",
 		"relay kv --to stdout: --once --after yesterday":   "no cursor",
+		"relay kv --to stdout: --once --lease 1ms":         "ttl",
+		"relay kv --to stdout: --once --lease -1s":         "ttl",
 		"relay kv --to stdout: --once --consumer ?":        "name cannot be used",
 		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":    `no parameter "x"`,
 		"relay kv --to nats://me:hunter2@h:4222/a.>":       "no subject",
@@ -119,6 +121,23 @@ func TestRelayUsage(t *testing.T) {
 		}
 	}
 	s.fails(exitFailed, "relay nosuch --to stdout: --once")
+}
+
+// TestRelayLease: a term of the relay's lease is as long as --lease asks for.
+func TestRelayLease(t *testing.T) {
+	s := withFeed(t)
+	pool := s.pool()
+	var term int64
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if err := pool.QueryRow("SELECT expires_at - acquired_at FROM rowfeed_leases WHERE name = 'relay:kv:hook' AND renewals = 0").Scan(&term); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer hook.Close()
+	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --lease 1h", "")
+	if got := time.Duration(term) * time.Microsecond; got != time.Hour {
+		t.Errorf("the term is %s", got)
+	}
 }
 
 // TestServeRelays runs the relays of the configuration file beside the server.

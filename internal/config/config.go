@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -37,16 +38,17 @@ type File struct {
 
 // Relay is one of the relays that `rowfeed serve` runs; see `rowfeed relay --help`.
 type Relay struct {
-	Feed         string   `yaml:"feed"`
-	To           string   `yaml:"to"`       // a URL, or env:NAME, or file:PATH
-	Consumer     string   `yaml:"consumer"` // default: made of the URL
-	After        string   `yaml:"after"`
-	Limit        int      `yaml:"limit"`
-	SetAside     bool     `yaml:"set_aside"`
-	Restart      bool     `yaml:"restart"`
-	Secret       []string `yaml:"secret"` // each a value, or env:NAME, or file:PATH
-	AllowPrivate bool     `yaml:"allow_private"`
-	Rate         float64  `yaml:"rate"`
+	Feed         string        `yaml:"feed"`
+	To           string        `yaml:"to"`       // a URL, or env:NAME, or file:PATH
+	Consumer     string        `yaml:"consumer"` // default: made of the URL
+	After        string        `yaml:"after"`
+	Limit        int           `yaml:"limit"`
+	SetAside     bool          `yaml:"set_aside"`
+	Restart      bool          `yaml:"restart"`
+	Lease        time.Duration `yaml:"lease"`  // as in 10s
+	Secret       []string      `yaml:"secret"` // each a value, or env:NAME, or file:PATH
+	AllowPrivate bool          `yaml:"allow_private"`
+	Rate         float64       `yaml:"rate"`
 }
 
 // keys are File's, for messages.

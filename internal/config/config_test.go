@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLoad(t *testing.T) {
@@ -22,11 +23,11 @@ func TestLoad(t *testing.T) {
 	if *f.DB != "postgres://me@localhost/shop" || *f.Prefix != "" || f.Schema != nil || *f.Listen != "127.0.0.1:9000" {
 		t.Errorf("loaded %q, %q, %v, %q", *f.DB, *f.Prefix, f.Schema, *f.Listen)
 	}
-	write(t, FileName, "relays:\n  - feed: kv\n    to: env:HOOK\n    secret: [env:A, file:b]\n    set_aside: true\n    rate: 2.5\n  - {feed: kv, to: 'stdout:', consumer: lines, after: now, limit: 7}\n")
+	write(t, FileName, "relays:\n  - feed: kv\n    to: env:HOOK\n    secret: [env:A, file:b]\n    set_aside: true\n    rate: 2.5\n  - {feed: kv, to: 'stdout:', consumer: lines, after: now, limit: 7, lease: 1m30s}\n")
 	if f, err = Load(""); err != nil {
 		t.Fatal(err)
 	}
-	want := []Relay{{Feed: "kv", To: "env:HOOK", Secret: []string{"env:A", "file:b"}, SetAside: true, Rate: 2.5}, {Feed: "kv", To: "stdout:", Consumer: "lines", After: "now", Limit: 7}}
+	want := []Relay{{Feed: "kv", To: "env:HOOK", Secret: []string{"env:A", "file:b"}, SetAside: true, Rate: 2.5}, {Feed: "kv", To: "stdout:", Consumer: "lines", After: "now", Limit: 7, Lease: 90 * time.Second}}
 	if f.Path != FileName || !reflect.DeepEqual(f.Relays, want) {
 		t.Errorf("relays: %+v", f.Relays)
 	}

@@ -1,0 +1,392 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+const (
+	instances = 3
+	// leaseLength is short, so that many take-overs fit into a campaign.
+	leaseLength = 2 * time.Second
+	consumer    = "faults"
+	// patience bounds every waiting for a condition: the machine may do other work.
+	patience = 5 * time.Minute
+)
+
+// campaign is one database with everything that works on it, and against it.
+type campaign struct {
+	*testing.T
+	seed    uint64
+	program string
+	db      *testdb.Database
+
+	inbox     *Inbox
+	relays    []*instance
+	publisher *testdb.Child
+	takeOvers *takeOvers
+	writers   *writers
+	ending    bool // the relays are told to end
+
+	kills, pauses, cuts, restarts atomic.Int64
+}
+
+// TestCampaign (deliverable 8): three relay processes of one consumer, behind proxies of
+// their own. Every second one is killed with -9 and started again; others are stopped for
+// longer than their lease; connections to the database and to the receiver are cut,
+// delayed and swallowed; the receiver is away, or slow; twice the database is killed and
+// started again. In the end the receiver has the final state of every key, and what came
+// when is what GUARANTEES.md promises: see Judge.
+func TestCampaign(t *testing.T) {
+	seed := number(t, "ROWFEED_FAULTS_SEED", uint64(time.Now().UnixNano()))
+	length := time.Duration(number(t, secondsVariable, 15)) * time.Second
+	program := build(t)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		if !e.HasServer() {
+			t.Skip("no server, and no connections to it")
+		}
+		t.Logf("ROWFEED_FAULTS_SEED=%d", seed)
+		c := &campaign{T: t, seed: seed, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
+		c.prepare()
+		if !c.wait("the receiver has the first rows", c.drained) {
+			t.FailNow()
+		}
+		var err error
+		if c.writers, err = startWriters(context.Background(), c.db.URL, seed); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.writers.stop() })
+		c.faults(length)
+		history := c.writers.stop()
+		c.wait("everything is delivered", c.drained)
+		c.ending = true
+		for _, in := range c.relays {
+			in.signal(syscall.SIGTERM)
+		}
+		c.wait("the relays end", func() error {
+			for _, in := range c.relays {
+				if alive(in.child) {
+					return fmt.Errorf("instance %d lives", in.i)
+				}
+			}
+			return nil
+		})
+		c.judge(history)
+	})
+}
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+
+// rowfeed runs a command to its end.
+func (c *campaign) rowfeed(args ...string) {
+	c.Helper()
+	cmd := exec.Command(c.program, append([]string{"--db", c.db.URL}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.Fatalf("rowfeed %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// prepare makes the table with its feed, and starts everybody.
+func (c *campaign) prepare() {
+	c.Helper()
+	c.db.Exec(c, createTable)
+	for key := range keys {
+		if key%2 == 0 {
+			c.db.Exec(c, fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, '')", key))
+		}
+	}
+	c.rowfeed("init")
+	c.rowfeed("feed", "add", "kv", "--table", "kv")
+	c.publisher = start(c, c.program, "--db", c.db.URL, "publish", "kv")
+
+	c.inbox = NewInbox("id", "v")
+	server := httptest.NewServer(c.inbox)
+	c.Cleanup(server.CloseClientConnections)
+	p := newProxies(c.T)
+	for i := range instances {
+		in := &instance{t: c.T, i: i, database: p.to(fmt.Sprint("database", i), "127.0.0.1:"+strconv.Itoa(c.db.Server().Port)),
+			receiver: p.to(fmt.Sprint("receiver", i), server.Listener.Addr().String())}
+		db, err := through(in.database, c.db.URL)
+		if err != nil {
+			c.Fatal(err)
+		}
+		in.hook = "http://" + in.receiver.Listen
+		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private", "--limit", "200", "--lease", leaseLength.String()}
+		in.start()
+		c.relays = append(c.relays, in)
+	}
+	c.takeOvers = newTakeOvers("relay:kv:" + consumer)
+}
+
+// faults lasts for a while. Everybody is alive and connected when it returns.
+func (c *campaign) faults(length time.Duration) {
+	c.Helper()
+	ctx, end := context.WithTimeout(context.Background(), length)
+	defer end()
+	var others, watching sync.WaitGroup
+	watch, blind := context.WithCancel(context.Background())
+	defer blind()
+	watching.Go(func() { c.takeOvers.watch(watch, c.db.Admin()) })
+	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.cutConnections, c.moods} {
+		rng := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
+		others.Go(func() { fault(ctx, rng) })
+	}
+	rng := rand.New(rand.NewPCG(c.seed, 99))
+	began := time.Now()
+	for tick := time.NewTicker(time.Second); ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			c.reviveAll()
+			c.killOne(rng)
+			if done := c.restarts.Load(); done < 2 && time.Since(began) > length*time.Duration(done+1)/3 {
+				c.restartDatabase(rng)
+			}
+		}
+	}
+	others.Wait()
+	c.inbox.SetMood(nil)
+	c.reviveAll()
+	blind()
+	watching.Wait()
+}
+
+// killOne kills an instance that is not paused, and starts it again.
+func (c *campaign) killOne(rng *rand.Rand) {
+	c.Helper()
+	for _, i := range rng.Perm(instances) {
+		if in := c.relays[i]; in.held.TryLock() {
+			c.takeOvers.gone(in.pid(), false)
+			in.child.Kill()
+			c.kills.Add(1)
+			in.start()
+			in.held.Unlock()
+			return
+		}
+	}
+}
+
+// reviveAll starts those again that have ended.
+func (c *campaign) reviveAll() {
+	c.Helper()
+	for _, in := range c.relays {
+		if in.held.TryLock() { // one that is paused lives
+			in.revive()
+			in.held.Unlock()
+		}
+	}
+}
+
+// pauseOthers stops one instance after the other for longer than its lease lasts.
+func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		pause(ctx, upTo(rng, leaseLength))
+		in := c.relays[rng.IntN(instances)]
+		longer := leaseLength + upTo(rng, leaseLength)
+		if !in.held.TryLock() {
+			continue
+		}
+		pid := in.pid()
+		in.signal(syscall.SIGSTOP)
+		c.takeOvers.gone(pid, true)
+		pause(ctx, longer)
+		c.takeOvers.back(pid)
+		in.signal(syscall.SIGCONT)
+		in.held.Unlock()
+		c.pauses.Add(1)
+	}
+}
+
+// cutConnections poisons one instance's connections after the other.
+func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		pause(ctx, upTo(rng, 500*time.Millisecond))
+		in := c.relays[rng.IntN(instances)]
+		proxy := []*toxiproxy.Proxy{in.database, in.receiver}[rng.IntN(2)]
+		stream := []string{"upstream", "downstream"}[rng.IntN(2)]
+		attributes, longest := map[string]int{}, 1500*time.Millisecond
+		kind := []string{"reset_peer", "timeout", "latency", "limit_data"}[rng.IntN(4)]
+		switch kind {
+		case "reset_peer", "timeout": // a timeout of 0 swallows everything until it is taken away
+			attributes["timeout"] = rng.IntN(3) * rng.IntN(300)
+		case "latency":
+			attributes["latency"], attributes["jitter"] = rng.IntN(800), rng.IntN(200)
+			if rng.IntN(2) == 0 { // what was sent arrives when another has taken over
+				stream, longest = "upstream", 3*leaseLength
+				attributes["latency"] = int((leaseLength + upTo(rng, leaseLength)).Milliseconds())
+			}
+		case "limit_data":
+			attributes["bytes"] = rng.IntN(20_000)
+		}
+		var list []string
+		for name, value := range attributes {
+			list = append(list, fmt.Sprintf("%q:%d", name, value))
+		}
+		toxic := fmt.Sprintf(`{"type":%q,"stream":%q,"attributes":{%s}}`, kind, stream, strings.Join(list, ","))
+		bounded, cancel := context.WithTimeout(ctx, 100*time.Millisecond+upTo(rng, longest))
+		err := in.poison(bounded, proxy, toxic)
+		cancel()
+		if err != nil {
+			c.Error(err)
+		}
+		c.cuts.Add(1)
+	}
+}
+
+// moods makes the receiver refuse, or take its time.
+func (c *campaign) moods(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		switch rng.IntN(6) {
+		case 0:
+			c.inbox.SetMood(func() (bool, time.Duration) { return true, 0 })
+		case 1:
+			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(leaseLength / 4) })
+		case 2: // some are looked at when their sender's term is over
+			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(2 * leaseLength) })
+		default:
+			c.inbox.SetMood(nil)
+		}
+		pause(ctx, 300*time.Millisecond+upTo(rng, time.Second))
+	}
+}
+
+// restartDatabase kills the database's server, and starts it again on its data and port.
+func (c *campaign) restartDatabase(rng *rand.Rand) {
+	c.Helper()
+	c.takeOvers.databaseGone()
+	c.db.Server().Kill(c)
+	pause(context.Background(), upTo(rng, time.Second))
+	c.takeOvers.databaseGone()
+	c.db.Server().Start(c)
+	c.db.Reconnect()
+	c.restarts.Add(1)
+}
+
+// wait does so for a condition, for which an error says how far it is from holding. It
+// tells whether that came.
+func (c *campaign) wait(what string, holds func() error) bool {
+	c.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := holds()
+		if err == nil {
+			return true
+		}
+		if !alive(c.publisher) {
+			c.Fatalf("the publisher has ended:\n%s", tail(c.publisher.Output(), 20))
+		}
+		if time.Now().After(deadline) {
+			for _, in := range c.relays {
+				c.Logf("instance %d, run %d:\n%s", in.i, in.run, tail(in.child.Output(), 15))
+			}
+			c.Errorf("%s: not after %s: %v", what, patience, err)
+			return false
+		}
+		if !c.ending {
+			c.reviveAll()
+		}
+		pause(context.Background(), 20*time.Millisecond)
+	}
+}
+
+// rows are the table's keys and versions.
+func (c *campaign) rows() (map[int64]int64, error) {
+	rows, err := c.db.Admin().Query("SELECT id, v FROM kv")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[int64]int64{}
+	for rows.Next() {
+		var key, version int64
+		if err := rows.Scan(&key, &version); err != nil {
+			return nil, err
+		}
+		all[key] = version
+	}
+	return all, rows.Err()
+}
+
+// drained tells whether the receiver has what the table has, nothing waits to be
+// published, and the relay's cursors are at the head.
+func (c *campaign) drained() error {
+	if _, err := c.inbox.Log(); err != nil {
+		c.Fatal(err)
+	}
+	for what, query := range map[string]string{
+		"changes not published": "SELECT count(*) FROM rowfeed_changes_kv",
+		"cursors not there":     "SELECT count(*) FROM rowfeed_cursors c, rowfeed_sequences s WHERE c.feed = 'kv' AND s.name = 'kv' AND c.value <> CAST(s.value AS CHAR(20))",
+	} {
+		var n int
+		if err := c.db.Admin().QueryRow(query).Scan(&n); err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%d %s", n, what)
+		}
+	}
+	want, err := c.rows()
+	if err != nil {
+		return err
+	}
+	if got := c.inbox.Rows(); !maps.Equal(got, want) {
+		return fmt.Errorf("the receiver has %d rows, the table %d; %d versions differ", len(got), len(want), differ(got, want))
+	}
+	return nil
+}
+
+func differ(a, b map[int64]int64) (n int) {
+	for key, version := range a {
+		if other, ok := b[key]; ok && other != version {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *campaign) judge(history History) {
+	c.Helper()
+	final, err := c.rows()
+	if err != nil {
+		c.Fatal(err)
+	}
+	for key := range int64(keys) { // as they were inserted at first
+		if key%2 == 0 {
+			history[key] = append([]Write{{}}, history[key]...)
+		}
+	}
+	log, err := c.inbox.Log()
+	if err != nil {
+		c.Fatal(err)
+	}
+	v := Judge(log, func(int) int { return 0 }, history, final)
+	for _, fault := range v.Faults {
+		c.Error(fault)
+	}
+	ended := 0
+	for _, in := range c.relays {
+		ended += len(in.ended)
+	}
+	c.Logf("%d kills, %d pauses, %d cuts, %d restarts of the database; %d processes could not start meanwhile", c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
+	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome", c.writers.committed, c.writers.failed, c.writers.unknown)
+	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp)
+	c.Logf("%s", c.takeOvers.report(leaseLength))
+	if c.kills.Load() == 0 || c.pauses.Load() == 0 || c.cuts.Load() == 0 || c.restarts.Load() != 2 || v.Epochs < 2 {
+		c.Error("not every kind of fault has happened")
+	}
+}

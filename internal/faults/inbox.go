@@ -1,0 +1,219 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Inbox is a receiver of webhooks as GUARANTEES.md asks for one: of each shard it refuses
+// epochs lower than the highest that it has seen, and of each key positions that are not
+// above the last one. It writes down everything that it is sent.
+//
+// The last two parts of a request's path name the sender.
+type Inbox struct {
+	// Key and Version are the columns of a row's key and version.
+	Key, Version string
+	// Patience is how long a request that comes out of order is held until its sender
+	// turns out to have given it up: shorter than a relay waits for an answer.
+	Patience time.Duration
+
+	mu     sync.Mutex
+	mood   func() (busy bool, delay time.Duration)
+	log    []Arrival
+	epochs map[int]int64
+	keys   map[int64]known
+	tops   map[senderKey]int64
+	wrong  error // a request that no relay should send
+}
+
+type known struct {
+	position, version int64
+	deleted           bool
+}
+
+// senderKey is a key in a term.
+type senderKey struct {
+	key, epoch int64
+}
+
+// NewInbox makes an empty one.
+func NewInbox(key, version string) *Inbox {
+	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{}, keys: map[int64]known{}, tops: map[senderKey]int64{}}
+}
+
+// SetMood says how requests fare from now on: nil takes them in at once.
+func (b *Inbox) SetMood(mood func() (busy bool, delay time.Duration)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mood = mood
+}
+
+// Log is what has come so far, or what was wrong with a request.
+func (b *Inbox) Log() ([]Arrival, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]Arrival(nil), b.log...), b.wrong
+}
+
+// Rows are the versions of the rows that it has.
+func (b *Inbox) Rows() map[int64]int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rows := map[int64]int64{}
+	for key, k := range b.keys {
+		if !k.deleted {
+			rows[key] = k.version
+		}
+	}
+	return rows
+}
+
+type message struct {
+	Data struct {
+		Epoch   int64
+		Entries []struct {
+			Position string
+			Shard    int
+			Op       string
+			Key      map[string]json.Number
+			Row      map[string]json.RawMessage
+		}
+	}
+}
+
+func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return // cut off on its way
+	}
+	arrivals, err := b.parse(body, strings.Join(lastTwo(r.URL.Path), "/"))
+	if err != nil {
+		b.mu.Lock()
+		b.wrong = fmt.Errorf("%w: %s", err, body)
+		b.mu.Unlock()
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	b.mu.Lock()
+	mood := b.mood
+	b.mu.Unlock()
+	if mood != nil {
+		busy, delay := mood()
+		t := time.NewTimer(delay)
+		<-t.C // also when the sender has gone: it is at work, and does not look
+		if busy {
+			b.write(arrivals, Busy)
+			if rand.N(2) == 0 {
+				w.Header().Set("Retry-After", "1")
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+	}
+	switch late, refused := b.take(arrivals); {
+	case len(late) > 0:
+		b.await(r, late)
+	case refused: // all the same to a sender whose term is over
+		w.WriteHeader([]int{http.StatusOK, http.StatusConflict, http.StatusGone}[rand.N(3)])
+	}
+}
+
+func lastTwo(path string) []string {
+	parts := strings.Split(path, "/")
+	return parts[max(0, len(parts)-2):]
+}
+
+func (b *Inbox) parse(body []byte, sender string) ([]Arrival, error) {
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	if len(m.Data.Entries) == 0 {
+		return nil, fmt.Errorf("no entries")
+	}
+	var all []Arrival
+	for _, e := range m.Data.Entries {
+		a := Arrival{Shard: e.Shard, Epoch: m.Data.Epoch, Sender: sender, Delete: e.Op == "delete"}
+		var err error
+		if a.Position, err = strconv.ParseInt(e.Position, 10, 64); err != nil {
+			return nil, err
+		}
+		if a.Key, err = e.Key[b.Key].Int64(); err != nil {
+			return nil, err
+		}
+		if !a.Delete {
+			if err := json.Unmarshal(e.Row[b.Version], &a.Version); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// write notes arrivals that all get the same answer.
+func (b *Inbox) write(arrivals []Arrival, answer Answer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range arrivals {
+		a.Answer = answer
+		b.put(a)
+	}
+}
+
+// put appends to the log; b.mu is held.
+func (b *Inbox) put(a Arrival) {
+	b.log = append(b.log, a)
+	of := senderKey{a.Key, a.Epoch}
+	b.tops[of] = max(b.tops[of], a.Position)
+}
+
+// take decides about the entries of a request, in one go. late are the places in the log
+// of those that came after a later one of the same key and term.
+func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range arrivals {
+		was := b.keys[a.Key]
+		switch {
+		case a.Epoch < b.epochs[a.Shard]:
+			a.Answer, refused = Superseded, true
+		case a.Position <= was.position:
+			a.Answer = Repeated
+		default:
+			a.Answer = Took
+			b.keys[a.Key] = known{a.Position, a.Version, a.Delete}
+		}
+		b.epochs[a.Shard] = max(b.epochs[a.Shard], a.Epoch)
+		if a.Position < b.tops[senderKey{a.Key, a.Epoch}] {
+			late = append(late, len(b.log))
+		}
+		b.put(a)
+	}
+	return late, refused
+}
+
+// await holds the answer until its sender is known to have given the request up: it must
+// have, before it sent a later version. One that still waits is at fault.
+func (b *Inbox) await(r *http.Request, late []int) {
+	t := time.NewTimer(b.Patience)
+	defer t.Stop()
+	select {
+	case <-r.Context().Done():
+	case <-t.C:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, i := range late {
+		b.log[i].GivenUp = true
+	}
+}

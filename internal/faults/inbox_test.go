@@ -1,0 +1,136 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// send posts entries, written as "position shard key version" ("-" for a delete).
+func send(ctx context.Context, url string, epoch int, entries ...string) (status int, err error) {
+	var all []string
+	for _, text := range entries {
+		var position, version string
+		var shard, key int
+		if _, err := fmt.Sscan(text, &position, &shard, &key, &version); err != nil {
+			return 0, err
+		}
+		e := fmt.Sprintf(`{"position":%q,"shard":%d,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":%s}}`, position, shard, key, key, version)
+		if version == "-" {
+			e = fmt.Sprintf(`{"position":%q,"shard":%d,"op":"delete","key":{"id":%d}}`, position, shard, key)
+		}
+		all = append(all, e)
+	}
+	body := fmt.Sprintf(`{"type":"rowfeed.entries","data":{"feed":"kv","generation":1,"epoch":%d,"entries":[%s],"base64":[]}}`, epoch, strings.Join(all, ","))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	resp.Body.Close()
+	return resp.StatusCode, nil
+}
+
+// TestInbox: what the receiver takes in, and what it refuses.
+func TestInbox(t *testing.T) {
+	b := NewInbox("id", "v")
+	s := httptest.NewServer(b)
+	defer s.Close()
+	must := func(want, epoch int, entries ...string) {
+		t.Helper()
+		if got, err := send(t.Context(), s.URL+"/hook/0/1", epoch, entries...); err != nil || want != 0 && got != want {
+			t.Fatalf("%d, %v", got, err)
+		}
+	}
+	must(200, 1, "1 0 7 1", "2 1 8 1")
+	must(200, 1, "2 1 8 1", "3 0 7 2")
+	must(200, 2, "3 0 7 2", "4 0 7 -")
+	must(0, 1, "5 0 7 9") // one of 200, 409 and 410
+	must(200, 1, "6 1 8 2")
+	b.SetMood(func() (bool, time.Duration) { return true, 0 })
+	must(503, 2, "7 0 7 5")
+	b.SetMood(nil)
+	log, err := b.Log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range log {
+		got = append(got, fmt.Sprintf("%d %v", a.Position, a.Answer))
+		if a.Sender != "0/1" || a.GivenUp {
+			t.Errorf("%+v", a)
+		}
+	}
+	if want := "1 took, 2 took, 2 repeated, 3 took, 3 repeated, 4 took, 5 superseded, 6 took, 7 busy"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s", strings.Join(got, ", "))
+	}
+	if rows := b.Rows(); !reflect.DeepEqual(rows, map[int64]int64{8: 2}) {
+		t.Errorf("rows %v", rows)
+	}
+}
+
+// TestInboxLate: a request out of order is one that its sender has given up, or the
+// sender is at fault.
+func TestInboxLate(t *testing.T) {
+	for _, givesUp := range []bool{true, false} {
+		b := NewInbox("id", "v")
+		if !givesUp {
+			b.Patience = 0
+		}
+		answered := make(chan struct{}, 2)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b.ServeHTTP(w, r)
+			answered <- struct{}{}
+		}))
+		if _, err := send(t.Context(), s.URL, 1, "2 0 7 2"); err != nil {
+			t.Fatal(err)
+		}
+		<-answered
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := send(ctx, s.URL, 1, "1 0 7 1")
+			ended <- err
+		}()
+		if givesUp {
+			for log, _ := b.Log(); len(log) < 2; log, _ = b.Log() {
+				<-time.After(time.Millisecond)
+			}
+			giveUp()
+		}
+		<-answered
+		if err := <-ended; (err != nil) != givesUp {
+			t.Error(err)
+		}
+		giveUp()
+		log, err := b.Log()
+		if err != nil || len(log) != 2 || log[1].Answer != Repeated || log[1].GivenUp != givesUp {
+			t.Errorf("gives up %v: %+v, %v", givesUp, log, err)
+		}
+		s.Close()
+	}
+}
+
+// TestInboxWrong: what no relay may send is an error of the campaign.
+func TestInboxWrong(t *testing.T) {
+	b := NewInbox("id", "v")
+	s := httptest.NewServer(b)
+	defer s.Close()
+	for _, entries := range [][]string{{}, {"one 0 7 1"}, {`1 0 7 "x"`}} {
+		b.wrong = nil
+		if status, err := send(t.Context(), s.URL, 1, entries...); err != nil || status != http.StatusInternalServerError {
+			t.Errorf("%v: %d, %v", entries, status, err)
+		}
+		if log, err := b.Log(); err == nil || len(log) > 0 {
+			t.Errorf("%v: taken in", entries)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rightLog: two shards (keys by their parity), keys 1 to 4. Key 1 is changed, 2 deleted,
+// 3 deleted and inserted again, 4 deleted unseen. a has the first terms, b takes over; a
+// was paused, and sends what it had in its hands; a request of b's was cut off and read
+// late.
+func rightLog() []Arrival {
+	return []Arrival{
+		{Key: 1, Version: 1, Position: 1, Shard: 1, Epoch: 1, Sender: "a", Answer: Took},
+		{Key: 2, Version: 1, Position: 2, Shard: 0, Epoch: 1, Sender: "a", Answer: Busy},
+		{Key: 2, Version: 1, Position: 2, Shard: 0, Epoch: 1, Sender: "a", Answer: Took},
+		{Key: 3, Version: 1, Position: 3, Shard: 1, Epoch: 1, Sender: "a", Answer: Took},
+		{Key: 1, Version: 2, Position: 4, Shard: 1, Epoch: 2, Sender: "b", Answer: Took},
+		{Key: 1, Version: 1, Position: 1, Shard: 1, Epoch: 1, Sender: "a", Answer: Superseded},
+		{Key: 2, Delete: true, Position: 5, Shard: 0, Epoch: 2, Sender: "b", Answer: Took},
+		{Key: 3, Delete: true, Position: 6, Shard: 1, Epoch: 2, Sender: "b", Answer: Took},
+		{Key: 1, Version: 2, Position: 4, Shard: 1, Epoch: 2, Sender: "b", Answer: Repeated},
+		{Key: 3, Version: 4, Position: 7, Shard: 1, Epoch: 2, Sender: "b", Answer: Took},
+		{Key: 3, Delete: true, Position: 6, Shard: 1, Epoch: 2, Sender: "b", Answer: Repeated, GivenUp: true},
+		{Key: 4, Delete: true, Position: 8, Shard: 0, Epoch: 2, Sender: "b", Answer: Took},
+	}
+}
+
+var (
+	rightHistory = History{
+		1: {{Version: 1}, {Version: 2}},
+		2: {{Version: 1}, {Version: 2, Delete: true}},
+		3: {{Version: 1}, {Version: 2, Delete: true}, {Version: 3}, {Version: 4}},
+		4: {{Version: 1}, {Version: 2, Delete: true}},
+	}
+	rightFinal = map[int64]int64{1: 2, 3: 4}
+)
+
+func same(shard int) int { return shard }
+
+func TestJudge(t *testing.T) {
+	v := Judge(rightLog(), same, rightHistory, rightFinal)
+	if len(v.Faults) > 0 || v.Arrivals != 12 || v.Taken != 8 || v.Repeated != 2 || v.Superseded != 1 || v.Busy != 1 || v.GivenUp != 1 || v.Epochs != 4 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestJudgeFinds: the judge itself can fail. Every spoiled log is found out.
+func TestJudgeFinds(t *testing.T) {
+	without := func(i int) func([]Arrival) []Arrival {
+		return func(log []Arrival) []Arrival { return slices.Delete(log, i, i+1) }
+	}
+	change := func(i int, f func(*Arrival)) func([]Arrival) []Arrival {
+		return func(log []Arrival) []Arrival { f(&log[i]); return log }
+	}
+	add := func(a Arrival) func([]Arrival) []Arrival {
+		return func(log []Arrival) []Arrival { return append(log, a) }
+	}
+	for name, c := range map[string]struct {
+		spoil func([]Arrival) []Arrival
+		want  []string
+	}{
+		"lost: a key's last entry":             {without(4), []string{"order: arrival 7: within epoch 2 of shard 1 position 4 came after 6", "stale: key 1 came last as version 1"}},
+		"lost: a delete":                       {without(6), []string{"ghost: key 2 came last as version 1"}},
+		"lost: all that ever came":             {func([]Arrival) []Arrival { return nil }, []string{"lost: key 1 never", "lost: key 3 never"}},
+		"lost: the row that was there again":   {without(9), []string{"lost: key 3 came last as deleted"}},
+		"lost: not taken in":                   {change(4, func(a *Arrival) { a.Answer = Busy }), []string{"stale: key 1 came last as version 1"}},
+		"swapped: two versions of a key":       {func(l []Arrival) []Arrival { l[7], l[9] = l[9], l[7]; return l }, []string{"order: arrival 9: within epoch 2 key 3", "order: arrival 9: key 3 was taken in at position 6 after 7", "order: arrival 9: key 3 came as deleted", "lost: key 3"}},
+		"swapped: versions at right positions": {func(l []Arrival) []Arrival { l[0].Version, l[4].Version = 2, 1; return l }, []string{"order: arrival 4: version 1 of key 1 came after 2", "stale: key 1"}},
+		"swapped: two of one term":             {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l }, []string{"order: arrival 3: within epoch 1 of shard 1 position 1 came after 3"}},
+		"stale: an earlier term is taken in":   {change(5, func(a *Arrival) { a.Answer = Took }), []string{"epoch: arrival 5: key 1 was taken in from epoch 1 after one of epoch 2", "order: arrival 5: key 1 was taken in at position 1 after 4", "order: arrival 5: version 1 of key 1 came after 2", "stale: key 1"}},
+		"stale: a sender that still waits":     {change(10, func(a *Arrival) { a.GivenUp = false }), []string{"order: arrival 10: within epoch 2 key 3 came at position 6 after 7"}},
+		"stale: an old version in the end":     {add(Arrival{Key: 1, Version: 1, Position: 9, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 12: version 1 of key 1 came after 2", "stale: key 1"}},
+		"a term of two processes":              {change(8, func(a *Arrival) { a.Sender = "c" }), []string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
+		"a version that was rolled back":       {add(Arrival{Key: 1, Version: 3, Position: 9, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"invented: arrival 12: key 1 has no version 3", "stale: key 1"}},
+		"a deletion that was none":             {add(Arrival{Key: 1, Delete: true, Position: 9, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 12: key 1 came as deleted", "lost: key 1 came last as deleted"}},
+		"taken in twice":                       {change(8, func(a *Arrival) { a.Answer = Took }), []string{"order: arrival 8: key 1 was taken in at position 4 after 4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Judge(c.spoil(rightLog()), same, rightHistory, rightFinal)
+			if len(v.Faults) != len(c.want) {
+				t.Fatalf("faults:\n%s\nwant %q", strings.Join(v.Faults, "\n"), c.want)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(v.Faults[i], want) {
+					t.Errorf("fault %q, want %q", v.Faults[i], want)
+				}
+			}
+		})
+	}
+}

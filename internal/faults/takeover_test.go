@@ -1,0 +1,149 @@
+package faults
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// takeOvers measure for how long a shard's lease is without a living holder, on the
+// database's clock, which is this machine's.
+type takeOvers struct {
+	leases string // what the names of the relay's leases begin with
+
+	mu      sync.Mutex
+	terms   map[string]leaseTerm // the latest seen of each lease
+	waiting map[string]*vacancy
+	times   []vacancy
+}
+
+type leaseTerm struct {
+	pid   int
+	epoch int64
+}
+
+// vacancy is a lease whose holder was killed or paused.
+type vacancy struct {
+	epoch  int64
+	from   time.Time
+	until  time.Time // valid once somebody else has it
+	paused bool
+	away   bool // the database was, meanwhile
+}
+
+func newTakeOvers(leases string) *takeOvers {
+	return &takeOvers{leases: leases, terms: map[string]leaseTerm{}, waiting: map[string]*vacancy{}}
+}
+
+// watch looks at the leases until ctx ends. What it cannot read it does not: the database
+// is killed now and then.
+func (o *takeOvers) watch(ctx context.Context, db *sql.DB) {
+	for ctx.Err() == nil {
+		o.look(ctx, db)
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+o.leases+"%' AND owner <> ''")
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, owner string
+		var epoch, acquired int64
+		if rows.Scan(&name, &owner, &epoch, &acquired) != nil {
+			return
+		}
+		parts := strings.Split(owner, "/") // host/pid/random
+		if len(parts) != 3 {
+			continue
+		}
+		pid, err := strconv.Atoi(parts[1])
+		if err == nil {
+			o.seen(name, leaseTerm{pid, epoch}, time.UnixMicro(acquired))
+		}
+	}
+}
+
+func (o *takeOvers) seen(name string, t leaseTerm, acquired time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := o.terms[name]
+	o.terms[name] = t
+	v := o.waiting[name]
+	if v == nil || t.epoch <= v.epoch {
+		return
+	}
+	delete(o.waiting, name)
+	// Of two terms since the last look only the later is known.
+	if t.epoch == v.epoch+1 && last.epoch == v.epoch && acquired.After(v.from) {
+		v.until = acquired
+		o.times = append(o.times, *v)
+	}
+}
+
+// gone notes that a process will not renew its leases any more.
+func (o *takeOvers) gone(pid int, paused bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, t := range o.terms {
+		if t.pid == pid && o.waiting[name] == nil {
+			o.waiting[name] = &vacancy{epoch: t.epoch, from: time.Now(), paused: paused}
+		}
+	}
+}
+
+// back notes that a paused process goes on: a lease that nobody has taken may be its own
+// again.
+func (o *takeOvers) back(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, t := range o.terms {
+		if v := o.waiting[name]; v != nil && v.paused && t.pid == pid && v.epoch == t.epoch {
+			delete(o.waiting, name)
+		}
+	}
+}
+
+// databaseGone notes that nobody can take over for now.
+func (o *takeOvers) databaseGone() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range o.waiting {
+		v.away = true
+	}
+}
+
+// report is the distribution, in lengths of a term.
+func (o *takeOvers) report(term time.Duration) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kinds := map[string][]float64{}
+	for _, v := range o.times {
+		kind := "after a kill"
+		switch {
+		case v.away:
+			kind = "with the database away meanwhile"
+		case v.paused:
+			kind = "after a pause began"
+		}
+		kinds[kind] = append(kinds[kind], float64(v.until.Sub(v.from))/float64(term))
+	}
+	var lines []string
+	for kind, all := range kinds {
+		slices.Sort(all)
+		at := func(share float64) float64 { return all[min(int(share*float64(len(all))), len(all)-1)] }
+		lines = append(lines, fmt.Sprintf("take-over %s, in terms of %s: %d times, median %.2f, p90 %.2f, max %.2f", kind, term, len(all), at(0.5), at(0.9), at(1)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
