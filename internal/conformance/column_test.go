@@ -26,7 +26,7 @@ func eachColumn(t *testing.T, f func(x *env)) {
 
 // bounded is a context for what must not wait for anybody.
 func (x *env) bounded() context.Context {
-	ctx, cancel := context.WithTimeout(x.ctx, 20*time.Second) // long before a server gives up waiting
+	ctx, cancel := context.WithTimeout(x.ctx, 40*time.Second) // before a server gives up waiting
 	x.Cleanup(cancel)
 	return ctx
 }

@@ -51,9 +51,7 @@ func TestConsumeRacing(t *testing.T) {
 		f, r := x.addKV(), x.receiver()
 		start := func() *testdb.Child { return testdb.CrashChild(x.T, "consume forever", "URL="+x.db.URL) }
 		children := []*testdb.Child{start(), start(), start()}
-		seed := rand.Uint64()
-		x.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 1))
+		random := rand.New(rand.NewPCG(raceSeed(x.T), 1))
 		const rows, rounds = 40, 12
 		head := int64(0)
 		for round := range rounds {
@@ -69,6 +67,11 @@ func TestConsumeRacing(t *testing.T) {
 			// sequence may have gone further: a key that came and went takes none of what it counts.
 			next := x.scalar("SELECT COALESCE(MAX(feed_sync_id), 0) FROM rowfeed_positions_kv")
 			want := head + random.Int64N(max(next-head, 1))
+			if round == 0 {
+				// One effect at least, and with it the start mark is stored. Later, deletes would
+				// be below the mark, of which a consumer that only begins is not told.
+				want = min(max(want, 1), next)
+			}
 			if round == rounds-1 {
 				want = next
 			}

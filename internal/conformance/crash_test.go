@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -93,12 +92,12 @@ func (x *env) killed(child string, n int) (before string) {
 
 // kills tells before which statements a crash test kills: from the first, every step.
 // Every one with ROWFEED_TEST_EVERY_KILL=1, as when mutants are tried; else one of four
-// from a start that changes from run to run.
+// from a start that the seed gives.
 func (x *env) kills() (first, step int) {
 	if os.Getenv("ROWFEED_TEST_EVERY_KILL") == "1" {
 		return 1, 1
 	}
-	return 1 + rand.IntN(4), 4
+	return 1 + int(raceSeed(x.T)%4), 4
 }
 
 // TestPublishKilledAtEveryStep (M8): a publisher is killed between any two of its

@@ -125,10 +125,11 @@ func TestStablePages(t *testing.T) {
 		if len(whole.Entries) != rows {
 			x.Fatalf("%d entries", len(whole.Entries))
 		}
+		random := rand.New(rand.NewPCG(raceSeed(x.T), 0))
 		for range 5 {
 			var lines []string
 			for cursor, more := rowfeed.Beginning, true; more; {
-				limit := 1 + rand.IntN(9)
+				limit := 1 + random.IntN(9)
 				page := x.fetch(f, cursor, limit)
 				if again := x.fetch(f, cursor, limit); show(again) != show(page) {
 					x.Fatalf("after %q first\n%s\nthen\n%s", cursor, show(page), show(again))
@@ -347,9 +348,7 @@ func TestCursorAtTimeModel(t *testing.T) {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
 		}
 		x.publish(f)
-		seed := rand.Uint64()
-		x.Logf("seed %d", seed)
-		r := rand.New(rand.NewPCG(seed, 0))
+		r := rand.New(rand.NewPCG(raceSeed(x.T), 0))
 		type placed struct{ position, second int64 }
 		var placedAt []placed
 		position, second := int64(0), int64(100)

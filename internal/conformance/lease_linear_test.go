@@ -183,8 +183,9 @@ func (f *faults) sent() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.commit
 func TestLeaseLinearizable(t *testing.T) {
 	each(t, func(x *env) {
 		const histories, clients, deeds = 15, 5, 30
-		for range histories {
-			seed := rand.Uint64()
+		first := raceSeed(x.T)
+		for i := range uint64(histories) {
+			seed := first + i
 			history, broken := x.leaseHistory(seed, clients, deeds)
 			verdict, _ := porcupine.CheckOperationsVerbose(leaseModel, history, time.Minute)
 			if verdict != porcupine.Ok {

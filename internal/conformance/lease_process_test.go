@@ -48,7 +48,7 @@ func leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 
 // holdForEver holds the lease until it is killed.
 func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
-	return rf.Lease("job", time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
+	return rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
 		fmt.Println("holding", t.Epoch())
 		<-ctx.Done()
 		return ctx.Err()

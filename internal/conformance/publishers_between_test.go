@@ -52,7 +52,7 @@ func TestExactlyTheChangesRead(t *testing.T) {
 			held := testdb.Hold(deletes)
 			f := x.tapped(testdb.Hooks{Before: held.Before}, nil)
 			result := make(chan error, 1)
-			ctx, cancel := context.WithTimeout(x.ctx, 20*time.Second) // long before a server gives up waiting
+			ctx, cancel := context.WithTimeout(x.ctx, 40*time.Second) // before a server gives up waiting
 			defer cancel()
 			go func() { _, err := f.Publish(ctx); result <- err }()
 			<-held.Reached
@@ -99,7 +99,7 @@ func TestNobodyWaits(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // one writer at a time: TestExactlyTheChangesRead
 		}
-		ctx, cancel := context.WithTimeout(x.ctx, 20*time.Second) // long before a server gives up waiting
+		ctx, cancel := context.WithTimeout(x.ctx, 40*time.Second) // before a server gives up waiting
 		defer cancel()
 		x.fill(3)
 		for _, isolation := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {

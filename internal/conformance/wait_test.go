@@ -36,7 +36,7 @@ type fetched struct {
 // waiter fetches in the background, for at most as long as a test may take.
 func (x *env) waiter(f rowfeed.Source, after rowfeed.Cursor) <-chan fetched {
 	result := make(chan fetched, 1)
-	ctx, cancel := context.WithTimeout(x.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
 	x.Cleanup(cancel)
 	go func() {
 		page, err := f.Fetch(ctx, rowfeed.Request{After: after, Wait: never})
@@ -351,14 +351,15 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 			})
 			x.restart(server)
 			x.eventually("it can be written to again", func() bool {
-				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv VALUES (2, 'k', 0)")
+				// Who loses the server in a COMMIT does not know whether the row is there.
+				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
 				return err == nil
 			})
 			other, err := x.rf.Feed(x.ctx, "kv") // another process
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.eventually("it can be published again", func() bool { n, err := other.Publish(x.ctx); return err == nil && n == 1 })
+			x.eventually("it can be published again", func() bool { _, err := other.Publish(x.ctx); return err == nil })
 			x.wantWoken(result, "2", kv(2, "k", 0))
 		})
 	}

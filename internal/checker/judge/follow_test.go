@@ -92,7 +92,7 @@ func TestFollowFails(t *testing.T) {
 // TestFollowQuiet: without a signal, silence is the end.
 func TestFollowQuiet(t *testing.T) {
 	s := script(t, nil, lastPage, noPage)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n := 0
 	f := Follower{URL: s.URL, Limit: 2, Patience: time.Minute, Quiet: time.Millisecond, Got: func(Entry) error { n++; return nil }}
