@@ -57,7 +57,8 @@ func TestSilentPort(t *testing.T) {
 	}
 }
 
-// TestConnectTimeouts: ten seconds where the URL says nothing, and what it says elsewhere.
+// TestConnectTimeouts: ten seconds where nobody says anything, and what the URL (or the
+// environment, for PostgreSQL) says elsewhere.
 func TestConnectTimeouts(t *testing.T) {
 	for rawURL, want := range map[string]time.Duration{
 		"mysql://u@h/d": connectTimeout, "mysql://u@h/d?timeout=3s": 3 * time.Second, "mysql://u@h/d?timeout=0s": 0,
@@ -67,4 +68,16 @@ func TestConnectTimeouts(t *testing.T) {
 			t.Errorf("%s: %v (%v), want %s", rawURL, config.Timeout, err, want)
 		}
 	}
+	wantPostgres := func(rawURL string, want time.Duration) {
+		t.Helper()
+		config, err := postgresConfig(rawURL)
+		if err != nil || config.ConnectTimeout != want {
+			t.Errorf("%s: %v (%v), want %s", rawURL, config.ConnectTimeout, err, want)
+		}
+	}
+	wantPostgres("postgres://u@h/d", connectTimeout)
+	wantPostgres("postgres://u@h/d?connect_timeout=3", 3*time.Second)
+	wantPostgres("postgres://u@h/d?connect_timeout=0", 0)
+	t.Setenv("PGCONNECT_TIMEOUT", "7")
+	wantPostgres("postgres://u@h/d", 7*time.Second)
 }

@@ -22,20 +22,9 @@ const serverConnections = 16
 const postgresIdle = 5 * time.Minute
 
 func parsePostgres(rawURL string) (*database, error) {
-	if err := checkAuthority(rawURL); err != nil {
-		return nil, err
-	}
-	config, err := pgx.ParseConfig(rawURL)
+	config, err := postgresConfig(rawURL)
 	if err != nil {
-		e := malformed(rawURL, "its parameters cannot be used")
-		e.Err = Scrub(rawURL, err)
-		return nil, e
-	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "rowfeed"
-	}
-	if !strings.Contains(rawURL, "connect_timeout=") {
-		config.ConnectTimeout = connectTimeout
+		return nil, err
 	}
 	where := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	if strings.HasPrefix(config.Host, "/") {
@@ -48,6 +37,26 @@ func parsePostgres(rawURL string) (*database, error) {
 			return limit(sql.OpenDB(answering{stdlib.GetConnector(*config), 0}), serverConnections, postgresIdle), nil
 		},
 	}, nil
+}
+
+func postgresConfig(rawURL string) (*pgx.ConnConfig, error) {
+	if err := checkAuthority(rawURL); err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(rawURL)
+	if err != nil {
+		e := malformed(rawURL, "its parameters cannot be used")
+		e.Err = Scrub(rawURL, err)
+		return nil, e
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "rowfeed"
+	}
+	// What the environment says (PGCONNECT_TIMEOUT) counts as well.
+	if config.ConnectTimeout == 0 && !strings.Contains(rawURL, "connect_timeout=") {
+		config.ConnectTimeout = connectTimeout
+	}
+	return config, nil
 }
 
 // checkAuthority refuses URLs that would be read otherwise than they were meant.
