@@ -20,6 +20,7 @@ const (
 	stateCreating = "creating" // tables and triggers are being made
 	stateDropping = "dropping" // they are being removed
 	stateFilling  = "filling"  // the table's rows are being recorded as changes
+	stateSharding = "sharding" // keys are being given their data shards
 	stateActive   = "active"
 	stateDropped  = "dropped" // only name and generation are kept
 )
@@ -46,7 +47,7 @@ type record struct {
 	PrimaryKey        bool     // the key is the table's primary key
 	DataShards        int
 	ShardColumn       string  // of the key; empty: data shards are computed from the key
-	FillAfter         []any   // the last key that back-fill recorded; nil: none yet
+	FillAfter         []any   // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	fillMark          *string // the same as it is stored
 }
 
@@ -173,6 +174,7 @@ type layout struct {
 	// generation is that of the record that the layout was made of: a feed dropped and
 	// added again may follow another table.
 	generation int64
+	sharding   bool // parts are not served: some keys have shards of before
 
 	feed    *dialect.Feed
 	table   *dialect.Table
@@ -263,7 +265,7 @@ func (f *Feed) reload(ctx context.Context) error {
 // Name is the feed's name.
 func (f *Feed) Name() string { return f.name }
 
-// State is creating, filling or active, as last read.
+// State is creating, filling, sharding or active, as last read.
 func (f *Feed) State() string { return f.record.Load().State }
 
 // Capture is how the feed's changes are captured.
@@ -287,7 +289,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{generation: r.Generation, feed: r.feed(f.db.names), table: table}
+	l := &layout{generation: r.Generation, sharding: r.State == stateSharding || r.State == stateCreating, feed: r.feed(f.db.names), table: table}
 	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})

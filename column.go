@@ -38,7 +38,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
-	return nil
+	return r.holdsShards(table)
 }
 
 // leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
@@ -83,16 +83,18 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 // placeRows gives positions to rows that wait, with capture "column", and answers how
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
-func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, generation, base int64, limit int) (int, error) {
+func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, base int64, limit int) (int, error) {
+	feed, generation := r.feed(f.db.names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
 	}
 	after := f.takeTurn(generation)
-	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, after, limit, base)
+	shard := r.sharder()
+	n, last, err := f.db.d.PlaceRows(ctx, tx, feed, after, limit, base, shard)
 	if err == nil && after != nil && n < limit {
 		var rest int
 		var lastOfRest []any
-		rest, lastOfRest, err = f.db.d.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n))
+		rest, lastOfRest, err = f.db.d.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n), shard)
 		if n += rest; rest > 0 {
 			last = lastOfRest
 		}

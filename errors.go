@@ -58,6 +58,9 @@ const (
 	// NotConsistent means that what was committed before a request with Consistent could
 	// not be published in time.
 	NotConsistent Code = "not-consistent"
+	// Sharding is a feed whose keys are being given other data shards: parts of it are not
+	// served until that is done, the whole feed is.
+	Sharding Code = "sharding"
 	// LeaseTaken is a lease that somebody else holds.
 	LeaseTaken Code = "lease-taken"
 	// LeaseLost is a term of a lease that is over: expired, released, or taken over.

@@ -55,6 +55,9 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err := f.fill(ctx, progress); err != nil {
 		return nil, err
 	}
+	if err := f.giveShards(ctx, progress); err != nil {
+		return nil, err
+	}
 	f.Wake()
 	return f, nil
 }
@@ -166,10 +169,14 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := run(ctx, q, steps); err != nil {
 		return false, err
 	}
-	if r.feed(db.names).InRows() {
-		return true, db.setState(ctx, q, spec.Name, stateActive) // rows without a position wait already
+	state := stateFilling
+	switch {
+	case r.Adopt && r.DataShards > 1:
+		state = stateSharding // rows that have a position have no shard of ours
+	case r.feed(db.names).InRows():
+		state = stateActive // rows without a position wait already
 	}
-	return true, db.setState(ctx, q, spec.Name, stateFilling)
+	return true, db.setState(ctx, q, spec.Name, state)
 }
 
 // perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there

@@ -116,12 +116,9 @@ func (f *Feed) resolve(ctx context.Context, after Cursor) (place, error) {
 func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards) (*dialect.PageRows, *layout, error) {
 	const tries = 5
 	for try := 1; ; try++ {
-		l, err := f.currentLayout(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
 		asked := q
-		if err := l.part(&asked, shards); err != nil {
+		l, err := f.layoutOf(ctx, &asked, shards)
+		if err != nil {
 			return nil, nil, err
 		}
 		floor := f.highest()
@@ -150,6 +147,23 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 		// A table, a column or the feed itself is another one now.
 		if err := f.reload(ctx); err != nil {
 			return nil, nil, err
+		}
+	}
+}
+
+// layoutOf is the layout that a query for a part of the feed is made for. What is known
+// of the feed may be old, so nothing is refused by it before it was read again.
+func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards Shards) (*layout, error) {
+	for fresh := false; ; fresh = true {
+		l, err := f.currentLayout(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = l.part(q, shards); err == nil || fresh {
+			return l, err
+		}
+		if err := f.reload(ctx); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err := f.deleteChanges(ctx, tx, feed, changes); err != nil {
 		return e, err
 	}
-	rows, err := f.placeRows(ctx, tx, feed, r.Generation, seq.Value+int64(len(assignments)), limit)
+	rows, err := f.placeRows(ctx, tx, r, seq.Value+int64(len(assignments)), limit)
 	if err != nil {
 		return e, err
 	}

@@ -94,8 +94,6 @@ func (s FeedSpec) validate() error {
 		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
 	case s.DataShards < 1 || s.DataShards > MaxDataShards:
 		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
-	case s.DataShards > 1 && s.Capture == dialect.CaptureColumn:
-		return invalid("data-shards", "with capture column a feed has one data shard")
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}

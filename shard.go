@@ -159,6 +159,9 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 	switch {
 	case err != nil:
 		return err
+	case l.sharding && !s.All():
+		return &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
+			Next: "ask again, or read the whole feed; " + finishSharding(l.feed.Name, count)}
 	case from == to:
 		q.After = math.MaxInt64
 	case to-from < count:

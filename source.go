@@ -41,7 +41,7 @@ type Request struct {
 type Info struct {
 	Name       string   `json:"name"`
 	Mode       string   `json:"mode"`
-	State      string   `json:"state"` // creating, filling, active
+	State      string   `json:"state"` // creating, filling, sharding, active
 	Generation int64    `json:"generation"`
 	Head       Cursor   `json:"head"`    // the cursor of a consumer that has read everything
 	Key        []Column `json:"key"`     // in the key's order

@@ -47,6 +47,26 @@ func (c *Column) PositionProblem() string {
 	return c.NoPosition
 }
 
+// ShardProblem says why a column cannot hold the numbers of so many data shards, with the
+// next step; empty when it can.
+func (c *Column) ShardProblem(dataShards int) string {
+	if c.Generated {
+		return "is generated, where publishers write a row's shard: make it a plain column"
+	}
+	words := strings.FieldsFunc(strings.ToLower(c.Type), func(r rune) bool { return r == ' ' || r == '(' })
+	if c.Kind == Dynamic || len(words) == 0 {
+		return ""
+	}
+	highest, narrow := map[string]int{"tinyint": 127, "smallint": 32_767, "bit": 0, "year": 0}[words[0]]
+	if narrow && slices.Contains(words, "unsigned") {
+		highest = 2*highest + 1
+	}
+	if narrow && dataShards-1 > highest {
+		return fmt.Sprintf("is %s, which cannot hold shard %d: make it an int", c.Type, dataShards-1)
+	}
+	return ""
+}
+
 // Delivered are the table's columns without those that capture "column" keeps there:
 // an entry says position and shard by itself.
 func (f *Feed) Delivered(t *Table) []Column {

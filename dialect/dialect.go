@@ -107,6 +107,9 @@ type Schema interface {
 	// Repair are the statements that mend what Verify found, without a moment in which
 	// a change goes uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
+	// BucketIndex are the statements that make the positions' index by bucket where the
+	// feed is sharded, or remove it where it is not; none where it is so already.
+	BucketIndex(ctx context.Context, q Querier, f *Feed) ([]Step, error)
 	// DeleteRow are the statements that delete a row and have its delete published, to
 	// be run in one transaction with the key as parameters of each.
 	DeleteRow(f *Feed) []string
@@ -144,11 +147,17 @@ type Publish interface {
 	// gives them the positions above base, one after the other, changing nothing else of
 	// the row. What the feed's positions said of their keys is forgotten, except of
 	// hidden ones. It answers how many rows there were and the last one's key. For feeds
-	// that are [Feed.InRows]; 0 otherwise.
-	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64) (n int, last []any, err error)
+	// that are [Feed.InRows]; 0 otherwise. Where the feed is sharded, shard answers the
+	// data shard of a row's key, which is written in the statement that writes the position.
+	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64, shard func(key []any) (int, error)) (n int, last []any, err error)
 	// ResetRows sets the positions of the rows (alias t) for which a condition holds to
 	// NULL, changing nothing else of them, and answers how many.
 	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)
+	// SetShards writes the data shards of the keys that stand at these positions, and
+	// nothing else of them, and answers how many: in the feed's table of positions, with
+	// their buckets, or with rows in the source, where rows that other transactions hold
+	// are passed over. The shards must be others than those that are there.
+	SetShards(ctx context.Context, tx Querier, f *Feed, rows bool, places []Sharded) (int64, error)
 	// DeleteChanges deletes exactly the changes of the given seqs (ascending), locks no
 	// other record, and answers how many there were.
 	DeleteChanges(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)

@@ -92,6 +92,8 @@ type Column struct {
 	// NoPosition says, of a column feed_sync_id, why it cannot hold positions, with the
 	// next step; empty when it can.
 	NoPosition string `json:"-"`
+	// Generated says that the database itself computes the column's values.
+	Generated bool `json:"-"`
 	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
 	Default string `json:"-"`
 }

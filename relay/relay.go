@@ -128,7 +128,7 @@ func (r *Relay) RunOnce(ctx context.Context) error {
 
 // passes tells whether an error may end by itself.
 func passes(err error) bool {
-	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost} {
+	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding} {
 		if errors.Is(err, code) {
 			return true
 		}

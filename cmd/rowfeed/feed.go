@@ -61,19 +61,7 @@ should a feed of that name be made again. Dropping it again changes nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
 		},
-	}, &cobra.Command{
-		Use:   "upgrade NAME",
-		Short: "Put a feed's triggers and tables in order",
-		Long: `Compares a feed's triggers and tables with those that this rowfeed would make, and
-mends what differs, without a moment in which a change goes uncaptured. Do it after an
-upgrade of rowfeed, and when "status" or a publisher's log says that triggers are
-missing; then let "check" and "repair" find what was written meanwhile.`,
-		Example: "  rowfeed feed upgrade kv && rowfeed check kv",
-		Args:    takes(1, 1, "the feed's NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return (&feedUpgradeOptions{name: args[0]}).run(cmd.Context(), a)
-		},
-	})
+	}, newFeedUpgrade(a))
 	return cmd
 }
 
@@ -191,24 +179,4 @@ func (o *feedDropOptions) run(ctx context.Context, a *app) error {
 		return a.say("%s: is dropped already, nothing changed", o.name)
 	}
 	return a.say("%s: dropped", o.name)
-}
-
-type feedUpgradeOptions struct{ name string }
-
-func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		mended, err := f.Upgrade(ctx)
-		if err != nil {
-			return err
-		}
-		if len(mended) == 0 {
-			return a.say("%s: in order, nothing changed", o.name)
-		}
-		for _, m := range mended {
-			if err := a.say("%s: mended: %s", o.name, m); err != nil {
-				return err
-			}
-		}
-		return a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name)
-	})
 }

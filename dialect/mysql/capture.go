@@ -143,7 +143,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	}
 	byBucket := ""
 	if f.Sharded() { // pages of a part of the shards
-		byBucket = "\n  KEY bucket (bucket, feed_sync_id, shard, deleted, hidden),"
+		byBucket = ",\n  KEY " + bucketIndex + " " + bucketColumns
 	}
 	return append(steps, []dialect.Step{
 		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
@@ -164,8 +164,8 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
   hidden tinyint NOT NULL,
   published_at bigint NOT NULL,
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `),
-  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),` + byBucket + `
-  KEY deleted (deleted)
+  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),
+  KEY deleted (deleted)` + byBucket + `
 )` + tableOptions},
 	}...), nil
 }

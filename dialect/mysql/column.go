@@ -43,7 +43,10 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		made = false
 	}
 	if !made {
-		columns := slices.Concat([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, ""), []string{"shard"})
+		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, "")...)
+		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return strings.EqualFold(c.Name, dialect.ShardColumn) }) {
+			columns = append(columns, dialect.ShardColumn)
+		}
 		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
 			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") + ")"})
 	}
@@ -74,7 +77,7 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 // locking read goes along the index and skips what others hold; the keys stay in the
 // database, in a table that only publishers write and that is empty between them; the
 // UPDATE starts from those keys and so meets locked rows only.
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64) (int, []any, error) {
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
@@ -95,8 +98,12 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if lookup == "" { // by the rows' own index, which has the whole key behind the NULL
 		lookup = " FORCE INDEX (" + d.Quote(rowIndex(f)) + ")"
 	}
-	_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY n) AS place, %s FROM %s) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.place%s",
-		stored, batch, source, lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep))
+	if f.Sharded() {
+		err = d.placeSharded(ctx, tx, f, mode, lookup, base, keep, shard)
+	} else {
+		_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY n) AS place, %s FROM %s) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.place%s",
+			stored, batch, source, lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep))
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -111,6 +118,28 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE n > 0") // a key, for sessions with sql_safe_updates
 	return int(n), last, err
+}
+
+// placeSharded writes positions and data shards of the keys in batch_<feed>, which are
+// read to be told their shards.
+func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, update, lookup string, base int64, keep string, shard func([]any) (int, error)) error {
+	batch := dialect.Qualified(d, f.Batch())
+	list := []byte{'['}
+	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.n"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.n", nil, func(first []string, key []any) error {
+		s, err := shard(key)
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = fmt.Appendf(list, "[%s,%d]", first[0], s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, update+fmt.Sprintf("JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, n BIGINT PATH '$[0]', shard INT PATH '$[1]')) j\nSTRAIGHT_JOIN %s b FORCE INDEX (PRIMARY) ON b.n = j.n\n"+
+		"STRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + j.place, t.shard = j.shard%s",
+		batch, dialect.Qualified(d, f.Source), lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep), string(append(list, ']')))
+	return err
 }
 
 // unchanged assigns to themselves the columns that an UPDATE would set to its own

@@ -109,7 +109,7 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 			if err != nil {
 				return dialect.Column{}, err
 			}
-			c := dialect.Column{Name: v[0], Type: v[1], Decl: v[1], Kind: kindOf(v[2]), Nullable: v[3] == "YES"}
+			c := dialect.Column{Name: v[0], Type: v[1], Decl: v[1], Kind: kindOf(v[2]), Nullable: v[3] == "YES", Generated: v[7] != ""}
 			if v[4] != "" {
 				c.Decl += charsetClause + v[4] + " COLLATE " + v[5]
 			}

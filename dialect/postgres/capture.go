@@ -56,11 +56,16 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
 	if f.Sharded() {
-		// With the shard in it, what a bucket has of other shards is passed over in the index.
-		steps = append(steps, dialect.Step{Note: "pages of a part of the shards are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"})
+		steps = append(steps, d.bucketIndex(f))
 	}
 	return steps
+}
+
+// bucketIndex has the shard in it, so that what a bucket has of other shards is passed
+// over in the index.
+func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
+	return dialect.Step{Note: "pages of a part of the shards are read in this order",
+		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
 }
 
 func (d Dialect) function(f *dialect.Feed, suffix string) string {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -68,18 +69,18 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 // PlaceRows locks in one statement and updates in the next: a row that changed while
 // the first was looking for it is seen by the second only. In between a row keeps its
 // place in the table, since it is locked, so that no key has to travel: DESIGN.md.
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64) (int, []any, error) {
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
 	source := dialect.Qualified(d, f.Source)
-	b := dialect.NewBuilder(d)
-	where, order := dialect.WaitingRows(d, b, f, after)
-	var locked int64
-	var rows, tables *string
-	// NO KEY UPDATE: a row that others only refer to, with a foreign key, is not held.
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM "+source+" t"+
-		where+order+" LIMIT "+b.Arg(limit)+" FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), &locked, &rows, &tables)
+	set, lists, names := "", "", ""
+	lock := d.lockWaiting
+	if f.Sharded() {
+		set, lists, names = ", shard = u.shard", ", CAST(CAST($4 AS text) AS int[])", ", shard"
+		lock = d.lockSharded
+	}
+	locked, args, err := lock(ctx, tx, f, after, limit, shard)
 	if err != nil || locked == 0 {
 		return 0, nil, err
 	}
@@ -89,12 +90,12 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 		returning[i] = fmt.Sprintf("%s AS k%d", ref, i)
 	}
 	var n int64
-	err = dialect.QueryRow(ctx, tx, "WITH placed AS (UPDATE "+source+` t SET feed_sync_id = CAST($1 AS bigint) + u.n
-  FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[])) WITH ORDINALITY AS u(place, rel, n)
+	err = dialect.QueryRow(ctx, tx, "WITH placed AS (UPDATE "+source+` t SET feed_sync_id = CAST($1 AS bigint) + u.n`+set+`
+  FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[])`+lists+`) WITH ORDINALITY AS u(place, rel`+names+`, n)
   WHERE t.ctid = u.place AND t.tableoid = u.rel
   RETURNING `+strings.Join(returning, ", ")+`),
 cleared AS (DELETE FROM `+dialect.Qualified(d, f.Positions())+" p USING placed WHERE "+join+` AND p.hidden = 0)
-SELECT count(*) FROM placed`, []any{base, *rows, *tables}, &n)
+SELECT count(*) FROM placed`, append([]any{base}, args...), &n)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -103,6 +104,41 @@ SELECT count(*) FROM placed`, []any{base, *rows, *tables}, &n)
 		return int(locked), nil, nil // a trigger kept the position away, which the publisher finds
 	}
 	return int(locked), last, err
+}
+
+// lockWaiting locks rows that wait, and answers how many and their places in the table,
+// as arrays. NO KEY UPDATE: a row that others only refer to, with a foreign key, is not
+// held.
+func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, _ func([]any) (int, error)) (n int64, places []any, err error) {
+	b := dialect.NewBuilder(d)
+	where, order := dialect.WaitingRows(d, b, f, after)
+	var rows, tables *string
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM "+dialect.Qualified(d, f.Source)+" t"+
+		where+order+" LIMIT "+b.Arg(limit)+" FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), &n, &rows, &tables)
+	if err != nil || n == 0 {
+		return 0, nil, err
+	}
+	return n, []any{*rows, *tables}, nil
+}
+
+// lockSharded is lockWaiting with the rows' data shards as a third array: the keys that
+// were locked are read, to be told their shards.
+func (d Dialect) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, shard func([]any) (int, error)) (n int64, places []any, err error) {
+	b := dialect.NewBuilder(d)
+	where, order := dialect.WaitingRows(d, b, f, after)
+	keys, refs := make([]string, len(f.Key)), make([]string, len(f.Key))
+	for i, ref := range dialect.KeyRefs(d, f, "t") {
+		keys[i], refs[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
+	}
+	var rows, tables, shards []string
+	err = dialect.KeysOf(ctx, tx, d, f, []string{"x.place::text", "x.rel::text"}, refs, " FROM (SELECT t.ctid AS place, t.tableoid AS rel, "+strings.Join(keys, ", ")+
+		" FROM "+dialect.Qualified(d, f.Source)+" t"+where+order+" LIMIT "+b.Arg(limit)+" FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), func(first []string, key []any) error {
+		s, err := shard(key)
+		rows, tables, shards = append(rows, `"`+first[0]+`"`), append(tables, first[1]), append(shards, strconv.Itoa(s))
+		return err
+	})
+	array := func(elements []string) string { return "{" + strings.Join(elements, ",") + "}" }
+	return int64(len(rows)), []any{array(rows), array(tables), array(shards)}, err
 }
 
 func placedKeys(f *dialect.Feed) []string {

@@ -59,12 +59,16 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
 	if f.Sharded() {
-		// It covers what a page reads, for hardly more than it would take without (small
-		// numbers are part of their type): a part's keys lie far apart in the table.
-		steps = append(steps, dialect.Step{Note: "pages of a part of the shards are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"})
+		steps = append(steps, d.bucketIndex(f))
 	}
 	return steps
+}
+
+// bucketIndex covers what a page reads, for hardly more than it would take without (small
+// numbers are part of their type): a part's keys lie far apart in the table.
+func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
+	return dialect.Step{Note: "pages of a part of the shards are read in this order",
+		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"}
 }
 
 func sameColumns(f *dialect.Feed, ix dialect.Index) bool {

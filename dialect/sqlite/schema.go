@@ -156,6 +156,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 			if notNull == 1 {
 				c.Default = otherwise
 			}
+			c.Generated = hidden != 0
 			switch {
 			case !strings.Contains(strings.ToUpper(c.Type), "INT"): // whose affinity is another
 				c.NoPosition = "is declared " + strconv.Quote(c.Type) + ": declare it INTEGER"

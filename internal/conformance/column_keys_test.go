@@ -17,7 +17,7 @@ import (
 // pass, between the steps of one, or between two, in batches of one: what consumers
 // have in the end is the row, and a key that is gone in the end is gone.
 func TestTombstoneAndRow(t *testing.T) {
-	eachColumn(t, func(x *env) {
+	eachRows(t, func(x *env) {
 		plain := x.addKV()
 		x.fill(4)
 		x.publish(plain)

@@ -60,7 +60,7 @@ func TestRepublishInTheStatement(t *testing.T) {
 // changes, also where the table has columns that follow every UPDATE, added before or
 // after the feed.
 func TestPublishingChangesNothingElse(t *testing.T) {
-	eachColumn(t, func(x *env) {
+	eachRows(t, func(x *env) {
 		follows := ""
 		if x.family() == "mysql" {
 			follows = ", at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), d DATETIME NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP"
@@ -96,6 +96,12 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 			x.Errorf("rows were %s, and are %s", before, after)
 		}
 		x.wantSound(f)
+		columns += ", feed_sync_id" // stays when the feed is divided anew
+		before = rows()
+		x.reshard(f, 9)
+		if after := rows(); after != before {
+			x.Errorf("rows were %s, and are %s", before, after)
+		}
 	})
 }
 
@@ -104,7 +110,7 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 // others, in batches smaller than what is held, and other writers write meanwhile. On
 // MariaDB every form of the UPDATE but ours waits here.
 func TestHeldRowsAreLate(t *testing.T) {
-	eachColumn(t, func(x *env) {
+	eachRows(t, func(x *env) {
 		if x.family() == "sqlite" {
 			return // has one writer
 		}
@@ -182,7 +188,7 @@ func TestKeyThatIsNotPrimary(t *testing.T) {
 // TestPausedPublisher (hazard 18): while a publisher is stopped before its COMMIT only
 // the rows that it took are held; every other row can be written.
 func TestPausedPublisher(t *testing.T) {
-	eachColumn(t, func(x *env) {
+	eachRows(t, func(x *env) {
 		if x.family() == "sqlite" {
 			return // has one writer
 		}
@@ -260,7 +266,7 @@ func TestParentIsNotHeld(t *testing.T) {
 // TestGoingRound (hazard 13): rows that are written again before every pass do not
 // keep those behind them waiting, though they fill every batch.
 func TestGoingRound(t *testing.T) {
-	eachColumn(t, func(x *env) {
+	eachRows(t, func(x *env) {
 		x.addKV()
 		x.fill(9)
 		// Each call of Publish is stopped after its first pass; more rows are hot than one

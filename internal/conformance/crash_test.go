@@ -34,6 +34,17 @@ func init() {
 			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.Capture(os.Getenv("CAPTURE"))}, nil)
 			return err
 		},
+		"reshard": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.Feed(ctx, "kv")
+			if err != nil {
+				return err
+			}
+			shards, err := strconv.Atoi(os.Getenv("SHARDS"))
+			if err == nil {
+				_, err = f.Reshard(ctx, shards, nil)
+			}
+			return err
+		},
 		"drop": func(ctx context.Context, rf *rowfeed.DB) error { return rf.DropFeed(ctx, "kv") },
 	} {
 		testdb.RegisterChild(name, func() {
@@ -77,11 +88,11 @@ func crashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 
 // killed runs a child and kills it before its n-th statement, which it answers;
 // "" when the child came to its end.
-func (x *env) killed(child string, n int) (before string) {
+func (x *env) killed(child string, n int, more ...string) (before string) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
 	defer cancel()
-	c := testdb.CrashChild(x.T, child, "URL="+x.db.URL, "N="+strconv.Itoa(n), "CAPTURE="+string(x.capture))
+	c := testdb.CrashChild(x.T, child, append(more, "URL="+x.db.URL, "N="+strconv.Itoa(n), "CAPTURE="+string(x.capture))...)
 	blocked := c.WaitMarker(ctx)
 	c.Kill()
 	if !blocked {

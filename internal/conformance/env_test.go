@@ -28,6 +28,7 @@ type env struct {
 	*testing.T
 	engine  testdb.Engine
 	capture dialect.Capture // of the feeds that add makes; trigger when empty
+	shards  int             // theirs, where the test says nothing
 	db      *testdb.Database
 	pool    *sql.DB // rowfeed's own pool
 	dialect dialect.Dialect
@@ -164,6 +165,9 @@ func (x *env) add(spec rowfeed.FeedSpec) *rowfeed.Feed {
 	x.Helper()
 	if spec.Capture == "" {
 		spec.Capture = x.capture
+	}
+	if spec.DataShards == 0 {
+		spec.DataShards = x.shards
 	}
 	f, err := x.rf.AddFeed(x.ctx, spec, nil)
 	if err != nil {

@@ -92,7 +92,7 @@ func (p *plans) place(state string) {
 	for _, where := range []string{"from the beginning", "going on"} {
 		sent = nil
 		before := p.touched(tx)
-		n, last, err := p.dialect.PlaceRows(p.ctx, q, feed, after, p.batch, 1_000_000)
+		n, last, err := p.dialect.PlaceRows(p.ctx, q, feed, after, p.batch, 1_000_000, func([]any) (int, error) { return 3, nil })
 		if err != nil {
 			p.Fatal(err)
 		}

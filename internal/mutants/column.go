@@ -5,7 +5,7 @@ package main
 var inRows = []mutant{
 	{
 		Name: "rows-waited-for-postgres", Guards: "guarantee 5, capture column: rows that others hold are passed over",
-		File: "dialect/postgres/column.go", Old: " FOR NO KEY UPDATE SKIP LOCKED", New: " FOR NO KEY UPDATE",
+		File: "dialect/postgres/column.go", Old: ` FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), &n`, New: ` FOR NO KEY UPDATE) x", b.Args(), &n`,
 		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "postgres15",
 	},
 	{
@@ -19,8 +19,13 @@ var inRows = []mutant{
 		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "mariadb",
 	},
 	{
+		Name: "sharded-rows-waited-for", Guards: "guarantee 5, capture column: rows that others hold are passed over, with data shards, too",
+		File: "dialect/postgres/column.go", Old: ` FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), func(`, New: ` FOR NO KEY UPDATE) x", b.Args(), func(`,
+		Package: conformance, Test: "TestHeldRowsAreLate", Engines: "postgres15",
+	},
+	{
 		Name: "parents-held", Guards: "hazard 22: a row that is only referred to is not held",
-		File: "dialect/postgres/column.go", Old: " FOR NO KEY UPDATE SKIP LOCKED", New: " FOR UPDATE SKIP LOCKED",
+		File: "dialect/postgres/column.go", Old: ` FOR NO KEY UPDATE SKIP LOCKED) x", b.Args(), &n`, New: ` FOR UPDATE SKIP LOCKED) x", b.Args(), &n`,
 		Package: conformance, Test: "TestParentIsNotHeld", Engines: "postgres15",
 	},
 	{

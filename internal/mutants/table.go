@@ -10,6 +10,7 @@ var mutants = slices.Concat(
 	capturing,
 	publishing,
 	inRows,
+	resharding,
 	consuming,
 	restoring,
 	relaying,

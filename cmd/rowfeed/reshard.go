@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+type feedUpgradeOptions struct {
+	name        string
+	dataShards  int
+	shardColumn string
+	given       func(flag string) bool
+}
+
+func newFeedUpgrade(a *app) *cobra.Command {
+	o := &feedUpgradeOptions{}
+	cmd := &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Put a feed's triggers and tables in order, or divide it anew",
+		Long: `Compares a feed's triggers and tables with those that this rowfeed would make, and
+mends what differs, without a moment in which a change goes uncaptured. Do it after an
+upgrade of rowfeed, and when "status" or a publisher's log says that triggers are
+missing; then let "check" and "repair" find what was written meanwhile.
+
+--data-shards divides the feed by another number of data shards, which moves nearly
+every key to another shard and so begins a new generation: cursors of before are refused
+with 409 generation-changed, and every consumer, also of the whole feed, starts at the
+beginning (after="") and removes what the new pass does not bring. Positions stay.
+Writers, publishers and readers of the whole feed go on meanwhile; requests for a part
+are answered with 503 sharding until every key has its shard. When it breaks off, run
+the same line again: it goes on where it stopped. With the number that the feed has
+already nothing changes. The shard column stays; for another one drop the feed and add
+it again.`,
+		Example: `  rowfeed feed upgrade kv && rowfeed check kv
+  rowfeed feed upgrade kv --data-shards 1024`,
+		Args: takes(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name, o.given = args[0], cmd.Flags().Changed
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0, fmt.Sprintf("divide the feed by this `number`, 1 to %d: a new generation", rowfeed.MaxDataShards))
+	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
+	_ = cmd.Flags().MarkHidden("shard-column") // it exists
+	return cmd
+}
+
+func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
+	if o.given("shard-column") {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-column", Object: fmt.Sprintf("feed %q", o.name), Cause: "--shard-column cannot be changed",
+			Next: "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: a new generation, too"}
+	}
+	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: fmt.Sprintf("--data-shards %d is not between 1 and %d", o.dataShards, rowfeed.MaxDataShards), Next: "1024 is a good choice for a feed that is read in parallel"}
+	}
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		mended, err := f.Upgrade(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range mended {
+			if err := a.say("%s: mended: %s", o.name, m); err != nil {
+				return err
+			}
+		}
+		if len(mended) > 0 {
+			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
+				return err
+			}
+		}
+		info, err := f.Info(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
+			return o.reshard(ctx, a, f, info)
+		case info.State == "sharding":
+			return a.say("%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on", o.name, info.DataShards, o.name, info.DataShards)
+		case len(mended) == 0:
+			return a.say("%s: in order, nothing changed", o.name)
+		}
+		return nil
+	})
+}
+
+// reshard says what it means before it begins.
+func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Feed, info *rowfeed.Info) error {
+	meaning := fmt.Sprintf("goes on giving keys their shards among %d", info.DataShards)
+	if info.State != "sharding" {
+		meaning = fmt.Sprintf("from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
+			info.DataShards, plural(int64(o.dataShards), "data shard"))
+	}
+	if err := a.say("%s: %s", o.name, meaning); err != nil {
+		return err
+	}
+	var keys int64
+	bar := a.newProgress("giving keys their shards", -1)
+	_, err := f.Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.set(n) })
+	bar.done()
+	if err != nil {
+		if keys > 0 {
+			fmt.Fprintf(a.stderr, "rowfeed: %s done before it broke off; the same line goes on from there\n", plural(keys, "key"))
+		}
+		return err
+	}
+	return a.say("%s: %s, generation %d; consumers start at the beginning", o.name, plural(int64(o.dataShards), "data shard"), f.Generation())
+}

@@ -1,0 +1,60 @@
+package mysql
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// The index of pages of a part: it covers what they read of positions.
+const (
+	bucketIndex   = "bucket"
+	bucketColumns = "(bucket, feed_sync_id, shard, deleted, hidden)"
+)
+
+const shardList = "JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j"
+
+// SetShards implements [dialect.Publish]. Keys are found by their positions, by the index
+// that has these first, so that no record is met but those to be written. Rows are locked
+// first, passing over those that somebody holds; the UPDATE then names only what is held.
+func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
+	if !rows {
+		return tx.Exec(ctx, "UPDATE "+shardList+" STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+" p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position"+
+			" SET p.shard = j.shard, p.bucket = "+f.Bucket("j.shard", "DIV"), dialect.ShardList(places))
+	}
+	source := dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) + ")"
+	marks := make([]string, len(places))
+	for i, p := range places {
+		marks[i] = strconv.FormatInt(p.Position, 10)
+	}
+	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+source+" WHERE t.feed_sync_id IN ("+strings.Join(marks, ", ")+") FOR UPDATE SKIP LOCKED", nil,
+		func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
+	if err != nil {
+		return 0, err
+	}
+	places = slices.DeleteFunc(slices.Clone(places), func(p dialect.Sharded) bool { return !slices.Contains(held, p.Position) })
+	if len(places) == 0 {
+		return 0, nil
+	}
+	keep, update, err := d.unchanged(ctx, tx, f)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Exec(ctx, update+shardList+" STRAIGHT_JOIN "+source+" ON t.feed_sync_id = j.position SET t.shard = j.shard"+keep, dialect.ShardList(places))
+}
+
+// BucketIndex implements [dialect.Schema]. The table can be read and written meanwhile.
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	indexes, err := indexNames(ctx, q, f.Positions())
+	if err != nil || slices.Contains(indexes, bucketIndex) == f.Sharded() {
+		return nil, err
+	}
+	table := dialect.Qualified(d, f.Positions())
+	if f.Sharded() {
+		return []dialect.Step{{Note: "pages of parts are read in this order", SQL: "ALTER TABLE " + table + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns}}, nil
+	}
+	return []dialect.Step{{Note: "pages of parts are no more", SQL: "ALTER TABLE " + table + " DROP INDEX " + d.Quote(bucketIndex)}}, nil
+}

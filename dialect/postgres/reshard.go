@@ -1,0 +1,34 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// SetShards finds keys by their positions, which nobody changes under the sequence's
+// lock but writers of rows, who take them away: such a row is left alone, and so is one
+// that somebody holds. A row that is locked here keeps its place in the table until the
+// UPDATE; one that a writer has just changed has another, which this statement does not
+// see.
+func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
+	const list = "unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard)"
+	query := "UPDATE " + dialect.Qualified(d, f.Positions()) + " p SET shard = j.shard, bucket = " + f.Bucket("j.shard", "/") + " FROM " + list + " WHERE p.feed_sync_id = j.position"
+	if rows {
+		source := dialect.Qualified(d, f.Source)
+		query = "WITH held AS (SELECT t.ctid AS place, t.tableoid AS rel, j.shard FROM " + list + " JOIN " + source + " t ON t.feed_sync_id = j.position FOR NO KEY UPDATE OF t SKIP LOCKED)\n" +
+			"UPDATE " + source + " t SET shard = held.shard FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel"
+	}
+	return tx.Exec(ctx, query, bigints(places, func(p dialect.Sharded) int64 { return p.Position }), bigints(places, func(p dialect.Sharded) int64 { return int64(p.Shard) }))
+}
+
+// BucketIndex keeps publishers out while the index is made, and no reader: CONCURRENTLY
+// cannot run in a transaction, and leaves an index that must be looked after when it
+// breaks off.
+func (d Dialect) BucketIndex(_ context.Context, _ dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	if f.Sharded() {
+		return []dialect.Step{d.bucketIndex(f)}, nil
+	}
+	return []dialect.Step{{Note: "pages of parts are no more",
+		SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})}}, nil
+}

@@ -1,0 +1,108 @@
+package dialect
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// Sharded is a place of a feed and the data shard that its key gets.
+type Sharded struct {
+	Position int64
+	Shard    int
+}
+
+// PlaceKey is a key with its place, as [WalkKeys] finds it.
+type PlaceKey struct {
+	Key      []any  // in the raw form that [Spelling.Param] takes back
+	Position *int64 // nil for a row that waits for one
+	Shard    *int64
+	Bucket   *int64 // nil for rows, which have none
+}
+
+// WalkKeys reads the next keys of a feed above one, in key order, up to limit, with
+// where they stand: those of its table of positions or, with rows, those of the source.
+// It locks nothing.
+func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any, limit int) ([]PlaceKey, error) {
+	walked, bucket := *f, "NULL"
+	if !rows {
+		bucket = "t.bucket"
+		walked.Source, walked.Key = f.Positions(), make([]Column, len(f.Key))
+		for i, c := range f.Key {
+			walked.Key[i] = c
+			walked.Key[i].Name = c.Stored
+		}
+	}
+	b := NewBuilder(s)
+	ordered := OrderedKey(s, &walked, "t")
+	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " + strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
+		" FROM " + Qualified(s, walked.Source) + " t"
+	if after != nil {
+		query += " WHERE " + CompareKey(s, b, &walked, ordered, after, ">", ">")
+	}
+	query += " ORDER BY " + strings.Join(ordered, ", ") + " LIMIT " + b.Arg(limit)
+	return QueryAll(ctx, q, query, b.Args(), func(rows Rows) (PlaceKey, error) {
+		var k PlaceKey
+		var err error
+		k.Key, err = scanKey(rows, len(f.Key), &k.Position, &k.Shard, &k.Bucket)
+		return k, err
+	})
+}
+
+// KeysOf reads the keys of a query, given from its FROM on, and hands each to fn with
+// the expressions of first as text.
+func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any, fn func(first []string, key []any) error) error {
+	query := "SELECT " + strings.Join(append(first, keyValues(s, f.Key, refs)...), ", ") + from
+	_, err := QueryAll(ctx, q, query, args, func(rows Rows) (struct{}, error) {
+		texts := make([]string, len(first))
+		dest := make([]any, len(first))
+		for i := range texts {
+			dest[i] = &texts[i]
+		}
+		key, err := scanKey(rows, len(f.Key), dest...)
+		if err == nil {
+			err = fn(texts, key)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+func keyValues(s Spelling, key []Column, refs []string) []string {
+	values := make([]string, len(refs))
+	for i, ref := range refs {
+		values[i] = s.Value(key[i], ref)
+	}
+	return values
+}
+
+// scanKey scans a row that ends with n values of a key.
+func scanKey(rows Rows, n int, before ...any) ([]any, error) {
+	key := make([]any, n)
+	dest := before
+	for i := range key {
+		dest = append(dest, &key[i])
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return nil, err
+	}
+	for i, v := range key {
+		if bytes, ok := v.([]byte); ok && bytes == nil {
+			key[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
+		}
+	}
+	return key, nil
+}
+
+// ShardList writes shards as a JSON list of [position, shard].
+func ShardList(places []Sharded) string {
+	text := []byte{'['}
+	for i, p := range places {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(strconv.AppendInt(append(text, '['), p.Position, 10), ',')
+		text = append(strconv.AppendInt(text, int64(p.Shard), 10), ']')
+	}
+	return string(append(text, ']'))
+}

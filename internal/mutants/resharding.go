@@ -1,0 +1,96 @@
+package main
+
+// resharding takes away what dividing a feed anew rests on, and what capture "column"
+// needs for data shards.
+var resharding = []mutant{
+	{
+		Name: "reshard-in-one-generation", Guards: "hazard 24: another number of data shards is a new generation",
+		File: "reshard.go", Old: "range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity)) {", New: "range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity))[:1] {",
+		Package: conformance, Test: "TestReshard$", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "parts-amid-sharding", Guards: "hazard 24: parts are not served while keys have shards of before",
+		File: "shard.go", Old: "case l.sharding && !s.All():", New: "case l.sharding && s.All() && !s.All():",
+		Package: conformance, Test: "TestReshardUnderAPage", Engines: "sqlite",
+	},
+	{
+		Name: "sharding-for-ever", Guards: "what is known of a feed refuses nothing before it was read again",
+		File: "fetch.go", Old: "if err = l.part(q, shards); err == nil || fresh {", New: "if err = l.part(q, shards); err == nil || !fresh {",
+		Package: conformance, Test: "TestReshardUnderAPage", Engines: "sqlite",
+	},
+	{
+		Name: "walk-of-one-batch", Guards: "upgrade: every key gets its shard",
+		File: "reshard.go", Old: "case len(keys) == reshardBatch:", New: "case len(keys) > reshardBatch:",
+		Package: conformance, Test: "TestReshard$", Engines: "sqlite",
+	},
+	{
+		Name: "rows-not-walked", Guards: "upgrade, capture column: rows get their shards",
+		File: "reshard.go", Old: "case stage == walkPositions && feed.InRows():", New: "case stage == walkDone && feed.InRows():",
+		Package: conformance, Test: "TestReshard$", Engines: "sqlite",
+	},
+	{
+		Name: "held-rows-left-behind", Guards: "upgrade, capture column: rows that others hold get their shards later",
+		File: "reshard.go", Old: "	case late > 0:\n", New: "	case late > 1<<40:\n",
+		Package: conformance, Test: "TestReshardHeldRows", Engines: "postgres15",
+	},
+	{
+		Name: "held-rows-waited-for-postgres", Guards: "hazard 12: an upgrade waits for nobody while it holds rows",
+		File: "dialect/postgres/reshard.go", Old: " FOR NO KEY UPDATE OF t SKIP LOCKED", New: " FOR NO KEY UPDATE OF t",
+		Package: conformance, Test: "TestReshardHeldRows", Engines: "postgres15",
+	},
+	{
+		Name: "held-rows-waited-for-mysql", Guards: "hazard 12: an upgrade waits for nobody while it holds rows",
+		File: "dialect/mysql/reshard.go", Old: " FOR UPDATE SKIP LOCKED", New: " FOR UPDATE",
+		Package: conformance, Test: "TestReshardHeldRows", Engines: "mariadb",
+	},
+	{
+		Name: "batch-of-another-division", Guards: "upgrade: a batch is of the record under the lock",
+		File: "reshard.go", Old: "	if n != 1 {\n		return errRecordChanged\n	}\n	if mark == nil {", New: "	if n > 1 {\n		return errRecordChanged\n	}\n	if mark == nil {",
+		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",
+	},
+	{
+		Name: "publishes-by-the-former-division", Guards: "hazard 24: who read the record before an upgrade publishes nothing by it",
+		File: "publish.go", Old: `" AND generation = "+b.Arg(r.Generation)+")"`, New: `" AND generation >= "+b.Arg(r.Generation)+")"`,
+		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",
+	},
+	{
+		Name: "index-by-bucket-forgotten", Guards: "perf.md L3: parts have their index after an upgrade",
+		File: "reshard.go", Old: "if err := run(ctx, q, steps); err != nil {", New: "if err := run(ctx, q, steps[:0]); err != nil {",
+		Package: conformance, Test: "TestReshard$", Engines: "sqlite",
+	},
+	{
+		Name: "rows-without-shards-postgres", Guards: "M18, capture column: a row gets its shard with its position",
+		File: "dialect/postgres/column.go", Old: `", shard = u.shard"`, New: `", shard = t.shard"`,
+		Package: conformance, Test: "TestColumnShards$", Engines: "postgres15",
+	},
+	{
+		Name: "rows-without-shards-mysql", Guards: "M18, capture column: a row gets its shard with its position",
+		File: "dialect/mysql/column.go", Old: "t.shard = j.shard%s", New: "t.shard = t.shard%s",
+		Package: conformance, Test: "TestColumnShards$", Engines: "mariadb",
+	},
+	{
+		Name: "rows-without-shards-sqlite", Guards: "M18, capture column: a row gets its shard with its position",
+		File: "dialect/sqlite/column.go", Old: `", shard = l.shard"`, New: `", shard = r.shard"`,
+		Package: conformance, Test: "TestColumnShards$", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "shards-move-on-update-columns", Guards: "upgrade, capture column: nothing else of a row changes",
+		File: "dialect/mysql/reshard.go", Old: "SET t.shard = j.shard\"+keep", New: "SET t.shard = j.shard\"+keep[:0]",
+		Package: conformance, Test: "TestPublishingChangesNothingElse", Engines: "mariadb",
+	},
+	{
+		Name: "spellings-part", Guards: "capture column: a row and its delete have one shard",
+		File: "reshard.go", Old: "return !c.Exact }); i >= 0 && r.ShardColumn == \"\" {", New: "return !c.Exact }); i > 99 {",
+		Package: conformance, Test: "TestColumnShardsOfKeys", Engines: "sqlite",
+	},
+	{
+		Name: "adopted-without-shards", Guards: "--adopt: rows whose positions are kept get their shards",
+		File: "feed.go", Old: "case r.Adopt && r.DataShards > 1:", New: "case r.Adopt && r.DataShards > 1<<20:",
+		Package: conformance, Test: "TestAdoptSharded", Engines: "sqlite",
+	},
+	{
+		Name: "shards-written-into-keys", Guards: "--adopt: a column shard in a unique index is refused",
+		File: "reshard.go", Old: "return c.Name == shard.Name }) {", New: "return c.Name == \"\" }) {",
+		Package: conformance, Test: "TestAdoptShardsRefused", Engines: "sqlite",
+	},
+}

@@ -1,0 +1,327 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Another number of data shards moves nearly every key to another shard, so it is a new
+// generation: cursors of before are refused, and nobody can take a part of before for one
+// of now. The generation, the number and the state "sharding" are written in one
+// transaction, under the lock of the feed's sequence. From then on publishers give keys
+// that are new the shard that is right; a key that has one keeps it, and is given the
+// right one by a walk along the keys, in batches under the same lock: whatever becomes of
+// a key meanwhile, the walk has still to come to it, or has been there. Parts are not
+// served until the walk is over; the whole feed is.
+
+// reshardBatch is the number of keys that one transaction gives their shards.
+const reshardBatch = 500
+
+// heldTries is how often rows that others hold are tried before that is an error.
+const heldTries = 60
+
+// The walk's stages, in their order: the first part of the mark in feeds.fill_after,
+// before the key that it has come to.
+const (
+	walkPositions = iota // the keys of positions_<feed>
+	walkRows             // the rows, where they hold their positions
+	walkDone             // the index is next
+)
+
+// Reshard divides an existing feed by another number of data shards, and answers whether
+// that changed anything. It begins a new generation of the feed: cursors of before are
+// refused with the code GenerationChanged, and consumers start at the beginning. Writers,
+// publishers and readers of the whole feed go on; requests for a part of it are answered
+// with the code Sharding until every key has its shard. When Reshard breaks off, call it
+// again with the same number: it goes on where it stopped, also beside others that do so.
+// progress may be nil; it is told how many keys this call has looked at.
+func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
+	if dataShards < 1 || dataShards > MaxDataShards {
+		return false, invalid("data-shards", "%d must be between 1 and %d", dataShards, MaxDataShards)
+	}
+	for {
+		if err := f.reload(ctx); err != nil {
+			return false, err
+		}
+		r := f.record.Load()
+		conflict := func(next, format string, args ...any) (bool, error) {
+			return false, &Error{Code: Conflict, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
+		}
+		switch {
+		case r.State == stateSharding && r.DataShards != dataShards:
+			return conflict(finishSharding(f.name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
+		case r.State == stateSharding:
+			return true, f.giveShards(ctx, progress)
+		case r.State != stateActive:
+			return conflict("run `rowfeed feed add "+f.name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
+		case r.DataShards == dataShards:
+			return changed, nil
+		}
+		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, errRecordChanged) {
+			return false, f.db.fail(feedObject(f.name), "begin to give keys other data shards", err)
+		}
+		changed = true // by this call or by another that asks for the same
+		f.Wake()
+	}
+}
+
+// finishSharding is the next step for whom a feed's sharding is in the way.
+func finishSharding(feed string, dataShards int) string {
+	return fmt.Sprintf("wait for `rowfeed feed upgrade %s --data-shards %d`, or run it again where it broke off", feed, dataShards)
+}
+
+// beginSharding writes the new number of data shards with a new generation, unless the
+// record is another by now.
+func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) error {
+	to := *r
+	to.DataShards = dataShards
+	if feed := to.feed(f.db.names); feed.InRows() {
+		table, err := f.db.describeTable(ctx, f.db.on(), r.Source)
+		if err != nil {
+			return err
+		}
+		if err := to.holdsShards(table); err != nil {
+			return err
+		}
+	}
+	return f.db.inTx(ctx, dialect.ForRecord, "shard "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.d.LockSequence(ctx, tx, r.feed(f.db.names))
+		if errors.Is(err, errNoRows) {
+			return errRecordChanged // dropped
+		}
+		if err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(f.db.d)
+		n, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET state = "+b.Arg(stateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
+			" WHERE name = "+b.Arg(f.name)+" AND state = "+b.Arg(stateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
+		if err != nil {
+			return err
+		}
+		if n != 1 {
+			return errRecordChanged
+		}
+		for _, s := range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity)) {
+			if _, err := tx.Exec(ctx, s.SQL); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// giveShards walks along the keys until each has its shard.
+func (f *Feed) giveShards(ctx context.Context, progress func(int64)) error {
+	var total int64
+	denied, wanted := 0, f.record.Load().DataShards
+	for {
+		r := f.record.Load()
+		switch {
+		case r.DataShards != wanted:
+			return &Error{Code: Conflict, Object: feedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
+				Next: "agree on a number, then run `rowfeed feed upgrade " + f.name + " --data-shards N`"}
+		case r.State != stateSharding:
+			return nil // another has done the rest
+		}
+		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
+			if err := f.endSharding(ctx, r); err != nil {
+				return f.db.fail(feedObject(f.name), "make the index by shard", err)
+			}
+			return nil
+		}
+		var looked, late int64
+		err := f.db.inTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
+			looked, late, err = f.shardBatch(ctx, tx, r)
+			return err
+		})
+		switch {
+		case errors.Is(err, errRecordChanged):
+			looked = 0
+		case errors.Is(err, errNoRows) || err != nil && f.db.d.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+			if err := f.reload(ctx); err != nil {
+				return err
+			}
+			return f.db.fail(feedObject(f.name), "give keys their shards", err)
+		case err != nil:
+			return f.db.fail(feedObject(f.name), "give keys their shards (run it again to go on)", err)
+		}
+		if late > 0 {
+			if denied++; denied == heldTries {
+				return &Error{Code: Locked, Object: feedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
+					Next: "`rowfeed status " + f.name + "` names the transactions; then " + finishSharding(f.name, r.DataShards)}
+			}
+			if err := pause(ctx, backoff(denied)); err != nil {
+				return err
+			}
+			continue
+		}
+		denied = 0
+		if total += looked; progress != nil && looked > 0 {
+			progress(total)
+		}
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// shardBatch gives the next keys of the walk their shards. It answers how many it looked
+// at, and how many rows others held: then the walk stays where it is.
+func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (looked, late int64, err error) {
+	d, feed := f.db.d, r.feed(f.db.names)
+	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
+		return 0, 0, err
+	}
+	stage, after := r.walk()
+	rows := stage == walkRows
+	keys, err := dialect.WalkKeys(ctx, tx, d, feed, rows, after, reshardBatch)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(keys) > 0 && after != nil && keyIdentity(keys[0].Key) == keyIdentity(after) {
+		return 0, 0, fmt.Errorf("the walk along the key does not get beyond %v", after)
+	}
+	wrong, err := r.misplaced(keys, rows)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(wrong) > 0 {
+		n, err := d.SetShards(ctx, tx, feed, rows, wrong)
+		if err != nil {
+			return 0, 0, err
+		}
+		if late = int64(len(wrong)) - n; late > 0 && !rows {
+			return 0, 0, fmt.Errorf("%d of %d positions could not be given their shards: somebody else writes %s", late, len(wrong), feed.Positions())
+		}
+	}
+	mark := []any{int64(stage)}
+	switch {
+	case late > 0:
+		return 0, late, f.shardsGiven(ctx, tx, r, nil)
+	case len(keys) == reshardBatch:
+		mark = append(mark, keys[len(keys)-1].Key...)
+	case stage == walkPositions && feed.InRows():
+		mark[0] = int64(walkRows)
+	default:
+		mark[0] = int64(walkDone)
+	}
+	return int64(len(keys)), 0, f.shardsGiven(ctx, tx, r, mark)
+}
+
+// walk is the stage that the walk along the keys is in, and the key behind which it goes
+// on.
+func (r *record) walk() (stage int, after []any) {
+	if len(r.FillAfter) == 0 {
+		return walkPositions, nil
+	}
+	at, _ := r.FillAfter[0].(int64)
+	if len(r.FillAfter) > 1 {
+		after = r.FillAfter[1:]
+	}
+	return int(at), after
+}
+
+// misplaced are the places of the keys whose shard is not that of the key. A row that
+// waits gets its shard with its position.
+func (r *record) misplaced(keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+	var wrong []dialect.Sharded
+	shardOf := r.sharder()
+	for _, k := range keys {
+		if k.Position == nil {
+			continue
+		}
+		shard, err := shardOf(k.Key)
+		if err != nil {
+			return nil, err
+		}
+		bucket := 0
+		if r.DataShards > 1 {
+			bucket = dialect.Bucket(shard, r.DataShards)
+		}
+		if k.Shard == nil || *k.Shard != int64(shard) || !rows && *k.Bucket != int64(bucket) {
+			wrong = append(wrong, dialect.Sharded{Position: *k.Position, Shard: shard})
+		}
+	}
+	return wrong, nil
+}
+
+// shardsGiven notes how far the walk has come; nil: no further. The record must be as it
+// was read, or this batch was made for another division of the feed.
+func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, mark []any) error {
+	b := dialect.NewBuilder(f.db.d)
+	where := " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
+	if r.fillMark == nil {
+		where += " AND fill_after IS NULL"
+	} else {
+		where += " AND fill_after = " + b.Arg(*r.fillMark)
+	}
+	var n int64
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.table("feeds")+where, b.Args(), &n); err != nil {
+		return err
+	}
+	if n != 1 {
+		return errRecordChanged
+	}
+	if mark == nil {
+		return nil
+	}
+	b = dialect.NewBuilder(f.db.d)
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET fill_after = "+b.Arg(encodeKey(mark))+
+		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(stateSharding), b.Args()...)
+	return err
+}
+
+// endSharding makes or removes the index by bucket, and then the feed is whole.
+func (f *Feed) endSharding(ctx context.Context, r *record) error {
+	err := f.db.withSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
+		now, err := f.db.loadRecords(ctx, q, f.name)
+		if err != nil || len(now) == 0 || now[0].State != stateSharding || now[0].DataShards != r.DataShards {
+			return err // another has done it, or dropped the feed
+		}
+		steps, err := f.db.d.BucketIndex(ctx, q, r.feed(f.db.names))
+		if err != nil {
+			return err
+		}
+		if err := run(ctx, q, steps); err != nil {
+			return err
+		}
+		return f.db.setState(ctx, q, f.name, stateActive)
+	})
+	if err != nil {
+		return err
+	}
+	f.Wake()
+	return f.reload(ctx)
+}
+
+// holdsShards refuses rows that cannot hold their data shards, where they are to.
+func (r *record) holdsShards(table *dialect.Table) error {
+	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
+		return nil
+	}
+	refuse := func(next, format string, args ...any) error {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+	}
+	if i := slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact }); i >= 0 && r.ShardColumn == "" {
+		return refuse("name an integer column of the key with --shard-column, or make the feed with --capture trigger",
+			"with capture column a row and its delete must have one shard, and values of key column %q can be equal though they are spelled differently", r.Key[i].Name)
+	}
+	shard := table.Kept(dialect.ShardColumn)
+	if shard == nil {
+		return nil // it gets one that does
+	}
+	for _, ix := range table.Unique {
+		if slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == shard.Name }) {
+			return refuse("drop that index, or rename the column: rowfeed then adds one of its own",
+				"publishers would write its column %s, which the unique index %q has", shard.Name, ix.Name)
+		}
+	}
+	if problem := shard.ShardProblem(r.DataShards); problem != "" {
+		return refuse("", "its column %s %s", shard.Name, problem)
+	}
+	return nil
+}
