@@ -105,27 +105,39 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 	return rest, nil
 }
 
-// asideAmong answers which of the keys are set aside.
+// asideAmong answers keys that are set aside, those of the digests among them, and notes whether an operator has
+// asked for the release of any letter: one statement, unless both keys and letters are
+// many.
 func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
-	const chunk = 500 // parameters, of which databases take a limited number
+	const chunk = 500 // letters, or parameters, of which databases take a limited number
+	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
 		b := dialect.NewBuilder(r.c.DB.d)
-		query := "SELECT key_digest FROM " + r.lettersTable() + " WHERE " + r.letters(b) + " AND key_digest IN ("
-		for i, d := range digests[from:min(from+chunk, len(digests))] {
-			if i > 0 {
-				query += ", "
+		query := "SELECT key_digest, state FROM " + r.lettersTable() + " WHERE " + r.letters(b)
+		few := r.row.aside <= chunk
+		if !few {
+			query += " AND (state = " + b.Arg(LetterRetry) + " OR key_digest IN ("
+			for i, d := range digests[from:min(from+chunk, len(digests))] {
+				if i > 0 {
+					query += ", "
+				}
+				query += b.Arg(d)
 			}
-			query += b.Arg(d)
+			query += "))"
 		}
-		found, err := dialect.QueryAll(ctx, q, query+")", b.Args(), func(rows dialect.Rows) (d string, err error) {
-			return d, rows.Scan(&d)
+		letters, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (f found, err error) {
+			return f, rows.Scan(&f.digest, &f.state)
 		})
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range found {
-			aside[d] = true
+		for _, l := range letters {
+			aside[l.digest] = true
+			r.releases = r.releases || l.state == LetterRetry
+		}
+		if few {
+			break
 		}
 	}
 	return aside, nil
@@ -142,6 +154,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 		" WHERE "+r.letters(b)+" AND state = "+b.Arg(LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
 		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
+		r.releases = false
 		return false, nil
 	}
 	if err != nil {

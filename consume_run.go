@@ -27,6 +27,9 @@ type consuming struct {
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
 	row    *cursorRow
 	readAt time.Time // when the database was asked last
+	// releases: a dead letter may be there for whose release an operator has asked. What a
+	// batch's keys are looked up with tells that as well.
+	releases bool
 
 	failedAt Cursor        // the cursor above which the handler failed
 	failures int           // how often in a row
@@ -67,7 +70,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return false, r.survive(ctx, err)
 		}
-		r.row, r.readAt = row, time.Now()
+		r.row, r.readAt, r.releases = row, time.Now(), true
 	}
 	if r.row.paused {
 		r.row = nil
@@ -76,7 +79,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		}
 		return false, r.pause(ctx, jitter(pausedPoll))
 	}
-	if r.row.aside > 0 && r.row.value.settled() {
+	if r.row.aside > 0 && r.releases && r.row.value.settled() {
 		if released, err := r.release(ctx); released || err != nil {
 			return false, r.settle(ctx, err)
 		}
@@ -107,6 +110,9 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		}
 		r.row, r.generation = nil, g
 		return false, nil
+	}
+	if len(page.Entries) == 0 {
+		r.releases = true // no batch tells
 	}
 	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
 		if after != r.failedAt {

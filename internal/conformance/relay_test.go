@@ -5,12 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +25,7 @@ import (
 	relays "github.com/rowfeed/rowfeed/relay"
 	"github.com/rowfeed/rowfeed/sink"
 	"github.com/rowfeed/rowfeed/sink/stdout"
+	"github.com/rowfeed/rowfeed/sink/webhook"
 )
 
 // spy is a sink that writes down what it is handed, and decides about it as the test
@@ -351,6 +358,100 @@ func TestRelaySetsAside(t *testing.T) {
 	})
 }
 
+// TestRelayAsksForDeadLetters (deliverable 7): while no key is set aside no statement
+// mentions dead letters; later one for each batch does, and one in the beginning. That one
+// also tells of a letter that is to be released, which needs no pause between batches.
+func TestRelayAsksForDeadLetters(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.fill(9)
+		x.publish(f)
+		var asked []string
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "dead_letters") {
+				asked = append(asked, ev.SQL)
+			}
+			return nil
+		}}, nil)
+		s := &spy{env: x}
+		r := s.relay(f)
+		r.DB, r.Limit, r.SetAside, r.Retry.MaxAttempts = rf, 3, true, 1
+		s.run(r)
+		if s.batches != 3 || len(asked) > 0 {
+			x.Errorf("%d batches, asked %q", s.batches, asked)
+		}
+		s.decide = func(e sink.Entry) sink.Result {
+			if entryID(e) == 10 {
+				return sink.Reject(errOff)
+			}
+			return sink.Accept()
+		}
+		x.fillFrom(10, 10)
+		x.publish(f)
+		s.run(r)
+		x.fillFrom(11, 19)
+		x.publish(f)
+		s.batches, asked, s.took = 0, nil, nil
+		s.run(r)
+		if s.batches != 3 || len(asked) != 4 {
+			x.Errorf("%d batches, asked %d times: %q", s.batches, len(asked), asked)
+		}
+		s.wantTaken(upserts(11, 19)...)
+
+		x.fillFrom(20, 28)
+		x.publish(f)
+		s.decide = nil
+		s.before = func([]sink.Entry) {
+			s.before = nil
+			if _, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
+				x.Error(err)
+			}
+		}
+		s.run(r)
+		s.wantTaken(append(append(upserts(20, 25), "10 upsert 10"), upserts(26, 28)...)...)
+	})
+}
+
+// TestRelayManyDeadLetters: more letters than are read at once, and batches that hold keys
+// with letters and without.
+func TestRelayManyDeadLetters(t *testing.T) {
+	each(t, func(x *env) {
+		const many = 502
+		f := x.addKV()
+		x.fill(many)
+		x.publish(f)
+		s := &spy{env: x, decide: func(sink.Entry) sink.Result { return sink.Reject(errOff) }}
+		r := s.relay(f)
+		r.Limit, r.SetAside, r.Retry.MaxAttempts = 1000, true, 1
+		s.run(r)
+		id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_dead_letters"); n != many {
+			x.Fatalf("%d dead letters", n)
+		}
+		s.decide = nil
+		x.fillFrom(many+1, many+600)
+		x.exec("UPDATE kv SET v = 1 WHERE id = 1 OR id IN (501, 502)")
+		x.publish(f)
+		s.run(r)
+		s.wantTaken(upserts(many+1, many+600)...)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_dead_letters WHERE collapsed = 1"); n != 3 {
+			x.Errorf("%d versions have joined their letters", n)
+		}
+		x.fillFrom(many+601, many+603)
+		x.publish(f)
+		r.Limit = 1
+		s.before = func([]sink.Entry) {
+			s.before = nil
+			if n, err := x.rf.RetryDeadLetters(x.ctx, id, []byte(`{"id":7}`)); err != nil || n != 1 {
+				x.Errorf("%d letters are to be released, %v", n, err)
+			}
+		}
+		s.run(r)
+		s.wantTaken(fmt.Sprintf("%d upsert %d", many+604, many+601), fmt.Sprintf("%d upsert %d", many+605, many+602), "7 upsert 7",
+			fmt.Sprintf("%d upsert %d", many+606, many+603))
+	})
+}
+
 // TestRelayDown (deliverable 7): a sink that is away costs no entry an attempt, however
 // long that is, and keeps the cursor where it is.
 func TestRelayDown(t *testing.T) {
@@ -389,6 +490,67 @@ func TestRelayDown(t *testing.T) {
 		all, err := x.rf.DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil)
 		if err != nil || len(all) > 0 {
 			x.Errorf("dead letters: %v, %v", all, err)
+		}
+	})
+}
+
+// TestRelayDownByWebhook (deliverable 7): an endpoint that refuses connections for longer
+// than all attempts of an entry would take. Nothing is set aside, and everything is
+// delivered when it is back.
+func TestRelayDownByWebhook(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		x.fill(3)
+		x.publish(f)
+		// Not a port that the kernel gives to outgoing connections: it must stay free.
+		var listener net.Listener
+		for listener == nil {
+			listener, _ = net.Listen("tcp", fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000)))
+		}
+		address := listener.Addr().String()
+		hook, err := webhook.New(webhook.Config{URL: "http://" + address, AllowPrivate: true})
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer hook.Close()
+		if err := listener.Close(); err != nil { // from now on connections are refused
+			x.Fatal(err)
+		}
+		s := &spy{env: x}
+		r := s.relay(f)
+		r.Sink, r.SetAside = hook, true
+		var refused atomic.Int64
+		r.Observe = func(e relays.Event) {
+			if e.Kind == relays.Delivered && errors.Is(e.Err, syscall.ECONNREFUSED) {
+				refused.Add(1)
+			}
+		}
+		ctx, cancel := context.WithCancel(x.ctx)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		x.eventually("it has tried often enough", func() bool { return refused.Load() > 3*int64(r.Retry.MaxAttempts) })
+		if n := x.scalar("SELECT count(*) FROM rowfeed_dead_letters"); n > 0 || x.storedCursor() != "" {
+			x.Errorf("%d dead letters, cursor %q", n, x.storedCursor())
+		}
+		var got atomic.Int64
+		listener, err = net.Listen("tcp", address)
+		if err != nil {
+			x.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			got.Add(int64(strings.Count(string(body), `"op":"upsert"`)))
+		})}
+		go server.Serve(listener)
+		defer server.Close()
+		x.eventually("the cursor follows", func() bool { return x.storedCursor() == "3" })
+		cancel()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_dead_letters"); n > 0 || got.Load() != 3 {
+			x.Errorf("%d dead letters, %d entries delivered", n, got.Load())
 		}
 	})
 }

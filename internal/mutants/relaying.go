@@ -49,6 +49,31 @@ var relaying = []mutant{
 		Package: conformance, Test: "TestRelaySetsAside", Engines: "sqlite",
 	},
 	{
+		Name: "dead-letters-asked-for-in-vain", Guards: "deliverable 7: no statement for dead letters while there are none",
+		File: "deliver.go", Old: "	if r.row.aside == 0 {", New: "	if r.row.aside < 0 {",
+		Package: conformance, Test: "TestRelayAsksForDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "dead-letters-asked-for-twice", Guards: "deliverable 7: one statement for dead letters per batch",
+		File: "consume_run.go", Old: "r.row.aside > 0 && r.releases && ", New: "r.row.aside > 0 && ",
+		Package: conformance, Test: "TestRelayAsksForDeadLetters", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "release-waits-for-a-pause", Guards: "deliverable 7: a letter is released between batches",
+		File: "consume_aside.go", Old: "			r.releases = r.releases || l.state == LetterRetry\n", New: "",
+		Package: conformance, Test: "TestRelayAsksForDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "few-of-many-dead-letters", Guards: "hazard 25: a key that is set aside is not delivered, however many are",
+		File: "consume_aside.go", Old: "		if few {\n			break", New: "		if few || from == 0 {\n			break",
+		Package: conformance, Test: "TestRelayManyDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "refused-connection-is-a-refusal", Guards: "deliverable 7: an endpoint that is away costs no entry an attempt",
+		File: "sink/webhook/request.go", Old: "		return sink.Retry(0, err)\n	}\n	defer resp.Body.Close()", New: "		return sink.Reject(err)\n	}\n	defer resp.Body.Close()",
+		Package: conformance, Test: "TestRelayDownByWebhook", Engines: "sqlite",
+	},
+	{
 		Name: "message-id-missing", Guards: "JetStream keeps an entry once",
 		File: "sink/nats/nats.go", Old: "jetstream.WithMsgID(e.ID()), ", New: "",
 		Package: "./sink/nats", Test: "TestSink",
