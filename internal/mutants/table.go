@@ -18,6 +18,7 @@ var mutants = slices.Concat(
 	leasing,
 	opening,
 	grouping,
+	sharding,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
