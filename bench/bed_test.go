@@ -27,27 +27,33 @@ type bed struct {
 // and MySQL with innodb_flush_log_at_trx_commit=1, SQLite with synchronous=FULL.
 func each(t *testing.T, measure func(b *bed)) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		var d *testdb.Database
-		if !e.HasServer() {
-			d = e.New(t)
-		} else {
-			options := []testdb.Option{testdb.Durable()}
-			for _, s := range settings[e.Family] {
-				options = append(options, testdb.Setting(s))
-			}
-			switch e {
-			case testdb.MariaDB:
-				options = append(options, testdb.Setting("innodb-log-file-size=512M"))
-			case testdb.MySQL:
-				options = append(options, testdb.Setting("innodb-redo-log-capacity=512M"))
-			}
-			d = e.Dedicated(t, options...).NewDatabase(t)
-		}
-		b := &bed{T: t, Database: d}
-		b.pool, b.dialect = b.open("")
+		b := newBed(t, e)
 		b.Logf("%s", b.version())
 		measure(b)
 	})
+}
+
+func newBed(t *testing.T, e testdb.Engine) *bed {
+	t.Helper()
+	var d *testdb.Database
+	if !e.HasServer() {
+		d = e.New(t)
+	} else {
+		options := []testdb.Option{testdb.Durable()}
+		for _, s := range settings[e.Family] {
+			options = append(options, testdb.Setting(s))
+		}
+		switch e {
+		case testdb.MariaDB:
+			options = append(options, testdb.Setting("innodb-log-file-size=512M"))
+		case testdb.MySQL:
+			options = append(options, testdb.Setting("innodb-redo-log-capacity=512M"))
+		}
+		d = e.Dedicated(t, options...).NewDatabase(t)
+	}
+	b := &bed{T: t, Database: d}
+	b.pool, b.dialect = b.open("")
+	return b
 }
 
 // settings are the ones that tests keep small and a production server does not.

@@ -25,6 +25,7 @@ const (
 	// leaseLength is short, so that many take-overs fit into a campaign.
 	leaseLength = 2 * time.Second
 	consumer    = "faults"
+	dataShards  = 64
 	// patience bounds every waiting for a condition: the machine may do other work.
 	patience = 5 * time.Minute
 )
@@ -33,6 +34,7 @@ const (
 type campaign struct {
 	*testing.T
 	seed    uint64
+	shards  int // into which the relay's instances divide the feed
 	program string
 	db      *testdb.Database
 
@@ -54,6 +56,7 @@ type campaign struct {
 // when is what GUARANTEES.md promises: see Judge.
 func TestCampaign(t *testing.T) {
 	seed := number(t, "ROWFEED_FAULTS_SEED", uint64(time.Now().UnixNano()))
+	shards := int(number(t, "ROWFEED_FAULTS_SHARDS", 1))
 	length := time.Duration(number(t, secondsVariable, 15)) * time.Second
 	program := build(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -61,7 +64,7 @@ func TestCampaign(t *testing.T) {
 			t.Skip("no server, and no connections to it")
 		}
 		t.Logf("ROWFEED_FAULTS_SEED=%d", seed)
-		c := &campaign{T: t, seed: seed, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
+		c := &campaign{T: t, seed: seed, shards: shards, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
 		c.prepare()
 		if !c.wait("the receiver has the first rows", c.drained) {
 			t.FailNow()
@@ -111,7 +114,7 @@ func (c *campaign) prepare() {
 		}
 	}
 	c.rowfeed("init")
-	c.rowfeed("feed", "add", "kv", "--table", "kv")
+	c.rowfeed("feed", "add", "kv", "--table", "kv", "--data-shards", strconv.Itoa(dataShards))
 	c.publisher = start(c, c.program, "--db", c.db.URL, "publish", "kv")
 
 	c.inbox = NewInbox("id", "v")
@@ -127,6 +130,9 @@ func (c *campaign) prepare() {
 		}
 		in.hook = "http://" + in.receiver.Listen
 		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private", "--limit", "200", "--lease", leaseLength.String()}
+		if c.shards > 1 {
+			in.program = append(in.program, "--shard-count", strconv.Itoa(c.shards))
+		}
 		in.start()
 		c.relays = append(c.relays, in)
 	}
@@ -359,6 +365,9 @@ func differ(a, b map[int64]int64) (n int) {
 	return n
 }
 
+// part is the consumer shard of a data shard: i of n has those from i*D/n to (i+1)*D/n.
+func (c *campaign) part(shard int) int { return ((shard+1)*c.shards - 1) / dataShards }
+
 func (c *campaign) judge(history History) {
 	c.Helper()
 	final, err := c.rows()
@@ -374,7 +383,7 @@ func (c *campaign) judge(history History) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	v := Judge(log, func(int) int { return 0 }, history, final)
+	v := Judge(log, c.part, history, final)
 	for _, fault := range v.Faults {
 		c.Error(fault)
 	}
