@@ -19,9 +19,13 @@ type consumerFlags struct {
 }
 
 func (o *consumerFlags) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.feed, "feed", "", "only its cursor of this `feed`")
+	o.bindFeed(cmd)
 	cmd.Flags().UintVar(&o.shard, "shard", 0, "only this `shard`")
 	o.oneShard = func() bool { return cmd.Flags().Changed("shard") }
+}
+
+func (o *consumerFlags) bindFeed(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.feed, "feed", "", "only its cursors of this `feed`")
 }
 
 func (o *consumerFlags) id() rowfeed.ConsumerID {
@@ -43,8 +47,11 @@ func newConsumer(a *app) *cobra.Command {
 	cmd := group("consumer", "List, pause, resume, reset and seek consumers", `Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
 in a row that it writes in the transaction of those effects: what these commands change
 is noticed by a consumer at work at its next write, without a restart, and what it is
-doing just then is rolled back.`, `  rowfeed consumer list
+doing just then is rolled back. A consumer of several shards has a cursor for each; all
+are meant unless --shard names one. Their number is the application's to change
+(ShardCount): it does when it starts.`, `  rowfeed consumer list
   rowfeed consumer pause billing
+  rowfeed consumer pause billing --feed orders --shard 3
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
   rowfeed consumer resume billing`)
 	list := &consumerOptions{}
@@ -121,7 +128,11 @@ func (a *app) consumerVerb(verb, short, long, done string, change func(*rowfeed.
 			return o.change(cmd.Context(), a, func(s *session) (int64, error) { return change(s.DB, cmd.Context(), o.id()) }, done)
 		},
 	}
-	o.bind(cmd)
+	if verb == "drop" { // as a whole
+		o.bindFeed(cmd)
+	} else {
+		o.bind(cmd)
+	}
 	return cmd
 }
 
@@ -173,6 +184,9 @@ func (o *consumerOptions) change(ctx context.Context, a *app, change func(*sessi
 	name := o.consumer
 	if o.feed != "" {
 		name += " of " + o.feed
+	}
+	if o.id().Shard != nil {
+		name += fmt.Sprintf(", shard %d", o.shard)
 	}
 	return a.say("%s: %s", name, done)
 }

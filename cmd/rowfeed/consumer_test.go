@@ -14,7 +14,10 @@ import (
 )
 
 // consume runs the consumer "mail" of the feed kv once; it cannot handle the key bad.
-func (s *shell) consume(bad int64) {
+func (s *shell) consume(bad int64) { s.consumeBy(1, bad) }
+
+// consumeBy is consume with a number of shards.
+func (s *shell) consumeBy(shards int, bad int64) {
 	s.t.Helper()
 	pool := s.pool()
 	defer pool.Close()
@@ -26,7 +29,7 @@ func (s *shell) consume(bad int64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := rowfeed.Consumer{Name: "mail", Source: f, DB: db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+	c := rowfeed.Consumer{Name: "mail", ShardCount: shards, Source: f, DB: db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if id, _ := e.Key.Get("id"); id == bad {
@@ -111,16 +114,16 @@ func TestDeadCommands(t *testing.T) {
 	s.prints("dead list", "there are no dead letters\n")
 	s.prints("dead list --json", "[]\n")
 	s.consume(2)
-	s.shows("dead list mail", `┌──────────┬──────┬──────────┬────────┬──────────┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐
-│ consumer │ feed │ key      │ op     │ position │ state │ attempts │ joined │ since                │ error           │
-├──────────┼──────┼──────────┼────────┼──────────┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤
-│ mail     │ kv   │ {"id":2} │ upsert │ 2        │ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │
-└──────────┴──────┴──────────┴────────┴──────────┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘
+	s.shows("dead list mail", `┌──────────┬──────┬───────┬──────────┬────────┬──────────┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐
+│ consumer │ feed │ shard │ key      │ op     │ position │ state │ attempts │ joined │ since                │ error           │
+├──────────┼──────┼───────┼──────────┼────────┼──────────┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤
+│ mail     │ kv   │     0 │ {"id":2} │ upsert │ 2        │ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │
+└──────────┴──────┴───────┴──────────┴────────┴──────────┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘
 `)
 	if out := s.ok("status kv"); !strings.Contains(out, `consumer mail is 0 behind, cursor "3", 1 dead letter`) {
 		t.Errorf("status: %s", out)
 	}
-	s.shows("dead show mail --key 2", `mail of kv: key {"id":2}, upsert at position 2 (generation 1), aside
+	s.shows("dead show mail --key 2", `mail of kv, shard 0: key {"id":2}, upsert at position 2 (generation 1), aside
   set aside 2026-01-31T12:00:00Z, last tried or joined 2026-01-31T12:00:00Z, 2 attempts, 0 later versions joined
   no such address
   in two lines
@@ -159,4 +162,50 @@ func TestDeadCommands(t *testing.T) {
 	s.consume(3)
 	s.prints("dead drop mail --key 3", "mail: 1 dead letter given up\n")
 	s.prints("dead drop mail --all", "mail: 0 dead letters given up\n")
+	for _, verb := range []string{"retry", "drop"} { // somebody mistypes the name
+		for _, keys := range []string{"--all", "--key 3"} {
+			if out := s.fails(1, "dead "+verb+" male "+keys); !strings.Contains(out, "rowfeed consumer list") && !strings.Contains(out, "rowfeed dead list") {
+				t.Errorf("dead %s of an unknown consumer: %s", verb, out)
+			}
+		}
+	}
+}
+
+// TestShardCommands (M22, M72): shards as operators see them, one by one and together.
+func TestShardCommands(t *testing.T) {
+	s := newShell(t)
+	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL), (3, 'a', 'c', 'x')")
+	s.ok("init")
+	s.ok("feed add kv --table kv --data-shards 8") // of which 1 is in data shard 7, 2 in 5, 3 in 3
+	s.ok("publish --once")
+	s.consumeBy(2, 2)
+	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
+	s.shows("consumer list mail", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┐
+│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │
+├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┤
+│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │
+│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ yes    │            1 │ 2026-01-31T12:00:00Z │
+└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┘
+`)
+	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
+	for _, note := range []string{`kv: consumer mail, shard 0 of 2, is 1, \S+ behind, cursor "2"\n`, `kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`} {
+		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {
+			t.Errorf("status does not say %s: %s", note, out)
+		}
+	}
+	if out := s.ok("dead list mail --shard 1 --json"); !strings.Contains(out, `"shard": 1,`) || !strings.Contains(out, `"data_shard": 5,`) {
+		t.Errorf("dead list: %s", out)
+	}
+	s.prints("dead list mail --shard 0", "there are no dead letters\n")
+	s.prints("dead retry mail --shard 0 --all", "mail: 0 dead letters to be tried again by the consumer\n")
+	s.prints("dead drop mail --shard 1 --key 2", "mail: 1 dead letter given up\n")
+	s.prints("consumer resume mail", "mail: resumed\n")
+	s.prints("consumer reset mail --shard 1", "mail, shard 1: set back to the beginning\n")
+	for _, line := range []string{"consumer pause mail --shard 2", "consumer seek mail --feed kv --shard 2 --to 1", "dead drop mail --shard 2 --all"} {
+		if out := s.fails(1, line); !strings.Contains(out, "shard 2: there is no such cursor") || !strings.Contains(out, "rowfeed consumer list") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	s.fails(2, "consumer drop mail --shard 1")
+	s.prints("consumer drop mail", "mail: dropped\n")
 }

@@ -188,9 +188,9 @@ func (o *deadOptions) list(ctx context.Context, a *app) error {
 	}
 	var rows []table.Row
 	for _, l := range all {
-		rows = append(rows, table.Row{l.Consumer, l.Feed, string(l.Key), l.Op, l.Position, l.State, l.Attempts, l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
+		rows = append(rows, table.Row{l.Consumer, l.Feed, l.Shard, string(l.Key), l.Op, l.Position, l.State, l.Attempts, l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
 	}
-	return a.printTable(table.Row{"consumer", "feed", "key", "op", "position", "state", "attempts", "joined", "since", "error"}, rows)
+	return a.printTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts", "joined", "since", "error"}, rows)
 }
 
 // short is the first line of an error, and not too much of it.
@@ -218,8 +218,8 @@ func (o *deadOptions) show(ctx context.Context, a *app) error {
 		return a.say("there are no dead letters")
 	}
 	for _, l := range letters {
-		if err := a.say("%s of %s: key %s, %s at position %s (generation %d), %s\n  set aside %s, last tried or joined %s, %d attempts, %d later versions joined\n  %s",
-			l.Consumer, l.Feed, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339), l.LastAt.Format(time.RFC3339),
+		if err := a.say("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, last tried or joined %s, %d attempts, %d later versions joined\n  %s",
+			l.Consumer, l.Feed, l.Shard, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339), l.LastAt.Format(time.RFC3339),
 			l.Attempts, l.Collapsed, strings.ReplaceAll(l.Error, "\n", "\n  ")); err != nil {
 			return err
 		}

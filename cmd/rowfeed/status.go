@@ -119,7 +119,11 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
 		}
 		for _, c := range s.Consumers {
-			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, c.Consumer, behind(c), string(c.Cursor))
+			who := c.Consumer
+			if c.ShardCount > 1 {
+				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
+			}
+			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, who, behind(c), string(c.Cursor))
 			if c.Paused {
 				note += ", paused"
 			}

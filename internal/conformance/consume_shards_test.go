@@ -98,7 +98,7 @@ func TestShardCursors(t *testing.T) {
 		r.once(c)
 		x.wantCursors("test", "0/2 12", "1/2 12")
 		if len(r.applied()) != 12 || handed["0/2"] != 7 || handed["1/2"] != 5 || len(handed) != 2 {
-			x.Errorf("%d applied; told of %v", len(r.applied()), handed)
+			x.Fatalf("%d applied; told of %v", len(r.applied()), handed)
 		}
 
 		// One stands still, the other goes on.

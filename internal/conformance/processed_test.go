@@ -175,6 +175,19 @@ func TestPurgeProcessed(t *testing.T) {
 		x.wantCode(err, rowfeed.UnknownConsumer)
 		r.once(r.consumer(f, x.rf))
 		purge("", 0) // at the beginning
+		// Of several shards the one that is furthest behind decides, and one at the beginning.
+		x.exec("INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at) VALUES ('three', 'kv', 0, 3, '7', 1, 0, 0, 0, 0), ('three', 'kv', 1, 3, '', 0, 0, 0, 0, 0), ('three', 'kv', 2, 3, '6', 1, 0, 0, 0, 0)",
+			"INSERT INTO rowfeed_processed SELECT 'three', feed, generation, 5, position, 0 FROM rowfeed_processed WHERE consumer = 'test' AND feed = 'kv' AND generation = 1")
+		for _, step := range []struct {
+			value string
+			want  int64
+		}{{"", 0}, {"0@9", 0}, {"4@9", 4}, {"5", 1}, {"9", 1}} { // at last the third one, at 6, decides
+			x.exec("UPDATE rowfeed_cursors SET value = '" + step.value + "' WHERE consumer = 'three' AND shard = 1")
+			if n, err := x.rf.PurgeProcessed(x.ctx, "three", "kv", ""); n != step.want || err != nil {
+				x.Errorf("a shard at %q: %d forgotten, want %d (%v)", step.value, n, step.want, err)
+			}
+		}
+		x.exec("DELETE FROM rowfeed_processed WHERE consumer = 'three'")
 		x.fill(9)
 		x.publish(f)
 		r.once(r.consumer(f, x.rf))

@@ -19,6 +19,7 @@ var mutants = slices.Concat(
 	opening,
 	grouping,
 	sharding,
+	recounting,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

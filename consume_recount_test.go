@@ -1,0 +1,130 @@
+package rowfeed
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestRecount (hazards 2 and 24, M22): for every data shard the new cursor is at or below
+// the one that it had, and its mark at or below what that has seen; it is no lower than
+// the lowest of those that its shard overlaps; whoever had none is at the start.
+func TestRecount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dataShards := rapid.IntRange(1, 64).Draw(t, "data shards")
+		count := rapid.IntRange(1, 64).Draw(t, "former count") // may be above a former number of data shards
+		n := rapid.IntRange(1, dataShards).Draw(t, "count")
+		places := make([]place, count) // the zero place: never started
+		var all []former
+		for i := range places {
+			if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
+				continue
+			}
+			p := place{generation: 1, position: rapid.Int64Range(1, 50).Draw(t, "position")}
+			if rapid.Bool().Draw(t, "in a pass") {
+				p.mark = p.position + rapid.Int64Range(1, 50).Draw(t, "mark")
+			}
+			if rapid.IntRange(0, 5).Draw(t, "at the beginning") == 0 {
+				p = place{start: true}
+			}
+			places[i] = p
+			from, to, err := Part(i, count).Range(dataShards)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, former{from: from, to: to, value: p.cursor(), paused: i%2 == 0})
+		}
+		next, err := recount(all, dataShards, n, Beginning, nil)
+		if err != nil || len(next) != n {
+			t.Fatal(len(next), err)
+		}
+		owner := func(shard, n int) int { // by trying
+			for i := range n {
+				if from, to, _ := Part(i, n).Range(dataShards); from <= shard && shard < to {
+					return i
+				}
+			}
+			t.Fatalf("data shard %d is in none of %d parts", shard, n)
+			return -1
+		}
+		type bound struct{ position, seen int64 }
+		least := make([]bound, n)
+		for i := range least {
+			least[i] = bound{math.MaxInt64, math.MaxInt64}
+		}
+		for shard := range dataShards {
+			old, i := places[owner(shard, count)], owner(shard, n)
+			seen := old.seen()
+			if old.position == 0 { // it has seen nothing
+				seen = math.MaxInt64
+			}
+			least[i] = bound{min(least[i].position, old.position), min(least[i].seen, seen)}
+			if partOf(shard, n, dataShards) != i {
+				t.Fatalf("partOf(%d, %d, %d)", shard, n, dataShards)
+			}
+		}
+		for i, want := range least {
+			got, err := next[i].value.parse()
+			seen := got.seen()
+			if got.start {
+				seen = math.MaxInt64
+			}
+			if err != nil || got.position != want.position || seen != want.seen || next[i].shard != i || next[i].shardCount != n {
+				t.Fatalf("shard %d of %d is at %q, want position %d, seen %d (%v)", i, n, next[i].value, want.position, want.seen, err)
+			}
+		}
+	})
+}
+
+// TestLowest: cursors that are no places yet, marks, and generations.
+func TestLowest(t *testing.T) {
+	early, late := At(time.Unix(1000, 0)), At(time.Unix(2000, 0))
+	at := map[Cursor]place{early: {generation: 1}, late: {generation: 1, position: 30}}
+	for _, c := range []struct {
+		want Cursor
+		of   []Cursor
+	}{
+		{"500", []Cursor{"500", "900"}},
+		{"10@900", []Cursor{"10@1000", "900"}}, // the second wants deletes above 900
+		{"0@500", []Cursor{"", "500"}},         // all rows again, and yet the deletes above 500
+		{"0@500", []Cursor{"0", "700", "500", "900"}},
+		{"0@40", []Cursor{"", "10@40"}},
+		{"", []Cursor{"", "0"}},
+		{"", []Cursor{"", Now}},
+		{Now, []Cursor{Now, Now}},
+		{"500", []Cursor{Now, "500"}}, // everything settled is below now
+		{"10@40", []Cursor{"10@40", Now}},
+		{late, []Cursor{late, late}},
+		{"30", []Cursor{late, "500"}},
+		{"20", []Cursor{late, "20"}},
+		{"10@30", []Cursor{late, "10@40"}}, // who asks for a time wants its deletes
+		{"0@30", []Cursor{"", late}},
+		{early, []Cursor{early, "500"}}, // below every position, with every delete
+		{early, []Cursor{"", early, "500"}},
+		{early, []Cursor{early, late}},
+		{"500", []Cursor{"500", "7:3"}}, // an older generation is refused, as it would be
+		{"3:500", []Cursor{"7:3", "3:500", "7:1"}},
+		{"3:0@500", []Cursor{"7:3", "3:500", ""}},
+	} {
+		for _, of := range [][]Cursor{c.of, reversed(c.of)} {
+			if got, err := lowest(of, at); got != c.want || err != nil {
+				t.Errorf("lowest of %q is %q, want %q (%v)", of, got, c.want, err)
+			}
+		}
+	}
+	if _, err := lowest([]Cursor{"5", At(time.Unix(3000, 0))}, at); err == nil {
+		t.Error("a time that nobody has looked for has a place")
+	}
+	if _, err := lowest([]Cursor{"5", "nonsense"}, at); err == nil {
+		t.Error("nonsense has a place")
+	}
+}
+
+func reversed(c []Cursor) (r []Cursor) {
+	for i := range c {
+		r = append(r, c[len(c)-1-i])
+	}
+	return r
+}

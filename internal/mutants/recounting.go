@@ -1,0 +1,90 @@
+package main
+
+// recounting takes away what cursors by shard rest on, and changes of their number.
+var recounting = []mutant{
+	{
+		Name: "late-write-of-a-former-shard", Guards: "hazard 2: shard 1 of 2 cannot write what is shard 1 of 4 by now",
+		File: "consume_cursor.go", Old: "		\" AND shard_count = \"+b.Arg(was.shardCount)+\n", New: "",
+		Package: conformance, Test: "TestRecountLateWrite", Engines: "sqlite",
+	},
+	{
+		Name: "maximum-for-minimum", Guards: "hazard 2: a new cursor is the lowest of those that it takes over from",
+		File: "consume_recount.go", Old: "low.position, low.mark = min(low.position, p.position),", New: "low.position, low.mark = max(low.position%math.MaxInt64, p.position),",
+		Package: conformance, Test: "TestRecountMinimum", Engines: "sqlite",
+	},
+	{
+		Name: "overlap-off-by-one", Guards: "hazard 2: every former cursor that a new shard overlaps has a say",
+		File: "consume_recount.go", Old: "i <= partOf(f.to-1, n, dataShards); i++ {", New: "i == partOf(f.from, n, dataShards) || i < partOf(f.to-1, n, dataShards); i++ {",
+		Package: ".", Test: "TestRecount$", Short: true,
+	},
+	{
+		Name: "shards-without-a-cursor-forgotten", Guards: "M22: data shards that had no cursor begin at the start",
+		File: "consume_recount.go", Old: "		if slices.Contains(covered[i*dataShards/n:(i+1)*dataShards/n], false) {", New: "		if len(overlap[i]) == 0 {",
+		Package: ".", Test: "TestRecount$",
+	},
+	{
+		Name: "marks-ignored", Guards: "hazard 16: who has seen rows is told of their deletes",
+		File: "consume_recount.go", Old: "		case p.start:\n			low.position = 0\n", New: "		case p.start:\n			return Beginning, nil\n",
+		Package: conformance, Test: "TestRecountMarks", Engines: "sqlite",
+	},
+	{
+		Name: "newer-generation-wins", Guards: "hazard 15: a cursor of an older generation is not lost among newer ones",
+		File: "consume_recount.go", Old: "			generation = min(generation, p.generation)", New: "			generation = max(generation%math.MaxInt64, p.generation)",
+		Package: ".", Test: "TestLowest",
+	},
+	{
+		Name: "letters-left-behind", Guards: "hazard 25: a dead letter follows its key to another shard",
+		File: "deadletter_home.go", Old: "		case home != l.shard:", New: "		case home != l.shard && home < 0:",
+		Package: conformance, Test: "TestRecountDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "letters-not-counted-anew", Guards: "hazard 25: the cursor counts the letters of its shard",
+		File: "consume_division.go", Old: "		next[i].aside = aside[i]\n", New: "		next[i].aside = aside[i] * 0\n",
+		Package: conformance, Test: "TestRecountDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "letters-in-a-former-division", Guards: "hazard 24: a letter's data shard is that of its generation",
+		File: "deadletter_home.go", Old: "max(l.generation, -l.generation) == d.info.Generation {", New: "l.generation != 0 {",
+		Package: conformance, Test: "TestDeadLettersOfAnotherDivision", Engines: "sqlite",
+	},
+	{
+		Name: "release-by-shard-0-alone", Guards: "hazard 25: a letter is released by the shard that has it",
+		File: "consume_aside.go", Old: "	return r.letters(b) + \" AND key_digest = \" + b.Arg(l.digest) +\n", New: "	return \"consumer = \" + b.Arg(r.c.Name) + \" AND feed = \" + b.Arg(r.feed) + \" AND shard = 0 AND key_digest = \" + b.Arg(l.digest) +\n",
+		Package: conformance, Test: "TestRecountDeadLetters", Engines: "sqlite",
+	},
+	{
+		Name: "one-shard-restarts-alone", Guards: "hazard 24: in a new generation every shard begins again at once",
+		File: "consume_run.go", Old: "	if r.count > 1 && errors.Is(refusal, GenerationChanged) {", New: "	if r.count > 1 && errors.Is(refusal, Failed) {",
+		Package: conformance, Test: "TestDeadLettersOfAnotherDivision", Engines: "sqlite",
+	},
+	{
+		Name: "cursors-read-before-they-are-locked", Guards: "hazard 2: what a former shard has just committed counts",
+		File: "consume_division.go", Old: "	for _, r := range all[1:] {", New: "	for _, r := range all[:0] {",
+		Package: conformance, Test: "TestRecountLateWrite", Engines: "postgres15",
+	},
+	{
+		Name: "more-shards-than-data-shards", Guards: "M25: a shard has data shards",
+		File: "consume_division.go", Old: "	if r.count <= d.dataShards() {", New: "	if r.count > 0 {",
+		Package: conformance, Test: "TestShardCountRefused", Engines: "sqlite",
+	},
+	{
+		Name: "shards-read-everything", Guards: "M24: a shard reads its part of the feed",
+		File: "consume_shards.go", Old: "	return Part(r.shard, r.count)", New: "	return Shards{}",
+		Package: conformance, Test: "TestShardCursors", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "another-division-unnoticed", Guards: "hazard 24: dead letters move before a page of another generation is handled",
+		File: "consume_run.go", Old: "r.count > 1 && g != 0 && g != r.generation {", New: "r.count > 1 && g < 0 {",
+		Package: conformance, Test: "TestDividedAnewMeanwhile", Engines: "sqlite",
+	},
+	{
+		Name: "the-shard-that-is-ahead-purges", Guards: "M73: ids are kept until every shard is past them",
+		File: "processed.go", Old: "at.position < lowest.position {", New: "at.position > lowest.position {",
+		Package: conformance, Test: "TestPurgeProcessed", Engines: "sqlite",
+	},
+	{
+		Name: "a-mistyped-consumer-retried", Guards: "M72: who names an unknown consumer is told",
+		File: "deadletter.go", Old: "	if err == nil && len(letters) == 0 {", New: "	if err == nil && len(letters) > 1<<30 {",
+		Package: "./cmd/rowfeed", Test: "TestDeadCommands",
+	},
+}
