@@ -391,6 +391,14 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if err := run(ctx, q, steps); err != nil {
 			return err
 		}
+		if r.State == stateActive {
+			if steps, err = f.db.d.BucketIndex(ctx, q, now.feed(f.db.names)); err != nil {
+				return err
+			}
+			if err := run(ctx, q, steps); err != nil {
+				return err
+			}
+		}
 		key, err := json.Marshal(now.Key)
 		if err != nil {
 			return err

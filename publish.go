@@ -343,6 +343,15 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
 		}
 	}
+	if r.State == stateActive && r.DataShards > 1 {
+		steps, err := db.d.BucketIndex(ctx, q, r.feed(db.names))
+		if err != nil {
+			return nil, err
+		}
+		if len(steps) > 0 {
+			problems = append(problems, fmt.Sprintf("table %s has no index by bucket: parts of the feed cannot be read, or only slowly", r.feed(db.names).Positions()))
+		}
+	}
 	slices.Sort(problems)
 	return problems, nil
 }

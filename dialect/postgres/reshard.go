@@ -25,7 +25,12 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 // BucketIndex keeps publishers out while the index is made, and no reader: CONCURRENTLY
 // cannot run in a transaction, and leaves an index that must be looked after when it
 // breaks off.
-func (d Dialect) BucketIndex(_ context.Context, _ dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	var there bool
+	err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})}, &there)
+	if err != nil || there == f.Sharded() {
+		return nil, err
+	}
 	if f.Sharded() {
 		return []dialect.Step{d.bucketIndex(f)}, nil
 	}

@@ -18,7 +18,12 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 }
 
 // BucketIndex is made or removed in one transaction, which keeps other writers out.
-func (d Dialect) BucketIndex(_ context.Context, _ dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	var there bool
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?", []any{f.Object("bucket")}, &there)
+	if err != nil || there == f.Sharded() {
+		return nil, err
+	}
 	if f.Sharded() {
 		return []dialect.Step{d.bucketIndex(f)}, nil
 	}

@@ -313,3 +313,31 @@ func TestShardColumn(t *testing.T) {
 		}
 	})
 }
+
+// TestBucketIndexMissing: a feed whose index by bucket is gone is not in order, which
+// verification tells, and upgrade mends.
+func TestBucketIndexMissing(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 64})
+		x.insertKV(0, 50)
+		x.publish(f)
+		want, _ := x.part(f, rowfeed.Part(1, 3), "", 7)
+		inOrder := func(when string, order bool) {
+			x.Helper()
+			problems, err := f.Verify(x.ctx)
+			if err != nil || (len(problems) == 0) != order || !order && !strings.Contains(problems[0], "no index by bucket") {
+				x.Fatalf("%s: %v, %v", when, problems, err)
+			}
+		}
+		inOrder("new", true)
+		x.exec(x.by(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_bucket", "postgres": "DROP INDEX rowfeed_kv_bucket", "mysql": "DROP INDEX bucket ON rowfeed_positions_kv"}))
+		inOrder("without the index", false)
+		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+			x.Fatalf("%v, %v", mended, err)
+		}
+		inOrder("upgraded", true)
+		got, _ := x.part(f, rowfeed.Part(1, 3), "", 7)
+		x.wantSame("the part", got, want)
+	})
+}

@@ -128,4 +128,11 @@ var sharding = []mutant{
 		New:     "\t_ = shard\n",
 		Package: "./feedhttp", Test: "TestClientByShard",
 	},
+	{
+		Name: "missing-bucket-index-unnoticed", Guards: "verification tells of a missing index by bucket",
+		File:    "publish.go",
+		Old:     "if r.State == stateActive && r.DataShards > 1 {",
+		New:     "if r.State == stateDropped {",
+		Package: conformance, Test: "TestBucketIndexMissing", Engines: "sqlite",
+	},
 }
