@@ -16,7 +16,8 @@ import (
 //
 // Any number of processes may run a consumer under one name. Their cursor writes are
 // compared with what they read: one of them gets a page through, the others' effects
-// are rolled back. They do not share the work; they stand by.
+// are rolled back. With one shard they all try; of more each has its share, through
+// leases, and hands over what others are to have when the page in hand is committed.
 //
 // Set the fields, then call Run or RunOnce, one at a time.
 type Consumer struct {
@@ -36,7 +37,9 @@ type Consumer struct {
 	// shard; Handle and Deliver are called for several shards at once. Whoever starts with
 	// another number than the consumer had changes it: entries come again then, from the
 	// lowest of the cursors that a new shard takes over from, and instances that are still
-	// at work with the former number end with the code Conflict.
+	// at work with the former number end with the code Conflict. Each shard at work may
+	// have a transaction open: of a pool that is bounded (sql.DB.SetMaxOpenConns) they
+	// leave two connections for pages and leases.
 	ShardCount int
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
 	// or At a time. The place is looked up once, when the consumer first reaches the feed,
@@ -62,6 +65,14 @@ type Consumer struct {
 	// again. It answers the entries that the receiver does not take; all others are
 	// delivered. With an error nothing is: it is called again, for as long as it takes.
 	Deliver func(ctx context.Context, entries []Entry) ([]Refusal, error)
+	// DeliverShard takes Deliver's place where that has something of its own for each shard,
+	// or is to know the epoch. It is called whenever this instance begins with a shard, with
+	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
+	// that shard's entries.
+	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []Entry) ([]Refusal, error)
+	// Lease is the term of the leases through which instances share more than one shard: for
+	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
+	Lease time.Duration
 	// Epoch is that of the lease (Term.Epoch) under which the consumer works; 0 for none.
 	// The cursor cannot be written any more under an earlier one. A consumer that finds a
 	// later one there ends with code LeaseLost.
@@ -152,12 +163,16 @@ func (c *Consumer) validate() error {
 		return invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
 	case c.DB == nil:
 		return invalid("db", "there is none: give the database for the cursor and the effects")
-	case (c.Handle == nil) == (c.Deliver == nil):
-		return invalid("handle", "give one function for entries, Handle or Deliver")
-	case c.Deliver != nil && (c.OnBegin != nil || c.OnComplete != nil):
+	case !exactlyOne(c.Handle != nil, c.Deliver != nil, c.DeliverShard != nil):
+		return invalid("handle", "give one function for entries: Handle, Deliver or DeliverShard")
+	case c.Handle == nil && (c.OnBegin != nil || c.OnComplete != nil):
 		return invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
 	case c.Epoch < 0:
 		return invalid("epoch", "%d must not be negative", c.Epoch)
+	case c.Epoch > 0 && c.ShardCount > 1:
+		return invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
+	case c.Lease != 0 && (c.Lease < minTTL || c.Lease > maxTTL):
+		return invalid("lease", "%s must be from %s to %s", c.Lease, minTTL, maxTTL)
 	case c.ShardCount < 0 || c.ShardCount > MaxDataShards:
 		return invalid("shard count", "%d must be between 1 and %d", c.ShardCount, MaxDataShards)
 	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
@@ -172,6 +187,16 @@ func (c *Consumer) validate() error {
 		return invalid("on failure", "%d is neither Stop nor SetAside", c.OnFailure)
 	}
 	return nil
+}
+
+func exactlyOne(all ...bool) bool {
+	n := 0
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // Later wraps an error of Handle that is no fault of the entries: something that they

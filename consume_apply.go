@@ -85,6 +85,14 @@ type consumerTx struct {
 // anything else the outcome may be unknown: the database is to be asked, never memory.
 func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) error) error {
 	t := &consumerTx{r: r}
+	if r.slots != nil {
+		select {
+		case r.slots <- struct{}{}:
+			defer func() { <-r.slots }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	err := r.c.DB.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
 		if err := t.begin(ctx, tx); err != nil {

@@ -18,6 +18,10 @@ type consuming struct {
 	// more. It is made of the context that run gets.
 	until context.Context
 
+	// slots, where there is one, has room for the transactions that this instance's shards
+	// may have open at once.
+	slots chan struct{}
+
 	// What open has learnt of the feed; feed is empty before.
 	feed       string
 	key        []Column // to read dead letters' keys

@@ -24,43 +24,36 @@ func (c *Consumer) consume(ctx context.Context, once bool) error {
 	return whole.everyShard(ctx)
 }
 
-// everyShard works on all shards in this process: one after the other up to the head, if
-// once, else at the same time. One that ends with an error ends them all.
+// everyShard works on the only shard there is; or, where there are more, on those that
+// this instance is to have; or, if once, on one after the other, up to the head.
 func (r *consuming) everyShard(ctx context.Context) error {
 	if r.count == 1 {
 		return r.one(ctx, 0, r.epoch).run(ctx)
 	}
-	if r.once {
-		var all []error // of shards that stand still; the others go on
-		for shard := range r.count {
-			err := r.one(ctx, shard, r.epoch).run(ctx)
-			if ctx.Err() != nil || errors.Is(err, Conflict) {
-				return err
-			}
-			all = append(all, err)
-		}
-		return errors.Join(all...)
+	if !r.once {
+		return r.together(ctx)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ends := make(chan error, r.count)
+	var all []error // of shards that stand still; the others go on
 	for shard := range r.count {
-		go func() { ends <- r.one(ctx, shard, r.epoch).run(ctx) }()
-	}
-	var first error
-	for range r.count {
-		if err := <-ends; first == nil {
-			first = err
-			stop()
+		err := r.inTurn(ctx, shard)
+		if ctx.Err() != nil || errors.Is(err, Conflict) {
+			return err
 		}
+		all = append(all, err)
 	}
-	return first
+	return errors.Join(all...)
 }
 
 // one is one shard of r's, under the lease of an epoch if there is one. It is for one
 // goroutine, and works until the end of until.
 func (r *consuming) one(until context.Context, shard int, epoch int64) *consuming {
-	return &consuming{c: r.c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until,
+	c := r.c
+	if c.DeliverShard != nil {
+		shards := *c
+		shards.Deliver = c.DeliverShard(shard, epoch)
+		c = &shards
+	}
+	return &consuming{c: c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots,
 		feed: r.feed, key: r.key, generation: r.generation, idle: firstIdle}
 }
 

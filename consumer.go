@@ -56,6 +56,9 @@ type ConsumerStatus struct {
 	Paused      bool      `json:"paused"`
 	DeadLetters int64     `json:"dead_letters"`
 	MovedAt     time.Time `json:"moved_at"` // when the row was last written
+	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
+	// and since when.
+	Lease *LeaseStatus `json:"lease"`
 	// Behind is the number of positions between the cursor and the feed's head, which is
 	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
 	// another generation, and where the cursor is ahead of it.
@@ -78,9 +81,13 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 		return nil, db.fail(id.String(), "read its cursors", err)
 	}
 	all := []ConsumerStatus{}
+	leases, err := db.shardLeases(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	feeds := map[string]*Feed{}
 	for _, row := range rows {
-		s := ConsumerStatus{Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
+		s := ConsumerStatus{Lease: leases[shardLease(row)], Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
 			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC()}
 		f, known := feeds[row.feed]
 		if !known {

@@ -2,8 +2,8 @@
 //
 // It remembers how far it has come as a consumer does, in the table of cursors, and
 // stores that after a delivery: each entry arrives at least once. A sink that keeps the
-// cursor itself, in one transaction with the entries, gets each exactly once. There is
-// one batch under way at a time, so that the versions of a key arrive in order, and
+// cursor itself, in one transaction with the entries, gets each exactly once. Of each shard
+// there is one batch under way at a time, so that the versions of a key arrive in order, and
 // back-pressure needs no memory.
 package relay
 
@@ -22,7 +22,8 @@ import (
 )
 
 // Relay delivers a feed to a sink. Any number of processes may run one under the same
-// name: one works, the others stand by. Set the fields, then call Run or RunOnce.
+// name: one works, the others stand by; or, with shards, each has its share of them. Set
+// the fields, then call Run or RunOnce.
 type Relay struct {
 	// Name is that of the consumer whose cursor the relay has: at most MaxName long,
 	// otherwise as rowfeed.Consumer.Name.
@@ -34,10 +35,15 @@ type Relay struct {
 	DB *rowfeed.DB
 	// Sink is what is delivered to. The relay does not close it.
 	Sink sink.Sink
+	// ShardCount is the number of shards, each with a cursor and a lease of its own, that
+	// the instances share; 0 and 1 mean one. See rowfeed.Consumer.ShardCount. A
+	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
+	// the whole feed only.
+	ShardCount int
 	// Start is where a relay without a cursor begins: rowfeed.Beginning (the default),
 	// Now, or At a time.
 	Start rowfeed.Cursor
-	// Limit is the greatest number of entries under way. Default 500.
+	// Limit is the greatest number of entries under way, of each shard. Default 500.
 	Limit int
 	// Wait is how long the source may keep a request waiting for an entry. Default
 	// rowfeed.Consumer's.
@@ -53,8 +59,9 @@ type Relay struct {
 	// the feed has no more is then removed by a sink.Transactional; other receivers do not
 	// hear of it.
 	Restart bool
-	// Lease is the term of the lease through which instances take turns: for so long
-	// nothing is delivered, at most, after the one at work was killed. Default 10 s.
+	// Lease is the term of the leases through which instances take turns, or share the
+	// shards: for so long nothing is delivered, at most, after the one at work was killed.
+	// Default 10 s.
 	Lease time.Duration
 	// Observe is told what happens. Default: nobody. What DB's Observer is told of
 	// consumers, it is told of the relay's.
@@ -66,7 +73,8 @@ type Event struct {
 	Kind  Kind
 	Relay string
 	Feed  string
-	Epoch int64
+	Shard int
+	Epoch int64 // of the shard's lease
 	// Batch, Accepted and Rejected are numbers of entries; Delivered.
 	Batch, Accepted, Rejected int
 	Took                      time.Duration // Delivered
@@ -77,7 +85,7 @@ type Event struct {
 type Kind int
 
 const (
-	// Working: this instance has the lease.
+	// Working: this instance has the lease, or that of the shard.
 	Working Kind = iota
 	// Delivered: the sink has answered for a batch.
 	Delivered
@@ -145,10 +153,17 @@ func (r *Relay) validate() error {
 		return invalid("name", "its name cannot be used", fmt.Sprintf("take a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
 	case r.Source == nil || r.Sink == nil:
 		return invalid("source", "source or sink are missing", "give both")
+	case r.ShardCount > 1 && r.transactional():
+		return invalid("shard count", "its sink can tell what a pass from the beginning did not bring of the whole feed only", "leave the number of shards at 1")
 	case r.db() == nil:
 		return invalid("db", "there is no database for its cursor", "give one")
 	}
 	return nil
+}
+
+func (r *Relay) transactional() bool {
+	_, is := r.Sink.(sink.Transactional)
+	return is
 }
 
 func (r *Relay) db() *rowfeed.DB {
@@ -164,7 +179,8 @@ func (r *Relay) observe(e Event) {
 	}
 }
 
-// run takes the lease and works under it.
+// run takes the lease and works under it; of shards each has its own, which are the
+// consumer's to take.
 func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -173,20 +189,28 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err != nil {
 		return err
 	}
+	if r.ShardCount > 1 {
+		working()
+		return work(ctx, r.consumer(info.Name, 0), once)
+	}
 	return r.hold(ctx, info.Name, func(ctx context.Context, epoch int64) error {
 		working()
 		r.observe(Event{Kind: Working, Relay: r.Name, Feed: info.Name, Epoch: epoch})
-		c := r.consumer(info.Name, epoch)
-		if once {
-			return c.RunOnce(ctx)
-		}
-		return c.Run(ctx)
+		return work(ctx, r.consumer(info.Name, epoch), once)
 	})
+}
+
+func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
+	if once {
+		return c.RunOnce(ctx)
+	}
+	return c.Run(ctx)
 }
 
 // consumer is the relay as the root package knows it.
 func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
-	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch}
+	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch,
+		ShardCount: r.ShardCount, Lease: r.Lease}
 	if c.Limit == 0 {
 		c.Limit = defaultLimit
 	}
@@ -200,6 +224,12 @@ func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 		c.Handle, c.OnBegin, c.OnComplete = t.Apply, t.Begin, t.Complete
 		return c
 	}
-	c.Deliver = (&window{relay: r, feed: feed, epoch: epoch}).deliver
+	rest := &quiet{}
+	c.DeliverShard = func(shard int, epoch int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+		if r.ShardCount > 1 {
+			r.observe(Event{Kind: Working, Relay: r.Name, Feed: feed, Shard: shard, Epoch: epoch})
+		}
+		return (&window{relay: r, feed: feed, shard: shard, epoch: epoch, quiet: rest}).deliver
+	}
 	return c
 }

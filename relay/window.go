@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -19,16 +20,23 @@ const rest = time.Second
 type window struct {
 	relay *Relay
 	feed  string
+	shard int
 	epoch int64
 
 	accepted map[string]bool // idempotency keys among the last batch's entries
-	notUntil time.Time       // when the receiver wants to hear of us again
+	quiet    *quiet
+}
+
+// quiet is when the receiver wants to hear of this process again, whatever shard it has.
+type quiet struct {
+	mu    sync.Mutex
+	until time.Time
 }
 
 // deliver is rowfeed.Consumer's Deliver: one attempt with those of the entries that are
 // not accepted yet. It answers an error while any of them is undecided.
 func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
-	if err := w.wait(ctx); err != nil {
+	if err := w.quiet.wait(ctx); err != nil {
 		return nil, err
 	}
 	all := sink.Of(w.feed, w.epoch, entries)
@@ -61,7 +69,7 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) ([]rowfee
 				refused = append(refused, rowfeed.Refusal{Entry: at[n], Err: r.Err})
 			default:
 				undecided = fmt.Errorf("entry %s: %w", batch[n].ID(), r.Err)
-				w.after(r.After)
+				w.quiet.after(r.After)
 			}
 		}
 	}
@@ -79,7 +87,7 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 	if len(results) != len(batch) {
 		return nil, fmt.Errorf("the sink answered %d results for %d entries", len(results), len(batch))
 	}
-	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Epoch: w.epoch, Batch: len(batch), Took: time.Since(started)}
+	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch), Took: time.Since(started)}
 	for i := range results {
 		r := &results[i]
 		if r.State != sink.Accepted && r.Err == nil {
@@ -100,16 +108,25 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 }
 
 // after notes that the receiver wants to be left alone.
-func (w *window) after(d time.Duration) {
-	if until := time.Now().Add(d); d > 0 && until.After(w.notUntil) {
-		w.notUntil = until
+func (q *quiet) after(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if until := time.Now().Add(d); d > 0 && until.After(q.until) {
+		q.until = until
 	}
+}
+
+func (q *quiet) end() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.until
 }
 
 // wait does so until the receiver wants to hear of us, or for a while; then it answers
 // an error.
-func (w *window) wait(ctx context.Context) error {
-	left := time.Until(w.notUntil)
+func (q *quiet) wait(ctx context.Context) error {
+	until := q.end()
+	left := time.Until(until)
 	if left <= 0 {
 		return nil
 	}
@@ -121,7 +138,7 @@ func (w *window) wait(ctx context.Context) error {
 	case <-t.C:
 	}
 	if left > rest {
-		return fmt.Errorf("the receiver asks to be left alone until %s", w.notUntil.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the receiver asks to be left alone until %s", until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

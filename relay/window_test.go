@@ -28,7 +28,7 @@ func positions(batch []sink.Entry) (all []string) {
 }
 
 func newWindow(f sinkFunc) *window {
-	return &window{relay: &Relay{Name: "test", Sink: f}, feed: "kv", epoch: 7}
+	return &window{relay: &Relay{Name: "test", Sink: f}, feed: "kv", epoch: 7, quiet: &quiet{}}
 }
 
 func entries(all ...sink.Entry) (plain []rowfeed.Entry) {
@@ -76,11 +76,40 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%d calls", calls)
 		}
 		// Cancelled while it waits.
-		w.after(time.Hour)
+		w.quiet.after(time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := w.deliver(ctx, page); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
+		}
+	})
+}
+
+// TestRestIsShared: a receiver that asks one shard's worker to be left alone is left alone
+// by all of them.
+func TestRestIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []time.Duration
+		started := time.Now()
+		r := &Relay{Name: "test", ShardCount: 2, Sink: sinkFunc(func(batch []sink.Entry) []sink.Result {
+			asked = append(asked, time.Since(started))
+			if len(asked) == 1 {
+				return []sink.Result{sink.Retry(time.Minute, errOff)}
+			}
+			return sink.All(batch, sink.Accept())
+		})}
+		c := r.consumer("kv", 0)
+		first, second := c.DeliverShard(0, 3), c.DeliverShard(1, 5)
+		if _, err := first(t.Context(), entries(sinktest.Upsert(t, 1, 1, "a"))); !errors.Is(err, errOff) {
+			t.Errorf("the first: %v", err)
+		}
+		for {
+			if _, err := second(t.Context(), entries(sinktest.Upsert(t, 2, 2, "b"))); err == nil {
+				break
+			}
+		}
+		if !slices.Equal(asked, []time.Duration{0, time.Minute}) {
+			t.Errorf("the sink was asked after %v", asked)
 		}
 	})
 }

@@ -64,7 +64,8 @@ database, or is of another generation.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
-"moved_at":"2026-01-31T12:00:00Z","behind":0,"behind_seconds":0}]. behind and
+"moved_at":"2026-01-31T12:00:00Z","lease":{…},"behind":0,"behind_seconds":0}]. lease
+is that of a shard that somebody works on, as in "lease list"; it, behind and
 behind_seconds may be null.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    takes(0, 1, ""),
@@ -219,9 +220,13 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		if cursor == "" {
 			cursor = `""`
 		}
-		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339)})
+		holder := "-"
+		if c.Lease != nil {
+			holder = process(c.Lease.Owner)
+		}
+		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
 	}
-	return a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved"}, rows)
+	return a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows)
 }
 
 // behind is how far a consumer is behind its feed.

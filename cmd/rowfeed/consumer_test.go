@@ -64,11 +64,11 @@ func TestConsumerCommands(t *testing.T) {
 	s.prints("consumer list", "there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer\n")
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
-	s.shows("consumer list", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │
-├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┤
-│ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │
-└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┘
+	s.shows("consumer list", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer pause mail", "mail: paused\n")
 	s.sql("INSERT INTO kv VALUES (4, 'd', 'e', 'f')")
@@ -85,6 +85,7 @@ func TestConsumerCommands(t *testing.T) {
     "paused": true,
     "dead_letters": 0,
     "moved_at": "2026-01-31T12:00:00Z",
+    "lease": null,
     "behind": 1,
     "behind_seconds": AGE
   }

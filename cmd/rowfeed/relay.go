@@ -49,13 +49,22 @@ bring are removed. How far a relay has come is kept under its --consumer name, i
 feed's database, or in the mirror's: see "rowfeed consumer". Of several with one name
 one works, the others stand by.
 
+With --shard-count N, the same for all of one name, they share the work: the feed's keys
+are divided into N shards (at most the feed's data shards), each with a cursor, a lease
+and a batch under way. Every process that runs, or comes, or goes, has its even share of
+them within three terms (see --lease); "rowfeed status" and "rowfeed lease list" show
+who has which, and since when. The versions of a row keep their order, rows of different
+shards have none. A mirror and stdout have one shard. Another N than before divides the
+keys anew, from the lowest cursors: some entries come again, and processes that have the
+former N end.
+
 A receiver that is away is waited for. An entry that it refuses ends the relay after
 some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
 
 Secrets need not stand in the command line: --to and --secret take env:NAME and
 file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run
-by "rowfeed serve"; their keys are feed, to, consumer, after, limit, set_aside, restart,
-lease, secret (a list), allow_private and rate:
+by "rowfeed serve"; their keys are feed, to, consumer, after, limit, shard_count,
+set_aside, restart, lease, secret (a list), allow_private and rate:
 
   relays:
     - feed: orders
@@ -80,9 +89,10 @@ lease, secret (a list), allow_private and rate:
 	flags.StringVar(&o.Consumer, "consumer", "", "`name` under which it remembers how far it has come (default: one made of the URL)")
 	flags.StringVar(&o.After, "after", "", `where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
+	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, which all processes of the name share (default 1)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
 	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do)")
-	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil, "sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
 	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
@@ -105,6 +115,16 @@ func (o *relayOptions) resolve(a *app) (err error) {
 	}
 	if o.Consumer == "" {
 		o.Consumer = sinks.DefaultName(o.To)
+	}
+	refuse := func(cause string) error {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("relay %q", o.Consumer),
+			Cause: fmt.Sprintf("shard-count: %d: %s", o.ShardCount, cause), Next: "leave it at 1"}
+	}
+	switch {
+	case o.ShardCount > 1 && sinks.IsMirror(o.To):
+		return refuse("what a pass from the beginning did not bring, and is to be removed, a mirror can tell of the whole feed only")
+	case o.ShardCount > 1 && sinks.IsStdout(o.To):
+		return refuse("lines of several shards would have no order")
 	}
 	return nil
 }
@@ -157,7 +177,7 @@ func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Sourc
 		return open.Scrub(o.To, err)
 	}
 	defer to.Close()
-	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, Lease: o.Lease,
+	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, ShardCount: o.ShardCount, Lease: o.Lease,
 		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Observe: func(e relay.Event) { o.observe(a, log, e) }}
 	if o.once {
 		err = r.RunOnce(ctx)
@@ -176,7 +196,7 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event) {
 		if o.once {
 			level = slog.LevelDebug
 		}
-		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "epoch", e.Epoch)
+		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "shard", e.Shard, "epoch", e.Epoch)
 	case relay.Delivered:
 		log.Debug("delivered", "feed", e.Feed, "consumer", e.Relay, "entries", e.Batch, "accepted", e.Accepted, "rejected", e.Rejected, "took", e.Took)
 	case relay.Trouble:

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,20 +104,24 @@ func (s *shell) openCopy() (func(query string) string, error) {
 func TestRelayUsage(t *testing.T) {
 	s := withFeed(t)
 	for line, want := range map[string]string{
-		"relay kv":                                         "--to is missing",
-		"relay kv --to nowhere://hunter2":                  "no URL of a receiver",
-		"relay kv --to env:NONE":                           `no variable "NONE"`,
-		"relay kv --to https://e.example --secret hunt!":   "not base64",
-		"relay kv --to sqlite:rowfeed.db --once":           "?table=NAME",
-		"relay kv --to sqlite:rowfeed.db?table=kv --once":  "own table",
-		"relay kv --to stdout: --once --limit 100000":      "limit",
-		"relay kv --to stdout: --once --after yesterday":   "no cursor",
-		"relay kv --to stdout: --once --lease 1ms":         "ttl",
-		"relay kv --to stdout: --once --lease -1s":         "ttl",
-		"relay kv --to stdout: --once --consumer ?":        "name cannot be used",
-		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":    `no parameter "x"`,
-		"relay kv --to nats://me:hunter2@h:4222/a.>":       "no subject",
-		"relay kv --to postgres://u:hunter2@h:x/d?table=a": "postgres",
+		"relay kv":                                          "--to is missing",
+		"relay kv --to nowhere://hunter2":                   "no URL of a receiver",
+		"relay kv --to env:NONE":                            `no variable "NONE"`,
+		"relay kv --to https://e.example --secret hunt!":    "not base64",
+		"relay kv --to sqlite:rowfeed.db --once":            "?table=NAME",
+		"relay kv --to sqlite:rowfeed.db?table=kv --once":   "own table",
+		"relay kv --to stdout: --once --limit 100000":       "limit",
+		"relay kv --to stdout: --once --after yesterday":    "no cursor",
+		"relay kv --to stdout: --once --lease 1ms":          "ttl",
+		"relay kv --to stdout: --once --lease -1s":          "ttl",
+		"relay kv --to stdout: --shard-count 2":             "no order",
+		"relay kv --to sqlite:m.db?table=m --shard-count 2": "whole feed",
+		"relay kv --to https://e.example --shard-count 2":   "data shard",
+		"relay kv --to https://e.example --shard-count -1":  "shard count",
+		"relay kv --to stdout: --once --consumer ?":         "name cannot be used",
+		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":     `no parameter "x"`,
+		"relay kv --to nats://me:hunter2@h:4222/a.>":        "no subject",
+		"relay kv --to postgres://u:hunter2@h:x/d?table=a":  "postgres",
 	} {
 		if got := s.fails(exitUsage, line); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
 			t.Errorf("%s: %s", line, got)
@@ -137,6 +144,47 @@ func TestRelayLease(t *testing.T) {
 	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --lease 1h", "")
 	if got := time.Duration(term) * time.Microsecond; got != time.Hour {
 		t.Errorf("the term is %s", got)
+	}
+}
+
+// TestRelayShardCount: a relay of several shards has a lease and a cursor for each.
+func TestRelayShardCount(t *testing.T) {
+	s := withFeed(t)
+	s.ok("feed upgrade kv --data-shards 16")
+	var mu sync.Mutex
+	got := map[string]int{}
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Data struct {
+				Entries []struct{ Key struct{ ID int } }
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range body.Data.Entries {
+			got[fmt.Sprint(e.Key.ID)]++
+		}
+	}))
+	defer hook.Close()
+	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --shard-count 4", "")
+	if len(got) == 0 {
+		t.Error("nothing was delivered")
+	}
+	for id, n := range got {
+		if n != 1 {
+			t.Errorf("row %s was delivered %d times", id, n)
+		}
+	}
+	var leases, cursors int
+	pool := s.pool()
+	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_leases WHERE name LIKE 'consumer:kv:hook/4/%' AND epoch = 1").Scan(&leases); err != nil || leases != 4 {
+		t.Errorf("%d leases, %v", leases, err)
+	}
+	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4 AND epoch = 1").Scan(&cursors); err != nil || cursors != 4 {
+		t.Errorf("%d cursors, %v", cursors, err)
 	}
 }
 

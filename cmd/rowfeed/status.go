@@ -124,6 +124,9 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
 			}
 			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, who, behind(c), string(c.Cursor))
+			if l := c.Lease; l != nil {
+				note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
+			}
 			if c.Paused {
 				note += ", paused"
 			}

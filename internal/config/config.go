@@ -43,6 +43,7 @@ type Relay struct {
 	Consumer     string        `yaml:"consumer"` // default: made of the URL
 	After        string        `yaml:"after"`
 	Limit        int           `yaml:"limit"`
+	ShardCount   int           `yaml:"shard_count"` // default: 1
 	SetAside     bool          `yaml:"set_aside"`
 	Restart      bool          `yaml:"restart"`
 	Lease        time.Duration `yaml:"lease"`  // as in 10s

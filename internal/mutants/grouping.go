@@ -62,4 +62,39 @@ var grouping = []mutant{
 		File: "group.go", Old: "	wait := m.g.ttl/4 + ", New: "	wait := m.g.ttl/8 + ",
 		Package: conformance, Test: "TestGroupIdleCost", Engines: "sqlite", Short: true,
 	},
+	{
+		Name: "shards-without-epochs", Guards: "hazard 3: the cursor is claimed under the shard's lease",
+		File: "consume_group.go", Old: "		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)", New: "		return r.one(until, j.Number(), 0).run(ctx)",
+		Package: conformance, Test: "TestConsumeGroupFence", Engines: "sqlite,postgres15", Short: true,
+	},
+	{
+		Name: "shards-handed-over-at-once", Guards: "a page in hand is committed before its shard changes hands",
+		File: "consume_group.go", Old: "		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)", New: "		return r.one(until, j.Number(), j.Term().Epoch()).run(until)",
+		Package: conformance, Test: "TestConsumeGroupRebalance", Engines: "sqlite,postgres15",
+	},
+	{
+		Name: "shards-not-handed-over", Guards: "M24: a shard is handed over when nothing is in hand",
+		File: "consume_group.go", Old: "			case <-j.HandOver():", New: "			case <-make(chan int):",
+		Package: conformance, Test: "TestConsumeGroup$", Engines: "sqlite",
+	},
+	{
+		Name: "shards-once-without-leases", Guards: "M56: effects elsewhere are under a lease",
+		File: "consume_group.go", Old: "	if r.c.Handle != nil {", New: "	if r.c != nil {",
+		Package: conformance, Test: "TestRelayShardsOnce", Engines: "sqlite",
+	},
+	{
+		Name: "handlers-take-every-connection", Guards: "M54: handlers leave connections for the leases",
+		File: "consume_group.go", Old: "max(1, most-2))", New: "most)",
+		Package: conformance, Test: "TestConsumeGroupSmallPool", Engines: "postgres15",
+	},
+	{
+		Name: "mirror-of-shards", Guards: "a mirror's sweep is of the whole feed",
+		File: "relay/relay.go", Old: "	case r.ShardCount > 1 && r.transactional():", New: "	case r.ShardCount > 1<<20 && r.transactional():",
+		Package: conformance, Test: "TestRelayShardsOnce", Engines: "sqlite",
+	},
+	{
+		Name: "relay-rests-by-shard", Guards: "a receiver that asks to be left alone is, by all shards",
+		File: "relay/relay.go", Old: "shard: shard, epoch: epoch, quiet: rest}", New: "shard: shard, epoch: epoch, quiet: &quiet{until: rest.until}}",
+		Package: "./relay", Test: "TestRestIsShared",
+	},
 }

@@ -96,6 +96,12 @@ func IsMirror(to string) bool {
 	return err == nil
 }
 
+// IsStdout tells whether the URL means this process's output.
+func IsStdout(to string) bool {
+	scheme, _, _ := strings.Cut(to, ":")
+	return strings.EqualFold(scheme, "stdout")
+}
+
 // Open makes the sink. Closing it gives up all that it has opened.
 func Open(ctx context.Context, o Options) (sink.Sink, error) {
 	scheme, rest, _ := strings.Cut(o.To, ":")

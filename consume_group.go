@@ -1,0 +1,99 @@
+package rowfeed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// defaultConsumerLease is the default of Consumer.Lease.
+const defaultConsumerLease = 10 * time.Second
+
+// consumerLeases begins the names of the leases of consumers' shards.
+const consumerLeases = "consumer:"
+
+// ConsumerGroup is the name of the group whose jobs are a consumer's shards: with it
+// JobLease names the lease of each. Of a name that is too long for that a digest is left.
+func ConsumerGroup(consumer, feed string) string {
+	name := consumerLeases + feed + ":" + consumer
+	if len(name) <= maxGroupName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "~" + hex.EncodeToString(sum[:8])
+	return name[:maxGroupName-len(digest)] + digest
+}
+
+func (r *consuming) lease() time.Duration {
+	if r.c.Lease > 0 {
+		return r.c.Lease
+	}
+	return defaultConsumerLease
+}
+
+// together works on the shards that this instance is to have, beside the others of the
+// consumer's name, until ctx ends.
+func (r *consuming) together(ctx context.Context) error {
+	// Handlers may have their transactions open for long. Where the pool is bounded they
+	// leave connections for pages, and for the leases' renewal above all.
+	if most := r.c.DB.sql.Stats().MaxOpenConnections; most > 0 {
+		r.slots = make(chan struct{}, max(1, most-2))
+	}
+	return r.c.DB.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).Run(ctx, func(ctx context.Context, j *Job) error {
+		// A shard that somebody else is to have is not waited on any more; what is in hand
+		// is brought to its end.
+		until, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			select {
+			case <-j.HandOver():
+				stop()
+			case <-until.Done():
+			}
+		}()
+		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)
+	})
+}
+
+// inTurn works on one shard up to the head, under its lease where effects go elsewhere:
+// nothing but the lease keeps them apart from those of another instance.
+func (r *consuming) inTurn(ctx context.Context, shard int) error {
+	if r.c.Handle != nil {
+		return r.one(ctx, shard, 0).run(ctx)
+	}
+	lease := r.c.DB.Lease(JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
+	return lease.Hold(ctx, func(ctx context.Context, t *Term) error {
+		return r.one(ctx, shard, t.Epoch()).run(ctx)
+	})
+}
+
+// shardLease is the name of the lease of a cursor's shard.
+func shardLease(row *cursorRow) string {
+	return JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, row.shard)
+}
+
+// shardLeases are the leases of cursors' shards that somebody holds, by name. It asks
+// nobody where no consumer has more than one shard.
+func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*LeaseStatus, error) {
+	if !slices.ContainsFunc(rows, func(r *cursorRow) bool { return r.shardCount > 1 }) {
+		return nil, nil
+	}
+	b := dialect.NewBuilder(db.d)
+	all, err := dialect.QueryAll(ctx, db.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(consumerLeases)+
+		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), scanLease) // ';' is the one behind ':'
+	if err != nil {
+		return nil, db.fail("leases", "list those of consumers", err)
+	}
+	held := map[string]*LeaseStatus{}
+	for _, s := range all {
+		if s.held() {
+			held[s.Name] = s
+		}
+	}
+	return held, nil
+}
