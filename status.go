@@ -111,6 +111,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		}
 	}
 	s.Problems = append(s.Problems, problems...)
+	if r.State == stateSharding {
+		s.Problems = append(s.Problems, "parts of it are not served: "+finishSharding(f.name, r.DataShards))
+	}
 	if s.Consumers, err = f.db.Consumers(ctx, ConsumerID{Feed: f.name}); err != nil {
 		return fail("read its consumers' cursors", err)
 	}

@@ -44,6 +44,9 @@ func TestUpgradeDataShards(t *testing.T) {
 	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") || !strings.Contains(out, "Next:") {
 		t.Errorf("a part of a feed half done: %s", out)
 	}
+	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
+		t.Errorf("status: %s", out)
+	}
 	s.ok("fetch kv")
 	s.ok("feed upgrade kv --data-shards 8")
 	s.ok("fetch kv --shard 1")

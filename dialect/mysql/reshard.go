@@ -3,8 +3,6 @@ package mysql
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -25,12 +23,10 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 		return tx.Exec(ctx, "UPDATE "+shardList+" STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+" p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position"+
 			" SET p.shard = j.shard, p.bucket = "+f.Bucket("j.shard", "DIV"), dialect.ShardList(places))
 	}
-	source := dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) + ")"
-	marks := make([]string, len(places))
-	for i, p := range places {
-		marks[i] = strconv.FormatInt(p.Position, 10)
-	}
-	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+source+" WHERE t.feed_sync_id IN ("+strings.Join(marks, ", ")+") FOR UPDATE SKIP LOCKED", nil,
+	// A list in IN (…) is a scan of the index, once it is long. MySQL wants to be told that
+	// the list is not to be locked, which MariaDB cannot be.
+	join := shardList + " STRAIGHT_JOIN " + dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) + ") ON t.feed_sync_id = j.position"
+	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+join+" FOR UPDATE /*!80000 OF t */ SKIP LOCKED", []any{dialect.ShardList(places)},
 		func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 	if err != nil {
 		return 0, err
@@ -43,7 +39,7 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if err != nil {
 		return 0, err
 	}
-	return tx.Exec(ctx, update+shardList+" STRAIGHT_JOIN "+source+" ON t.feed_sync_id = j.position SET t.shard = j.shard"+keep, dialect.ShardList(places))
+	return tx.Exec(ctx, update+join+" SET t.shard = j.shard"+keep, dialect.ShardList(places))
 }
 
 // BucketIndex implements [dialect.Schema]. The table can be read and written meanwhile.

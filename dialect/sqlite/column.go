@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"database/sql"
@@ -74,21 +73,18 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 		// The collation on the left decides, and is that of the key's index.
 		join[i] = "j." + k + c.Collate + " = " + dialect.Ref(d, "r", c.Name)
 	}
-	with, set, shards := "", "", ""
+	set := " SET feed_sync_id = " + b.Arg(base) + " + j.n"
 	if f.Sharded() {
 		list, err := d.waitingShards(ctx, tx, f, after, limit, shard)
 		if err != nil {
 			return 0, nil, err
 		}
-		// MATERIALIZED, so that it can be looked up by number.
-		with = "WITH list AS MATERIALIZED (SELECT key + 1 AS n, value AS shard FROM json_each(" + b.Arg(list) + ")) "
-		set, shards = ", shard = l.shard", "\nJOIN list l ON l.n = j.n"
+		set += ", shard = CAST(substr(" + b.Arg(list) + ", j.n * 5 - 4, 5) AS INTEGER)"
 	}
-	set = " SET feed_sync_id = " + b.Arg(base) + " + j.n" + set
 	where, order := dialect.WaitingRows(d, b, f, after)
-	n, err := tx.Exec(ctx, with+"UPDATE "+source+" AS r"+set+
+	n, err := tx.Exec(ctx, "UPDATE "+source+" AS r"+set+
 		"\nFROM (SELECT *, row_number() OVER (ORDER BY "+strings.Join(ordered, ", ")+") AS n FROM (SELECT "+strings.Join(keys, ", ")+" FROM "+source+" t"+
-		where+order+" LIMIT "+b.Arg(limit)+")) j"+shards+"\nWHERE "+strings.Join(join, " AND "), b.Args()...)
+		where+order+" LIMIT "+b.Arg(limit)+")) j\nWHERE "+strings.Join(join, " AND "), b.Args()...)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
@@ -105,22 +101,19 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return int(n), last, err
 }
 
-// waitingShards are the data shards, as a JSON list, of the rows that the UPDATE is about
-// to number: the write lock keeps them as they are.
-func (d Dialect) waitingShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, shard func([]any) (int, error)) (string, error) {
+// waitingShards are the data shards, of five digits each, of the rows that the UPDATE is
+// about to number: the write lock keeps them as they are. Bytes, in which the n-th is found
+// without a look at those before it; a list that is joined may be read once for every row.
+func (d Dialect) waitingShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, shard func([]any) (int, error)) (list []byte, err error) {
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)
-	list := []byte{'['}
-	err := dialect.KeysOf(ctx, tx, d, f, nil, dialect.KeyRefs(d, f, "t"), " FROM "+dialect.Qualified(d, f.Source)+" t"+where+order+" LIMIT "+b.Arg(limit), b.Args(),
+	err = dialect.KeysOf(ctx, tx, d, f, nil, dialect.KeyRefs(d, f, "t"), " FROM "+dialect.Qualified(d, f.Source)+" t"+where+order+" LIMIT "+b.Arg(limit), b.Args(),
 		func(_ []string, key []any) error {
 			s, err := shard(key)
-			if len(list) > 1 {
-				list = append(list, ',')
-			}
-			list = strconv.AppendInt(list, int64(s), 10)
+			list = fmt.Appendf(list, "%05d", s)
 			return err
 		})
-	return string(append(list, ']')), err
+	return list, err
 }
 
 // ResetRows is a plain UPDATE.

@@ -89,7 +89,10 @@ func (p *plans) place(state string) {
 		}
 	}
 	var after []any
-	for _, where := range []string{"from the beginning", "going on"} {
+	for _, where := range []string{"from the beginning", "going on", "by shard from the beginning", "by shard going on"} {
+		if feed.DataShards == 0 && strings.HasPrefix(where, "by shard") {
+			feed.DataShards, after = 7, nil
+		}
 		sent = nil
 		before := p.touched(tx)
 		n, last, err := p.dialect.PlaceRows(p.ctx, q, feed, after, p.batch, 1_000_000, func([]any) (int, error) { return 3, nil })
@@ -105,10 +108,42 @@ func (p *plans) place(state string) {
 				p.explainPlacing(state, ev)
 			}
 		}
-		if after = last; n < p.batch {
-			break
+		after = last
+		if n > 0 {
+			p.in(tx, "UPDATE hot SET feed_sync_id = NULL WHERE feed_sync_id > 1000000")
 		}
-		p.in(tx, "UPDATE hot SET feed_sync_id = NULL WHERE feed_sync_id > 1000000")
+	}
+	// What gives rows other shards, which have positions.
+	for after = nil; ; {
+		before := p.touched(tx)
+		keys, err := dialect.WalkKeys(p.ctx, q, p.dialect, feed, true, after, p.batch)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var places []dialect.Sharded
+		for _, k := range keys {
+			if k.Position != nil {
+				places = append(places, dialect.Sharded{Position: *k.Position, Shard: int(*k.Shard) + 1})
+			}
+		}
+		if len(places) > 0 {
+			sent = nil
+			if n, err := p.dialect.SetShards(p.ctx, q, feed, true, places); err != nil || n != int64(len(places)) {
+				p.Fatalf("%d of %d rows were given shards: %v", n, len(places), err)
+			}
+			for _, ev := range sent {
+				if p.family() == "sqlite" {
+					p.explainPlacing(state, ev)
+				}
+			}
+		}
+		if touched := p.touched(tx) - before; touched > 2*p.bound() {
+			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
+		}
+		if len(keys) < p.batch || after != nil {
+			return
+		}
+		after = keys[len(keys)-1].Key
 	}
 }
 
@@ -168,7 +203,7 @@ func (p *plans) explainPlacing(state string, ev testdb.TapEvent) {
 		lines = append(lines, detail)
 	}
 	if slices.ContainsFunc(lines, func(l string) bool {
-		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || strings.HasPrefix(l, "SCAN rowfeed")) && !strings.Contains(l, "rowfeed_hot_row_waiting")
+		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || l == "SCAN p" || strings.HasPrefix(l, "SCAN rowfeed")) && !strings.Contains(l, "rowfeed_hot_row_waiting")
 	}) {
 		p.Errorf("%s: %s\n%s", state, strings.Join(lines, "\n"), ev.SQL)
 	}

@@ -40,7 +40,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "held-rows-waited-for-mysql", Guards: "hazard 12: an upgrade waits for nobody while it holds rows",
-		File: "dialect/mysql/reshard.go", Old: " FOR UPDATE SKIP LOCKED", New: " FOR UPDATE",
+		File: "dialect/mysql/reshard.go", Old: " OF t */ SKIP LOCKED", New: " OF t */",
 		Package: conformance, Test: "TestReshardHeldRows", Engines: "mariadb",
 	},
 	{
@@ -70,7 +70,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "rows-without-shards-sqlite", Guards: "M18, capture column: a row gets its shard with its position",
-		File: "dialect/sqlite/column.go", Old: `", shard = l.shard"`, New: `", shard = r.shard"`,
+		File: "dialect/sqlite/column.go", Old: "j.n * 5 - 4, 5)", New: "j.n * 5 - 5, 5)",
 		Package: conformance, Test: "TestColumnShards$", Engines: "sqlite", Short: true,
 	},
 	{
