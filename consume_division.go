@@ -147,6 +147,12 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 		if next, err = recount(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
 		}
+		// Receivers that refuse lower epochs do so whatever the division.
+		for i := range next {
+			for _, row := range old {
+				next[i].epoch = max(next[i].epoch, row.epoch)
+			}
+		}
 	}
 	aside, err := d.settle(ctx, tx, old)
 	if err != nil {
@@ -238,7 +244,7 @@ func (d *division) insert(ctx context.Context, tx dialect.Querier, r *cursorRow)
 	db := d.c.DB
 	b := dialect.NewBuilder(db.d)
 	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.shard), b.Arg(r.shardCount), b.Arg(string(r.value)), b.Arg(r.generation),
-		"0", "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.d.Now()}
+		b.Arg(r.epoch), "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.d.Now()}
 	return tx.Exec(ctx, db.d.InsertNew(db.table("cursors"),
 		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)

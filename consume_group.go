@@ -44,7 +44,9 @@ func (r *consuming) together(ctx context.Context) error {
 	if most := r.c.DB.sql.Stats().MaxOpenConnections; most > 0 {
 		r.slots = make(chan struct{}, max(1, most-2))
 	}
-	return r.c.DB.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).Run(ctx, func(ctx context.Context, j *Job) error {
+	g := r.c.DB.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
+	g.above = r.epochOf
+	return g.Run(ctx, func(ctx context.Context, j *Job) error {
 		// A shard that somebody else is to have is not waited on any more; what is in hand
 		// is brought to its end.
 		until, stop := context.WithCancel(ctx)
@@ -60,13 +62,33 @@ func (r *consuming) together(ctx context.Context) error {
 	})
 }
 
+// epochOf is the epoch under which the shard's cursor was last claimed. The next one is
+// greater, also where the number of shards, and with it the lease, is another than before.
+func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
+	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows {
+		if row.shard == shard {
+			return row.epoch, nil
+		}
+	}
+	return 0, nil
+}
+
 // inTurn works on one shard up to the head, under its lease where effects go elsewhere:
 // nothing but the lease keeps them apart from those of another instance.
 func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	if r.c.Handle != nil {
 		return r.one(ctx, shard, 0).run(ctx)
 	}
+	above, err := r.epochOf(ctx, shard)
+	if err != nil {
+		return r.c.DB.fail(r.object(), "read its cursor", err)
+	}
 	lease := r.c.DB.Lease(JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
+	lease.Above = above
 	return lease.Hold(ctx, func(ctx context.Context, t *Term) error {
 		return r.one(ctx, shard, t.Epoch()).run(ctx)
 	})

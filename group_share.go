@@ -95,17 +95,25 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 	return share, place, len(all)
 }
 
-// lease is one of the group's, for this member.
-func (m *member) lease(name string) *Lease {
-	return &Lease{db: m.g.db, name: name, ttl: m.g.ttl, instance: m.instance}
-}
-
 // take takes a lease that was seen to be free; nil when somebody else was faster.
-func (m *member) take(ctx context.Context, name string, seen *LeaseStatus) (*Term, error) {
+func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above int64) (*Term, error) {
 	if seen == nil {
 		seen = &LeaseStatus{Name: name, State: LeaseFree}
 	}
-	return m.lease(name).take(ctx, seen)
+	l := &Lease{Above: above, db: m.g.db, name: name, ttl: m.g.ttl, instance: m.instance}
+	return l.take(ctx, seen)
+}
+
+// takeJob takes a job.
+func (m *member) takeJob(ctx context.Context, number int, seen *LeaseStatus) (*Term, error) {
+	above := int64(0)
+	if m.g.above != nil {
+		var err error
+		if above, err = m.g.above(ctx, number); err != nil {
+			return nil, err
+		}
+	}
+	return m.take(ctx, JobLease(m.g.name, m.g.jobs, number), seen, above)
 }
 
 // sit takes a seat if there is a free one: any of the first few, so that those who come
@@ -117,7 +125,7 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 	for seats := free(l.seats, m.g.jobs); len(seats) > 0; {
 		i := rand.N(min(some, len(seats)))
 		name := seatLease(m.g.name, m.g.jobs, seats[i])
-		t, err := m.take(ctx, name, l.seats[seats[i]])
+		t, err := m.take(ctx, name, l.seats[seats[i]], 0)
 		if err != nil {
 			return false, err
 		}
@@ -156,7 +164,7 @@ func (m *member) settle(ctx context.Context, l *groupLook) (took, missing int, e
 		if m.jobs[number] != nil { // its term is lost, and its work has not come to an end
 			continue
 		}
-		t, err := m.take(ctx, JobLease(m.g.name, m.g.jobs, number), l.jobs[number])
+		t, err := m.takeJob(ctx, number, l.jobs[number])
 		if err != nil {
 			return took, missing - took, err
 		}

@@ -26,6 +26,9 @@ type Lease struct {
 	// LookEvery is the longest pause between two looks at a lease that somebody else
 	// holds; the first ones are shorter. Default 5 s.
 	LookEvery time.Duration
+	// Above is an epoch that the next term's is greater than, for a lease that goes on where
+	// another one was: receivers that refuse lower epochs know no names of leases.
+	Above int64
 
 	db   *DB
 	name string
@@ -133,7 +136,7 @@ func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
 // neither term nor error when somebody else was faster. Owners are never the same
 // twice: after a failover that lost commits an epoch may be.
 func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
-	t := newTerm(l, l.newOwner(), seen.Epoch+1)
+	t := newTerm(l, l.newOwner(), max(seen.Epoch, l.Above)+1)
 	now, ttl := l.db.d.Now(), l.ttl.Microseconds()
 	b := dialect.NewBuilder(l.db.d)
 	var query string

@@ -260,3 +260,48 @@ func TestRelayShardsOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRelayEpochs (hazard 3): whatever the number of shards, and whatever their leases are
+// called, no later term has a lower epoch: a receiver that refuses lower ones goes on.
+func TestRelayEpochs(t *testing.T) {
+	each(t, func(x *env) {
+		f, s := x.addShards(64), &spy{env: x}
+		x.fill(20)
+		last := map[int]int64{} // epoch, by data shard
+		var now map[int]int64
+		s.decide = func(e sink.Entry) sink.Result {
+			if e.Epoch <= last[e.Shard] {
+				x.Errorf("data shard %d: epoch %d after %d", e.Shard, e.Epoch, last[e.Shard])
+			}
+			now[e.Shard] = e.Epoch
+			return sink.Accept()
+		}
+		r := s.relay(f)
+		for _, shards := range []int{1, 1, 1, 4, 4, 2, 1, 8} {
+			x.exec("UPDATE kv SET v = v + 1")
+			x.publish(f)
+			now = map[int]int64{}
+			r.ShardCount = shards
+			s.run(r)
+			if len(s.taken()) < 20 {
+				x.Errorf("%d shards: not all was delivered", shards)
+			}
+			for shard, epoch := range now {
+				last[shard] = epoch
+			}
+		}
+		// The same of a group.
+		now = map[int]int64{}
+		r.ShardCount = 3
+		x.exec("UPDATE kv SET v = v + 1")
+		x.publish(f)
+		ctx, stop := context.WithCancel(x.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		x.eventually("all is delivered", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.took) >= 20 })
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+	})
+}

@@ -88,6 +88,16 @@ var grouping = []mutant{
 		Package: conformance, Test: "TestConsumeGroupSmallPool", Engines: "postgres15",
 	},
 	{
+		Name: "epochs-begin-anew", Guards: "hazard 3: epochs grow, whatever the number of shards",
+		File: "consume_division.go", Old: "				next[i].epoch = max(next[i].epoch, row.epoch)", New: "				_, _ = i, row",
+		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite",
+	},
+	{
+		Name: "epochs-of-leases-alone", Guards: "hazard 3: epochs grow, whatever the lease is called",
+		File: "lease.go", Old: "max(seen.Epoch, l.Above)+1)", New: "seen.Epoch+1)",
+		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite", Short: true,
+	},
+	{
 		Name: "mirror-of-shards", Guards: "a mirror's sweep is of the whole feed",
 		File: "relay/relay.go", Old: "	case r.ShardCount > 1 && r.transactional():", New: "	case r.ShardCount > 1<<20 && r.transactional():",
 		Package: conformance, Test: "TestRelayShardsOnce", Engines: "sqlite",
