@@ -148,7 +148,11 @@ func (c *campaign) faults(length time.Duration) {
 	watch, blind := context.WithCancel(context.Background())
 	defer blind()
 	watching.Go(func() { c.takeOvers.watch(watch, c.db.Admin()) })
-	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.cutConnections, c.moods} {
+	database := func(in *instance) *toxiproxy.Proxy { return in.database }
+	receiver := func(in *instance) *toxiproxy.Proxy { return in.receiver }
+	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.moods,
+		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, database) },
+		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, receiver) }} {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
 		others.Go(func() { fault(ctx, rng) })
 	}
@@ -218,12 +222,11 @@ func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// cutConnections poisons one instance's connections after the other.
-func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand) {
+// cutConnections poisons one instance's connections after the other's.
+func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*instance) *toxiproxy.Proxy) {
 	for ctx.Err() == nil {
 		pause(ctx, upTo(rng, 500*time.Millisecond))
 		in := c.relays[rng.IntN(instances)]
-		proxy := []*toxiproxy.Proxy{in.database, in.receiver}[rng.IntN(2)]
 		stream := []string{"upstream", "downstream"}[rng.IntN(2)]
 		attributes, longest := map[string]int{}, 1500*time.Millisecond
 		kind := []string{"reset_peer", "timeout", "latency", "limit_data"}[rng.IntN(4)]
@@ -245,7 +248,7 @@ func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand) {
 		}
 		toxic := fmt.Sprintf(`{"type":%q,"stream":%q,"attributes":{%s}}`, kind, stream, strings.Join(list, ","))
 		bounded, cancel := context.WithTimeout(ctx, 100*time.Millisecond+upTo(rng, longest))
-		err := in.poison(bounded, proxy, toxic)
+		err := poison(bounded, to(in), toxic)
 		cancel()
 		if err != nil {
 			c.Error(err)
@@ -365,6 +368,17 @@ func differ(a, b map[int64]int64) (n int) {
 	return n
 }
 
+// story is what came of a key.
+func story(log []Arrival, key int64) string {
+	var lines []string
+	for i, a := range log {
+		if a.Key == key {
+			lines = append(lines, fmt.Sprintf("\n  arrival %d: %+v", i, a))
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 // part is the consumer shard of a data shard: i of n has those from i*D/n to (i+1)*D/n.
 func (c *campaign) part(shard int) int { return ((shard+1)*c.shards - 1) / dataShards }
 
@@ -386,6 +400,9 @@ func (c *campaign) judge(history History) {
 	v := Judge(log, c.part, history, final)
 	for _, fault := range v.Faults {
 		c.Error(fault)
+	}
+	for _, key := range v.Wrong {
+		c.Logf("key %d was written %v, and came as %s", key, history[key], story(log, key))
 	}
 	ended := 0
 	for _, in := range c.relays {

@@ -133,9 +133,9 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// poison puts a toxic into its way to the database or to the receiver, for as long as ctx
-// lasts. Both calls wait for the connections that there are: not while one end is paused.
-func (in *instance) poison(ctx context.Context, proxy *toxiproxy.Proxy, toxic string) error {
+// poison puts a toxic into a proxy's connections for as long as ctx lasts, or until an end
+// that is paused goes on.
+func poison(ctx context.Context, proxy *toxiproxy.Proxy, toxic string) error {
 	if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 		return fmt.Errorf("%s: %w", toxic, err)
 	}

@@ -61,6 +61,7 @@ type Verdict struct {
 	GivenUp int
 	Epochs  int // terms in which something arrived, of all shards
 	Faults  []string
+	Wrong   []int64 // keys that the faults are about
 }
 
 // maxFaults are listed; what is wrong is often wrong everywhere.
@@ -113,9 +114,12 @@ type judging struct {
 	state   map[int64]state
 }
 
-func (j *judging) fault(format string, args ...any) {
+func (j *judging) fault(key int64, format string, args ...any) {
 	if len(j.Faults) < maxFaults {
 		j.Faults = append(j.Faults, fmt.Sprintf(format, args...))
+		if !slices.Contains(j.Wrong, key) {
+			j.Wrong = append(j.Wrong, key)
+		}
 	}
 }
 
@@ -145,7 +149,7 @@ func (j *judging) inTerm(i int, a Arrival) {
 		j.terms[of] = t
 	}
 	if t.sender != a.Sender {
-		j.fault("epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender, a.Sender)
+		j.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender, a.Sender)
 	}
 	earlier := a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position]
 	switch {
@@ -153,9 +157,9 @@ func (j *judging) inTerm(i int, a Arrival) {
 		j.GivenUp++
 		return // it may have been sent long ago
 	case a.Position < t.keys[a.Key]:
-		j.fault("order: arrival %d: within epoch %d key %d came at position %d after %d", i, a.Epoch, a.Key, a.Position, t.keys[a.Key])
+		j.fault(a.Key, "order: arrival %d: within epoch %d key %d came at position %d after %d", i, a.Epoch, a.Key, a.Position, t.keys[a.Key])
 	case earlier:
-		j.fault("order: arrival %d: within epoch %d of shard %d position %d came after %d", i, a.Epoch, of.shard, a.Position, t.top)
+		j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after %d", i, a.Epoch, of.shard, a.Position, t.top)
 	}
 	t.seen[a.Position] = true
 	t.top = max(t.top, a.Position)
@@ -165,27 +169,31 @@ func (j *judging) inTerm(i int, a Arrival) {
 // took follows what the receiver knows of a key.
 func (j *judging) took(i int, a Arrival) {
 	if top := j.epochs[a.Shard]; a.Epoch < top {
-		j.fault("epoch: arrival %d: key %d was taken in from epoch %d after one of epoch %d", i, a.Key, a.Epoch, top)
+		j.fault(a.Key, "epoch: arrival %d: key %d was taken in from epoch %d after one of epoch %d", i, a.Key, a.Epoch, top)
 	}
 	j.epochs[a.Shard] = max(j.epochs[a.Shard], a.Epoch)
 	old := j.state[a.Key]
 	if a.Position <= old.position {
-		j.fault("order: arrival %d: key %d was taken in at position %d after %d", i, a.Key, a.Position, old.position)
+		j.fault(a.Key, "order: arrival %d: key %d was taken in at position %d after %d", i, a.Key, a.Position, old.position)
 	}
 	writes := j.history[a.Key]
 	now := state{version: a.Version, deleted: a.Delete, position: a.Position}
 	switch at := slices.IndexFunc(writes, func(w Write) bool {
-		return w.Delete == a.Delete && (w.Version == a.Version || a.Delete && w.Version > old.version)
+		if a.Delete {
+			// An entry may show a deletion that has its own position yet to come.
+			return w.Delete && (w.Version > old.version || w.Version == old.version && old.deleted)
+		}
+		return !w.Delete && w.Version == a.Version
 	}); {
 	case at < 0 && a.Delete:
-		j.fault("order: arrival %d: key %d came as deleted, and no deletion follows version %d", i, a.Key, old.version)
+		j.fault(a.Key, "order: arrival %d: key %d came as deleted, and no deletion follows version %d", i, a.Key, old.version)
 		now.version = old.version
 	case at < 0:
-		j.fault("invented: arrival %d: key %d has no version %d", i, a.Key, a.Version)
+		j.fault(a.Key, "invented: arrival %d: key %d has no version %d", i, a.Key, a.Version)
 	case a.Delete:
 		now.version = writes[at].Version
 	case a.Version < old.version:
-		j.fault("order: arrival %d: version %d of key %d came after %d", i, a.Version, a.Key, old.version)
+		j.fault(a.Key, "order: arrival %d: version %d of key %d came after %d", i, a.Version, a.Key, old.version)
 	}
 	j.state[a.Key] = now
 }
@@ -204,13 +212,13 @@ func (j *judging) compare(final map[int64]int64) {
 		got, known := j.state[key]
 		switch {
 		case there && !known:
-			j.fault("lost: key %d never came; its version is %d", key, version)
+			j.fault(key, "lost: key %d never came; its version is %d", key, version)
 		case there && got.deleted:
-			j.fault("lost: key %d came last as deleted, at position %d; its version is %d", key, got.position, version)
+			j.fault(key, "lost: key %d came last as deleted, at position %d; its version is %d", key, got.position, version)
 		case there && got.version != version:
-			j.fault("stale: key %d came last as version %d, at position %d; its version is %d", key, got.version, got.position, version)
+			j.fault(key, "stale: key %d came last as version %d, at position %d; its version is %d", key, got.version, got.position, version)
 		case !there && !got.deleted:
-			j.fault("ghost: key %d came last as version %d, at position %d; it has no row", key, got.version, got.position)
+			j.fault(key, "ghost: key %d came last as version %d, at position %d; it has no row", key, got.version, got.position)
 		}
 	}
 }
