@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // addShards makes the table kv and its feed with n data shards.
@@ -211,5 +212,30 @@ func TestShardedConsumers(t *testing.T) {
 				x.Errorf("%s: of %d keys the last version has not come", name, n)
 			}
 		}
+	})
+}
+
+// TestShardsOfAdoptedCursors (M23): the consumer of a former table of cursors, which knows
+// no shards, goes on with four of them, all of them behind the position that it had.
+func TestShardsOfAdoptedCursors(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
+			"CREATE TABLE cursors (name VARCHAR(100) NOT NULL PRIMARY KEY, value BIGINT NOT NULL)", "INSERT INTO cursors VALUES ('test', 12)")
+		for id := 1; id <= 20; id++ {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0, %d)", id, id))
+		}
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 16})
+		at := "12"
+		if g := f.Generation(); g != 1 {
+			at = fmt.Sprintf("%d:12", g)
+		}
+		x.wantCursors("test", "0/1 "+at)
+		r := x.receiver()
+		c := r.consumer(f, x.rf)
+		c.ShardCount = 4
+		r.once(c)
+		r.wantApplied(upserts(13, 20)...)
+		at = strings.TrimSuffix(at, "12") + "20"
+		x.wantCursors("test", "0/4 "+at, "1/4 "+at, "2/4 "+at, "3/4 "+at)
 	})
 }

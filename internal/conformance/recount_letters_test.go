@@ -129,6 +129,57 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 	})
 }
 
+// TestConsumerOfAReshardedFeed (hazards 24 and 25): a feed is divided anew while a consumer
+// of four shards reads it. All of them begin again, once, with the dead letters of their
+// keys; nothing is lost and no key that is aside is handed over; more shards are possible.
+func TestConsumerOfAReshardedFeed(t *testing.T) {
+	each(t, func(x *env) {
+		f, r := x.addShards(4), x.receiver()
+		x.insertKV(1, 41)
+		x.publish(f)
+		r.fail = failsOn(5, 10, 15, 20, 25, 30)
+		c := r.shardsOf(f, x.rf, 4)
+		c.OnFailure, c.Limit = rowfeed.SetAside, 7
+		x.exec("CREATE TABLE refusals (n INTEGER)")
+		c.OnRefused = func(ctx context.Context, tx *sql.Tx, _ error) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO refusals VALUES (1)")
+			return err
+		}
+		x.wantCode(r.shardsOf(f, x.rf, 6).RunOnce(x.ctx), rowfeed.InvalidRequest)
+		stop := r.run(c)
+		x.eventually("the head is reached", func() bool { return len(r.applied()) == 34 && len(r.letters()) == 6 })
+		r.wantHomes(4, 4, 5, 10, 15, 20, 25, 30)
+		if _, err := f.Reshard(x.ctx, 32, nil); err != nil {
+			x.Fatal(err)
+		}
+		x.insertKV(41, 43)
+		x.publish(f)
+		x.eventually("the new pass is through", func() bool {
+			return x.scalar(fmt.Sprintf("SELECT count(DISTINCT id) FROM applied WHERE generation = %d", f.Generation())) == 36
+		})
+		x.eventually("every shard is at the head", func() bool {
+			return !slices.ContainsFunc(x.cursors("test"), func(l string) bool { return !strings.Contains(l, ":42") })
+		})
+		if err := stop(); err != nil {
+			x.Fatal(err)
+		}
+		r.wantHomes(32, 4, 5, 10, 15, 20, 25, 30)
+		if n := x.scalar("SELECT count(*) FROM applied"); n != 34+36 {
+			x.Errorf("%d effects, want each key's once in each generation", n)
+		}
+		if n := x.scalar("SELECT count(*) FROM refusals"); n != 1 {
+			x.Errorf("OnRefused has had an effect %d times", n)
+		}
+		r.fail = nil
+		many := r.shardsOf(f, x.rf, 6)
+		r.once(many)
+		r.wantHomes(32, 6, 5, 10, 15, 20, 25, 30)
+		if n := x.scalar("SELECT count(*) FROM applied"); n != 34+36 {
+			x.Errorf("%d effects behind another change of shards", n)
+		}
+	})
+}
+
 // unreliable is a source that can be away, and be another one when it is back.
 type unreliable struct {
 	mu    sync.Mutex
