@@ -61,7 +61,8 @@ the positions of a table that has such a column already; the sequence begins at 
 highest of them, or at the value of a former table of sequences (columns name and
 value) that --adopt-sequence names. --adopt-cursors makes consumers of a former table
 of cursors (columns name and value or position, and feed where there are several).
-Stop the former publisher and consumers first.
+Stop the former publisher and consumers first. With --data-shards the rows get their
+shards in batches; what a column shard of the table's own says is written over.
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.

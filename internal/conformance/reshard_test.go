@@ -168,14 +168,6 @@ func TestReshardUnderAPage(t *testing.T) {
 		x.publish(f)
 		knowing := x.tapped(testdb.Hooks{}, nil)
 		fresh := func() *rowfeed.Feed { return x.tapped(testdb.Hooks{}, nil) }
-		want := func() string {
-			rows, _ := x.part(f, rowfeed.Shards{}, "", 1000)
-			var lines []string
-			for _, e := range rows {
-				lines = append(lines, e.Position)
-			}
-			return strings.Join(lines, " ")
-		}()
 		refused, served := 0, 0
 		look := func(when string, reader *rowfeed.Feed) {
 			all := map[int64]bool{}
@@ -290,9 +282,6 @@ func TestReshardUnderAPage(t *testing.T) {
 			if ended {
 				break
 			}
-		}
-		if got := want; got == "" {
-			x.Error("nothing was published")
 		}
 	})
 }
