@@ -17,15 +17,15 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 
+	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/relay"
 )
 
 const (
-	instances = 3
-	// leaseLength is short, so that many take-overs fit into a campaign.
-	leaseLength = 2 * time.Second
-	consumer    = "faults"
-	dataShards  = 64
+	instances  = 3
+	consumer   = "faults"
+	dataShards = 64
 	// patience bounds every waiting for a condition: the machine may do other work.
 	patience = 5 * time.Minute
 )
@@ -34,7 +34,8 @@ const (
 type campaign struct {
 	*testing.T
 	seed    uint64
-	shards  int // into which the relay's instances divide the feed
+	shards  int           // into which the relay's instances divide the feed
+	lease   time.Duration // short, so that many take-overs fit into a campaign
 	program string
 	db      *testdb.Database
 
@@ -56,7 +57,8 @@ type campaign struct {
 // when is what GUARANTEES.md promises: see Judge.
 func TestCampaign(t *testing.T) {
 	seed := number(t, "ROWFEED_FAULTS_SEED", uint64(time.Now().UnixNano()))
-	shards := int(number(t, "ROWFEED_FAULTS_SHARDS", 1))
+	shards := int(number(t, "ROWFEED_FAULTS_SHARDS", 8))
+	lease := time.Duration(number(t, "ROWFEED_FAULTS_LEASE", 4)) * time.Second
 	length := time.Duration(number(t, secondsVariable, 15)) * time.Second
 	program := build(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -64,7 +66,7 @@ func TestCampaign(t *testing.T) {
 			t.Skip("no server, and no connections to it")
 		}
 		t.Logf("ROWFEED_FAULTS_SEED=%d", seed)
-		c := &campaign{T: t, seed: seed, shards: shards, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
+		c := &campaign{T: t, seed: seed, shards: shards, lease: lease, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
 		c.prepare()
 		if !c.wait("the receiver has the first rows", c.drained) {
 			t.FailNow()
@@ -95,13 +97,14 @@ func TestCampaign(t *testing.T) {
 
 func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
 
-// rowfeed runs a command to its end.
-func (c *campaign) rowfeed(args ...string) {
+// rowfeed runs a command to its end, and answers what it prints.
+func (c *campaign) rowfeed(args ...string) string {
 	c.Helper()
-	cmd := exec.Command(c.program, append([]string{"--db", c.db.URL}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := exec.Command(c.program, append([]string{"--db", c.db.URL}, args...)...).CombinedOutput()
+	if err != nil {
 		c.Fatalf("rowfeed %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }
 
 // prepare makes the table with its feed, and starts everybody.
@@ -129,14 +132,18 @@ func (c *campaign) prepare() {
 			c.Fatal(err)
 		}
 		in.hook = "http://" + in.receiver.Listen
-		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private", "--limit", "200", "--lease", leaseLength.String()}
+		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private", "--limit", "200", "--lease", c.lease.String()}
 		if c.shards > 1 {
 			in.program = append(in.program, "--shard-count", strconv.Itoa(c.shards))
 		}
 		in.start()
 		c.relays = append(c.relays, in)
 	}
-	c.takeOvers = newTakeOvers("relay:kv:" + consumer)
+	c.takeOvers = newTakeOvers(relay.LeaseName(consumer, "kv"))
+	if c.shards > 1 {
+		first := rowfeed.JobLease(rowfeed.ConsumerGroup(consumer, "kv"), c.shards, 0)
+		c.takeOvers = newTakeOvers(strings.TrimSuffix(first, "0"))
+	}
 }
 
 // faults lasts for a while. Everybody is alive and connected when it returns.
@@ -151,8 +158,8 @@ func (c *campaign) faults(length time.Duration) {
 	database := func(in *instance) *toxiproxy.Proxy { return in.database }
 	receiver := func(in *instance) *toxiproxy.Proxy { return in.receiver }
 	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.moods,
-		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, database) },
-		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, receiver) }} {
+		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, database, false) },
+		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, receiver, true) }} {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
 		others.Go(func() { fault(ctx, rng) })
 	}
@@ -205,9 +212,9 @@ func (c *campaign) reviveAll() {
 // pauseOthers stops one instance after the other for longer than its lease lasts.
 func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
-		pause(ctx, upTo(rng, leaseLength))
+		pause(ctx, upTo(rng, c.lease))
 		in := c.relays[rng.IntN(instances)]
-		longer := leaseLength + upTo(rng, leaseLength)
+		longer := c.lease + upTo(rng, c.lease)
 		if !in.held.TryLock() {
 			continue
 		}
@@ -222,8 +229,9 @@ func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// cutConnections poisons one instance's connections after the other's.
-func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*instance) *toxiproxy.Proxy) {
+// cutConnections poisons one instance's connections after the other's; late says that some
+// delays are as long as a lease.
+func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*instance) *toxiproxy.Proxy, late bool) {
 	for ctx.Err() == nil {
 		pause(ctx, upTo(rng, 500*time.Millisecond))
 		in := c.relays[rng.IntN(instances)]
@@ -235,9 +243,9 @@ func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*
 			attributes["timeout"] = rng.IntN(3) * rng.IntN(300)
 		case "latency":
 			attributes["latency"], attributes["jitter"] = rng.IntN(800), rng.IntN(200)
-			if rng.IntN(2) == 0 { // what was sent arrives when another has taken over
-				stream, longest = "upstream", 3*leaseLength
-				attributes["latency"] = int((leaseLength + upTo(rng, leaseLength)).Milliseconds())
+			if late && rng.IntN(2) == 0 { // what was sent arrives when another has taken over
+				stream, longest = "upstream", 2*c.lease
+				attributes["latency"] = int((c.lease + upTo(rng, c.lease)).Milliseconds())
 			}
 		case "limit_data":
 			attributes["bytes"] = rng.IntN(20_000)
@@ -264,9 +272,9 @@ func (c *campaign) moods(ctx context.Context, rng *rand.Rand) {
 		case 0:
 			c.inbox.SetMood(func() (bool, time.Duration) { return true, 0 })
 		case 1:
-			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(leaseLength / 4) })
+			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(c.lease / 4) })
 		case 2: // some are looked at when their sender's term is over
-			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(2 * leaseLength) })
+			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(2 * c.lease) })
 		default:
 			c.inbox.SetMood(nil)
 		}
@@ -290,16 +298,18 @@ func (c *campaign) restartDatabase(rng *rand.Rand) {
 // tells whether that came.
 func (c *campaign) wait(what string, holds func() error) bool {
 	c.Helper()
-	deadline := time.Now().Add(patience)
+	began := time.Now()
 	for {
 		err := holds()
 		if err == nil {
+			c.Logf("%s after %.1f s", what, time.Since(began).Seconds())
 			return true
 		}
 		if !alive(c.publisher) {
 			c.Fatalf("the publisher has ended:\n%s", tail(c.publisher.Output(), 20))
 		}
-		if time.Now().After(deadline) {
+		if time.Since(began) > patience {
+			c.Logf("%s%s", c.rowfeed("lease", "list"), c.rowfeed("consumer", "list"))
 			for _, in := range c.relays {
 				c.Logf("instance %d, run %d:\n%s", in.i, in.run, tail(in.child.Output(), 15))
 			}
@@ -411,7 +421,7 @@ func (c *campaign) judge(history History) {
 	c.Logf("%d kills, %d pauses, %d cuts, %d restarts of the database; %d processes could not start meanwhile", c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome", c.writers.committed, c.writers.failed, c.writers.unknown)
 	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp)
-	c.Logf("%s", c.takeOvers.report(leaseLength))
+	c.Logf("%s", c.takeOvers.report(c.lease))
 	if c.kills.Load() == 0 || c.pauses.Load() == 0 || c.cuts.Load() == 0 || c.restarts.Load() != 2 || v.Epochs < 2 {
 		c.Error("not every kind of fault has happened")
 	}

@@ -7,7 +7,8 @@
 //	ROWFEED_FAULTS_SECONDS=60 go test -C internal/faults -v -timeout 30m  a minute, on PostgreSQL and MariaDB
 //
 // ROWFEED_FAULTS_SEED repeats the choices of a run (what processes make of them is theirs),
-// ROWFEED_FAULTS_SHARDS sets the number of shards, ROWFEED_TEST_ENGINES the databases.
+// ROWFEED_FAULTS_SHARDS sets the number of shards (8), ROWFEED_FAULTS_LEASE the term of their
+// leases in seconds (4), ROWFEED_TEST_ENGINES the databases.
 package faults
 
 import (

@@ -52,7 +52,7 @@ func (o *takeOvers) watch(ctx context.Context, db *sql.DB) {
 func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+o.leases+"%' AND owner <> ''")
+	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+o.leases+"%' AND name NOT LIKE '%/seat/%' AND owner <> ''")
 	if err != nil {
 		return
 	}
@@ -63,8 +63,8 @@ func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
 		if rows.Scan(&name, &owner, &epoch, &acquired) != nil {
 			return
 		}
-		parts := strings.Split(owner, "/") // host/pid/random
-		if len(parts) != 3 {
+		parts := strings.Split(owner, "/") // host/pid/random, and more of a group
+		if len(parts) < 3 {
 			continue
 		}
 		pid, err := strconv.Atoi(parts[1])
