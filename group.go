@@ -237,7 +237,8 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 		}
 		m.known = true
 	}
-	if err := m.renew(ctx); err != nil {
+	doubtful, err := m.renew(ctx)
+	if err != nil {
 		return false, err
 	}
 	// Taking is for less long than it takes a term to be in danger.
@@ -246,6 +247,8 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		all.judge(doubtful)
+		doubtful = nil
 		if m.seat == nil || m.seat.ctx.Err() != nil {
 			seated, err := m.sit(ctx, all)
 			if err != nil || !seated {
@@ -266,9 +269,10 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	}
 }
 
-// renew renews all terms by one statement. When it affects fewer rows than there are
-// terms each is asked for by itself: some are lost.
-func (m *member) renew(ctx context.Context) error {
+// renew renews all terms by one statement. It answers those of which that may not be true:
+// when fewer rows are affected than there are terms some are lost, or were released just
+// now.
+func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
 	var terms []*Term
 	if m.seat != nil && m.seat.ctx.Err() == nil {
 		terms = append(terms, m.seat)
@@ -278,19 +282,19 @@ func (m *member) renew(ctx context.Context) error {
 			terms = append(terms, t)
 		}
 	}
-	const most = 100 // of which each has three parameters
+	const most = 100 // of which each has four parameters
 	for some := range slices.Chunk(terms, most) {
 		asked, n, err := m.g.db.Lease(m.g.name, m.g.ttl).prolong(ctx, some...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, t := range some {
-			if n == int64(len(some)) {
+		if n == int64(len(some)) {
+			for _, t := range some {
 				_ = t.extend(asked)
-			} else if err := t.Renew(ctx); err != nil && !errors.Is(err, LeaseLost) {
-				return err
 			}
+		} else {
+			doubtful = append(doubtful, some...)
 		}
 	}
-	return nil
+	return doubtful, nil
 }

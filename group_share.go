@@ -15,21 +15,25 @@ import (
 // groupLook is how a group's leases stood at one moment: its own rows alone, whether
 // they are held or not.
 type groupLook struct {
+	asked       time.Time // a moment before that
 	seats, jobs map[int]*LeaseStatus
+	rows        map[string]*LeaseStatus // all of them, by name
 }
 
 // look reads the group's leases by one statement.
 func (g *Group) look(ctx context.Context) (*groupLook, error) {
 	prefix := groupPrefix(g.name, g.jobs)
 	b := dialect.NewBuilder(g.db.d)
+	asked := time.Now()
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
 	rows, err := dialect.QueryAll(ctx, g.db.on(), g.db.leaseColumns()+" WHERE name >= "+b.Arg(prefix)+
 		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLook{seats: map[int]*LeaseStatus{}, jobs: map[int]*LeaseStatus{}}
+	l := &groupLook{asked: asked, seats: map[int]*LeaseStatus{}, jobs: map[int]*LeaseStatus{}, rows: map[string]*LeaseStatus{}}
 	for _, s := range rows {
+		l.rows[s.Name] = s
 		of, text := l.jobs, strings.TrimPrefix(s.Name, prefix)
 		if seat, ok := strings.CutPrefix(text, "seat/"); ok {
 			of, text = l.seats, seat
@@ -39,6 +43,19 @@ func (g *Group) look(ctx context.Context) (*groupLook, error) {
 		}
 	}
 	return l, nil
+}
+
+// judge tells of terms whether they still hold, and until when.
+func (l *groupLook) judge(terms []*Term) {
+	for _, t := range terms {
+		row := l.rows[t.lease.name]
+		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !row.held() {
+			t.end(t.lost("it has expired, or somebody else has acquired or released it"))
+			continue
+		}
+		left := time.Duration(row.ExpiresInSeconds * float64(time.Second))
+		_ = t.extend(l.asked.Add(left - t.lease.ttl))
+	}
 }
 
 // free lists those of n leases that nobody holds.

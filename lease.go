@@ -189,7 +189,7 @@ func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n
 	b := dialect.NewBuilder(l.db.d)
 	now := l.db.d.Now()
 	query := "UPDATE " + l.db.table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
-		" WHERE (" + anyOf(b, terms) + ") AND expires_at > " + now
+		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
 	err = l.db.inTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)

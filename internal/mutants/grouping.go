@@ -34,8 +34,13 @@ var grouping = []mutant{
 	},
 	{
 		Name: "group-renewals-unchecked", Guards: "M54: a job ends when a renewal finds its term lost",
-		File: "group.go", Old: "			if n == int64(len(some)) {", New: "			if n >= 0 {",
+		File: "group.go", Old: "		if n == int64(len(some)) {", New: "		if n >= 0 {",
 		Package: conformance, Test: "TestGroupLostLease", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "group-loses-all-with-one", Guards: "M54: one term that is lost says nothing about the others",
+		File: "group_share.go", Old: "		if row == nil || row.Owner", New: "		if row != nil || row.Owner",
+		Package: conformance, Test: "TestGroupLostLease", Engines: "sqlite",
 	},
 	{
 		Name: "group-outlives-its-terms", Guards: "M54: who cannot renew stops",
@@ -56,6 +61,11 @@ var grouping = []mutant{
 		Name: "group-asks-on", Guards: "M53: no busy loop while others do not hand over",
 		File: "group.go", Old: "	m.hungry++", New: "	m.hungry = 1",
 		Package: conformance, Test: "TestGroupHungHandler", Engines: "sqlite",
+	},
+	{
+		Name: "group-renews-by-a-scan", Guards: "M53: a beat finds its rows by their key",
+		File: "lease_term.go", Old: "		names[i] = b.Arg(t.lease.name)", New: "		names[i] = \"name\"",
+		Package: conformance, Test: "TestGroupRenewalPlan", Engines: "postgres15",
 	},
 	{
 		Name: "group-beats-faster", Guards: "M53: what an idle group costs",

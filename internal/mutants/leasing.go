@@ -79,7 +79,7 @@ var leasing = []mutant{
 	},
 	{
 		Name: "renewal-after-the-end", Guards: "M54: a term that has ended is not renewed",
-		File: "lease.go", Old: "\" WHERE (\" + anyOf(b, terms) + \") AND expires_at > \" + now\n", New: "\" WHERE (\" + anyOf(b, terms) + \")\"\n",
+		File: "lease.go", Old: "\" WHERE \" + anyOf(b, terms) + \" AND expires_at > \" + now\n", New: "\" WHERE \" + anyOf(b, terms)\n",
 		Package: conformance, Test: "TestLeaseRenewalInTime", Engines: "sqlite",
 	},
 	{
