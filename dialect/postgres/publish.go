@@ -31,12 +31,16 @@ const (
 	// formats make text the same whatever the session's settings. A policy that would
 	// hide rows is an error, not a gap: with row_security off the server refuses.
 	formats = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off`
+	// interpreted: what a forced plan must not do costs ten thousand million in the planner's
+	// eyes, so that a plan with such a step, over a table of a few rows at that, is compiled
+	// to machine code, for hundreds of milliseconds, each time anew.
+	interpreted = `; SET LOCAL jit = off`
 	// byKey keeps the planner from reading a whole table for a page or a batch: right
 	// after ANALYZE, or before the first one, it prefers a hash join with a full scan.
-	byKey = `SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`
+	byKey = `SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted
 	// inOrder keeps back-fill walking along the key: with the statistics of an emptier
 	// table every batch would read and sort the whole table. Hash joins stay, for Repair.
-	inOrder = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`
+	inOrder = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted
 	// bounds: a publisher that is paused or cut off lets go of the sequence row.
 	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'`
 	// atLeisure is for statements whose length depends on the user's table.

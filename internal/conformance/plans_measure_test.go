@@ -224,12 +224,18 @@ func (p *plans) explainPostgres(what string, h hot, mode string) cost {
 		p.Fatalf("%s: %v\n%s", what, err, h.sql)
 	}
 	p.in(tx, "DEALLOCATE hot")
-	var explained []struct{ Plan node }
+	var explained []struct {
+		Plan node
+		JIT  json.RawMessage
+	}
 	if err := json.Unmarshal([]byte(text), &explained); err != nil {
 		p.Fatal(err)
 	}
 	c := cost{pages: explained[0].Plan.Hit + explained[0].Plan.Read}
 	bad := ""
+	if explained[0].JIT != nil {
+		bad = "compiled: " + string(explained[0].JIT)
+	}
 	if c.pages > 40*p.batch+500 {
 		bad = fmt.Sprint(c.pages, " pages")
 	}

@@ -158,4 +158,9 @@ var leasing = []mutant{
 		File: "lease_term.go", Old: "released := t.letGo(ctx)", New: "released := error(nil)",
 		Package: conformance, Test: "TestPublishersHoldALease", Engines: "sqlite",
 	},
+	{
+		Name: "forced-plans-compiled", Guards: "a forced plan is not compiled to machine code",
+		File: "dialect/postgres/publish.go", Old: "interpreted = `; SET LOCAL jit = off`", New: "interpreted = ``",
+		Package: conformance, Test: "TestForcedPlansAreNotCompiled", Engines: "postgres15",
+	},
 }

@@ -166,8 +166,8 @@ var restoring = []mutant{
 	{
 		Name: "setting-left-in-the-session", Guards: "hazard 30: settings end with their transaction",
 		File:    "dialect/postgres/publish.go",
-		Old:     "SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`\n\t// inOrder",
-		New:     "SET LOCAL enable_mergejoin = off; SET enable_seqscan = off; SET LOCAL enable_bitmapscan = off`\n\t// inOrder",
+		Old:     "SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted\n\t// inOrder",
+		New:     "SET LOCAL enable_mergejoin = off; SET enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted\n\t// inOrder",
 		Package: conformance, Test: "TestPooler", Engines: "postgres15",
 	},
 	{

@@ -1,0 +1,35 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TestForcedPlansAreNotCompiled: where plans are forced their cost means nothing, and
+// must not have PostgreSQL compile them: renewing the leases of a group took a second of
+// a core each time.
+func TestForcedPlansAreNotCompiled(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // the others have no compiler
+		}
+		for _, p := range []dialect.Purpose{dialect.ForPublish, dialect.ForRecord, dialect.ForRepair, dialect.ForRead, dialect.ForCheck, dialect.ForConsume} {
+			tx, err := x.pool.BeginTx(x.ctx, x.dialect.TxOptions(p))
+			if err != nil {
+				x.Fatal(err)
+			}
+			x.in(tx, x.dialect.Settings(p, dialect.Names{})...)
+			var scans, jit string
+			if err := tx.QueryRowContext(x.ctx, "SELECT current_setting('enable_seqscan'), current_setting('jit')").Scan(&scans, &jit); err != nil {
+				x.Fatal(err)
+			}
+			if (scans == "off") != (jit == "off") {
+				x.Errorf("purpose %d: enable_seqscan is %s and jit is %s", p, scans, jit)
+			}
+			if err := tx.Rollback(); err != nil {
+				x.Fatal(err)
+			}
+		}
+	})
+}
