@@ -140,8 +140,10 @@ func (j *judging) arrived(i int, a Arrival) {
 	}
 }
 
-// inTerm looks at the order in which a term's one process sends: each position above all
-// before it, but for those that are sent again; of a key never an earlier one.
+// inTerm looks at the order in which a term's one process sends: of a key never an earlier
+// position, and each above all before it, but for those that are sent again. A page that is
+// fetched again may have one more: of a key whose row was gone, without its deletion having
+// been published, and is there again.
 func (j *judging) inTerm(i int, a Arrival) {
 	of := term{j.part(a.Shard), a.Epoch}
 	t := j.terms[of]
@@ -152,7 +154,8 @@ func (j *judging) inTerm(i int, a Arrival) {
 	if t.sender != a.Sender {
 		j.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender, a.Sender)
 	}
-	earlier := a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position]
+	again := t.seen[a.Position] || slices.ContainsFunc(j.history[a.Key], func(w Write) bool { return w.Delete })
+	earlier := a.Position < t.keys[a.Key] || a.Position < t.top && !again
 	switch {
 	case earlier && a.GivenUp:
 		j.GivenUp++
