@@ -55,7 +55,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err := f.fill(ctx, progress); err != nil {
 		return nil, err
 	}
-	if err := f.giveShards(ctx, progress); err != nil {
+	if err := f.giveShards(ctx, f.DataShards(), progress); err != nil {
 		return nil, err
 	}
 	f.Wake()

@@ -55,7 +55,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 		case r.State == stateSharding && r.DataShards != dataShards:
 			return conflict(finishSharding(f.name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
 		case r.State == stateSharding:
-			return true, f.giveShards(ctx, progress)
+			return true, f.giveShards(ctx, dataShards, progress)
 		case r.State != stateActive:
 			return conflict("run `rowfeed feed add "+f.name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
 		case r.DataShards == dataShards:
@@ -114,10 +114,10 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 	})
 }
 
-// giveShards walks along the keys until each has its shard.
-func (f *Feed) giveShards(ctx context.Context, progress func(int64)) error {
+// giveShards walks along the keys until each has its shard among the number wanted.
+func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
 	var total int64
-	denied, wanted := 0, f.record.Load().DataShards
+	denied := 0
 	for {
 		r := f.record.Load()
 		switch {
@@ -128,10 +128,14 @@ func (f *Feed) giveShards(ctx context.Context, progress func(int64)) error {
 			return nil // another has done the rest
 		}
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
-			if err := f.endSharding(ctx, r); err != nil {
+			err := f.endSharding(ctx, r)
+			if err != nil && !errors.Is(err, errRecordChanged) {
 				return f.db.fail(feedObject(f.name), "make the index by shard", err)
 			}
-			return nil
+			if err := f.reload(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		var looked, late int64
 		err := f.db.inTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
@@ -249,18 +253,23 @@ func (r *record) misplaced(keys []dialect.PlaceKey, rows bool) ([]dialect.Sharde
 	return wrong, nil
 }
 
+// unlessChanged is the condition that the feed's record is as it was read: in the same
+// generation, still being sharded, and at the same mark of the walk. A feed of the same
+// name and number may be another's walk, at its beginning.
+func (r *record) unlessChanged(b *dialect.Builder) string {
+	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
+	if r.fillMark == nil {
+		return where + " AND fill_after IS NULL"
+	}
+	return where + " AND fill_after = " + b.Arg(*r.fillMark)
+}
+
 // shardsGiven notes how far the walk has come; nil: no further. The record must be as it
 // was read, or this batch was made for another division of the feed.
 func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, mark []any) error {
 	b := dialect.NewBuilder(f.db.d)
-	where := " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
-	if r.fillMark == nil {
-		where += " AND fill_after IS NULL"
-	} else {
-		where += " AND fill_after = " + b.Arg(*r.fillMark)
-	}
 	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.table("feeds")+where, b.Args(), &n); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
 		return err
 	}
 	if n != 1 {
@@ -270,17 +279,22 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, m
 		return nil
 	}
 	b = dialect.NewBuilder(f.db.d)
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET fill_after = "+b.Arg(encodeKey(mark))+
-		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(stateSharding), b.Args()...)
+	set := " SET fill_after = " + b.Arg(encodeKey(mark))
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+set+r.unlessChanged(b), b.Args()...)
 	return err
 }
 
-// endSharding makes or removes the index by bucket, and then the feed is whole.
+// endSharding makes or removes the index by bucket, and then the feed is whole: both only
+// while the record is as it was read, which the caller has to look at again.
 func (f *Feed) endSharding(ctx context.Context, r *record) error {
 	err := f.db.withSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
-		now, err := f.db.loadRecords(ctx, q, f.name)
-		if err != nil || len(now) == 0 || now[0].State != stateSharding || now[0].DataShards != r.DataShards {
-			return err // another has done it, or dropped the feed
+		b := dialect.NewBuilder(f.db.d)
+		var n int64
+		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
+			return err
+		}
+		if n != 1 {
+			return errRecordChanged
 		}
 		steps, err := f.db.d.BucketIndex(ctx, q, r.feed(f.db.names))
 		if err != nil {
@@ -289,13 +303,15 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 		if err := run(ctx, q, steps); err != nil {
 			return err
 		}
-		return f.db.setState(ctx, q, f.name, stateActive)
+		b = dialect.NewBuilder(f.db.d)
+		set := " SET state = " + b.Arg(stateActive) + ", fill_after = NULL"
+		_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+set+r.unlessChanged(b), b.Args()...)
+		return err // it ends nothing after a bump, which takes another lock
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		f.Wake()
 	}
-	f.Wake()
-	return f.reload(ctx)
+	return err
 }
 
 // holdsShards refuses rows that cannot hold their data shards, where they are to.

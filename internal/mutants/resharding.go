@@ -49,6 +49,23 @@ var resharding = []mutant{
 		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",
 	},
 	{
+		Name: "batch-of-another-generation", Guards: "upgrade: a batch is of the generation under the lock",
+		File: "reshard.go", Old: `" AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
+	if r.fillMark`, New: `" AND state = " + b.Arg(stateSharding)
+	if r.fillMark`,
+		Package: conformance, Test: "TestReshardEndedLate", Engines: "sqlite",
+	},
+	{
+		Name: "another-walk-ended", Guards: "upgrade: the walk that is ended is the one whose keys have their shards",
+		File: "reshard.go", Old: "return where + \" AND fill_after = \" + b.Arg(*r.fillMark)", New: "return where",
+		Package: conformance, Test: "TestReshardEndedLate", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "index-of-another-division", Guards: "upgrade: who comes late takes no index away",
+		File: "reshard.go", Old: "		if n != 1 {\n			return errRecordChanged\n		}\n		steps", New: "		if n > 1 {\n			return errRecordChanged\n		}\n		steps",
+		Package: conformance, Test: "TestReshardEndedLate", Engines: "mariadb",
+	},
+	{
 		Name: "publishes-by-the-former-division", Guards: "hazard 24: who read the record before an upgrade publishes nothing by it",
 		File: "publish.go", Old: `" AND generation = "+b.Arg(r.Generation)+")"`, New: `" AND generation >= "+b.Arg(r.Generation)+")"`,
 		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",

@@ -1,0 +1,103 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// lateEnd is an upgrade of kv that has given all keys their shards, and is held before it
+// ends the walk.
+func (x *env) lateEnd(shards int) (held *testdb.Held, end chan error) {
+	x.Helper()
+	walked := false
+	lock := x.by(map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "pg_advisory_xact_lock", "mysql": "GET_LOCK"})
+	held = testdb.Hold(func(ev testdb.TapEvent) bool { return walked && strings.Contains(ev.SQL, lock) })
+	f := x.tapped(testdb.Hooks{
+		Before: held.Before,
+		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			walked = walked || ev.Kind == testdb.Commit && x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'sharding' AND fill_after LIKE '[2%'") == 1
+			return err
+		},
+	}, nil)
+	end = make(chan error, 1)
+	go func() {
+		_, err := f.Reshard(x.ctx, shards, nil)
+		end <- err
+	}()
+	select {
+	case <-held.Reached:
+	case err := <-end:
+		x.Fatalf("the upgrade ended before it was held: %v", err)
+	}
+	return held, end
+}
+
+// TestReshardEndedLate: who has walked along all keys and comes late to the end does not
+// end another's walk to the same number, which has only begun, but helps it; nor does it
+// end its own where the database was set back into the walk. No part is served before each
+// key has its shard.
+func TestReshardEndedLate(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		f := x.addKV()
+		x.fill(20)
+		x.publish(f)
+
+		held, end := x.lateEnd(8)
+		x.reshard(f, 8) // joins, and is done first
+		x.reshard(f, 3)
+		begun, other := x.heldReshard(8, testdb.Begin, "")
+		held.Release()
+		if err := <-end; err != nil {
+			x.Error(err)
+		}
+		x.wantParts(f, 8)
+		begun.Release()
+		if err := <-other; err != nil {
+			x.Error(err)
+		}
+		x.wantParts(f, 8)
+
+		held, end = x.lateEnd(5)
+		x.exec("UPDATE rowfeed_feeds SET fill_after = NULL", "UPDATE rowfeed_positions_kv SET shard = 4, bucket = 4")
+		held.Release()
+		if err := <-end; err != nil {
+			x.Error(err)
+		}
+		x.wantParts(f, 5)
+
+		// The index by bucket of the division that is there now is not taken away.
+		held, end = x.lateEnd(1)
+		x.reshard(f, 1)
+		x.reshard(f, 6)
+		held.Release()
+		x.wantCode(<-end, rowfeed.Conflict)
+		x.wantParts(f, 6)
+
+		// A batch is not of a walk to another number that stands at the same mark.
+		held, end = x.heldReshard(2, testdb.Begin, "")
+		x.reshard(f, 2)
+		begun, other = x.heldReshard(5, testdb.Begin, "")
+		held.Release()
+		x.wantCode(<-end, rowfeed.Conflict)
+		begun.Release()
+		if err := <-other; err != nil {
+			x.Error(err)
+		}
+		x.wantParts(f, 5)
+
+		held, end = x.lateEnd(2)
+		if _, err := f.Bump(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		held.Release()
+		if err := <-end; err != nil {
+			x.Error(err)
+		}
+		x.wantParts(f, 2)
+		x.wantSound(f)
+	})
+}
