@@ -28,8 +28,8 @@ func (r *consuming) division(info *Info, starting bool) (*division, error) {
 		return d, nil
 	}
 	return nil, &Error{Code: InvalidRequest, Param: "shard count", Object: consumerObject(r.c.Name, info.Name),
-		Cause: fmt.Sprintf("ShardCount is %d, above the number of the feed's data shards, which is %d", r.count, d.dataShards()),
-		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or lower ShardCount"}
+		Cause: fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", r.count, d.dataShards()),
+		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or take fewer shards"}
 }
 
 // arrange sees to it that the consumer has a cursor for each of its shards, and every dead

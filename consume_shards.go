@@ -3,6 +3,7 @@ package rowfeed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -33,15 +34,24 @@ func (r *consuming) everyShard(ctx context.Context) error {
 	if !r.once {
 		return r.together(ctx)
 	}
-	var all []error // of shards that stand still; the others go on
+	var first error // of the shards that stand still; the others go on
+	more := 0
 	for shard := range r.count {
 		err := r.inTurn(ctx, shard)
 		if ctx.Err() != nil || errors.Is(err, Conflict) {
 			return err
 		}
-		all = append(all, err)
+		switch {
+		case first == nil:
+			first = err
+		case err != nil:
+			more++
+		}
 	}
-	return errors.Join(all...)
+	if more > 0 {
+		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
+	}
+	return first
 }
 
 // one is one shard of r's, under the lease of an epoch if there is one. It is for one

@@ -184,7 +184,7 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		rows.Rows, rows.Head = nil, 0
 		return at, nil
 	case at.generation != rows.Generation:
-		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made anew",
+		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
 			at.cursor(), at.generation, rows.Generation)
 	case at.seen() > rows.Head && f.db.cfg.Replica:
 		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor

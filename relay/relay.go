@@ -115,7 +115,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !passes(err):
-			return err
+			return r.explain(err)
 		case err != nil:
 			r.observe(Event{Kind: Trouble, Relay: r.Name, Err: err})
 		}
@@ -131,7 +131,17 @@ func (r *Relay) Run(ctx context.Context) error {
 // RunOnce delivers until the head of the moment is reached. It waits while another
 // instance works.
 func (r *Relay) RunOnce(ctx context.Context) error {
-	return r.run(ctx, true, func() {})
+	return r.explain(r.run(ctx, true, func() {}))
+}
+
+// explain says of a refused cursor what can be done about a relay's.
+func (r *Relay) explain(err error) error {
+	var e *rowfeed.Error
+	if errors.As(err, &e) && !r.Restart && (e.Code == rowfeed.CursorAhead || e.Code == rowfeed.GenerationChanged || e.Code == rowfeed.TombstonesExpired) {
+		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
+			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: true in rowfeed.yaml); rows that are gone since are not told to it"}
+	}
+	return err
 }
 
 // passes tells whether an error may end by itself.

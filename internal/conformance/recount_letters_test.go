@@ -297,7 +297,7 @@ func TestShardCountRefused(t *testing.T) {
 		f, r := x.addShards(4), x.receiver()
 		err := r.shardsOf(f, x.rf, 5).RunOnce(x.ctx)
 		x.wantCode(err, rowfeed.InvalidRequest)
-		if !strings.Contains(err.Error(), "rowfeed feed upgrade kv --data-shards") || !strings.Contains(err.Error(), "ShardCount is 5") {
+		if !strings.Contains(err.Error(), "rowfeed feed upgrade kv --data-shards") || !strings.Contains(err.Error(), "5 shards are more") {
 			x.Errorf("no next step: %v", err)
 		}
 		if got := x.cursors("test"); len(got) != 0 {

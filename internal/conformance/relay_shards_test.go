@@ -252,8 +252,17 @@ func TestRelayShardsOnce(t *testing.T) {
 		for _, lease := range x.standing(testGroup, relayShards).owners {
 			x.Errorf("left behind: %s", lease)
 		}
-		r = &relays.Relay{Name: "test", Source: f, Sink: x.mirrorSink("kv"), ShardCount: 2}
+		// A feed that was divided anew is told once, not for every shard, with the way out.
+		if _, err := f.Reshard(x.ctx, 32, nil); err != nil {
+			x.Fatal(err)
+		}
 		err := r.RunOnce(x.ctx)
+		x.wantCode(err, rowfeed.GenerationChanged)
+		if text := err.Error(); strings.Count(text, "refused its cursor") != 1 || !strings.Contains(text, "divided anew") || !strings.Contains(text, "--restart") {
+			x.Errorf("of a feed that was divided anew: %s", text)
+		}
+		r = &relays.Relay{Name: "test", Source: f, Sink: x.mirrorSink("kv"), ShardCount: 2}
+		err = r.RunOnce(x.ctx)
 		x.wantCode(err, rowfeed.InvalidRequest)
 		if !strings.Contains(err.Error(), "its sink can tell") {
 			x.Errorf("the reason: %v", err)
