@@ -39,7 +39,10 @@ type Consumer struct {
 	// lowest of the cursors that a new shard takes over from, and instances that are still
 	// at work with the former number end with the code Conflict. Each shard at work may
 	// have a transaction open: of a pool that is bounded (sql.DB.SetMaxOpenConns) they
-	// leave two connections for pages and leases.
+	// leave two connections for pages and leases, and a pool of fewer than three has one
+	// transaction at a time. Shards for which there is no room wait for others' handlers to
+	// end. In a pool of one so do the leases: a handler that takes longer than Lease loses
+	// its shard there, is rolled back, and begins again.
 	ShardCount int
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
 	// or At a time. The place is looked up once, when the consumer first reaches the feed,

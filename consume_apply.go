@@ -86,11 +86,18 @@ type consumerTx struct {
 func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) error) error {
 	t := &consumerTx{r: r}
 	if r.slots != nil {
+		waiting := ctx
+		if r.c.Deliver == nil {
+			// Nothing has happened yet: who is to have the shard begins with the page anew. Those
+			// who have the slots may hang.
+			waiting = r.until
+		}
 		select {
 		case r.slots <- struct{}{}:
 			defer func() { <-r.slots }()
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-waiting.Done():
+			r.row = nil
+			return errOvertaken
 		}
 	}
 	err := r.c.DB.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {

@@ -167,7 +167,8 @@ func (r *consuming) ends(page Page) bool {
 // Errors that end one application of a page without being anybody's fault.
 var (
 	// errOvertaken: the cursor is no longer what was read. Another instance, or an
-	// operator, has moved it; the effects were rolled back.
+	// operator, has moved it, and the effects were rolled back; or the shard is to be handed
+	// over before anything was done.
 	errOvertaken = errors.New("the cursor has been moved by somebody else")
 	// errTxEnded: the handler has ended the transaction that it was handed.
 	errTxEnded = errors.New("the handler ended the transaction that it was handed")
@@ -193,7 +194,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
 			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
 	case errors.Is(err, errOvertaken):
-		return pause(ctx, backoff(1))
+		return r.pause(ctx, backoff(1))
 	case errors.As(err, &failed):
 		r.failures++
 		r.row = nil // an operator may have paused the consumer, or moved its cursor

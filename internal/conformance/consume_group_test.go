@@ -318,8 +318,9 @@ func TestConsumeGroupFence(t *testing.T) {
 	})
 }
 
-// TestConsumeGroupSmallPool: handlers of more shards than the pool has connections hang, and
-// leave some for the leases: none is lost, and the others' pages come in their turn.
+// TestConsumeGroupSmallPool (M24): handlers of as many shards as the pool has room for hang.
+// They leave connections for the leases: none is lost. The other shards wait with a page in
+// hand, and a newcomer with a pool of its own has its share of them all the same, and works.
 func TestConsumeGroupSmallPool(t *testing.T) {
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} { // SQLite's writers have one lock
 		t.Run(e.Name, func(t *testing.T) {
@@ -362,9 +363,18 @@ func TestConsumeGroupSmallPool(t *testing.T) {
 			if s := x.standing(testGroup, consumerShards); s.takeOver != was.takeOver || m.lost.Load() > 0 || hanging.Load() != 2 {
 				x.Errorf("%d shards were lost, epochs %v, %d handlers hang", m.lost.Load(), s.epochs, hanging.Load())
 			}
+			n := r.teammate(f, consumerShards)
+			n.c.Lease = m.c.Lease
+			n.start()
+			x.eventually("the newcomer has its share", func() bool { return x.standing(testGroup, consumerShards).balanced(consumerShards, 2) })
+			x.eventually("the newcomer works on it", func() bool { return x.scalar("SELECT count(*) FROM applied") == consumerShards/2 })
+			if m.lost.Load() > 0 || hanging.Load() != 2 {
+				x.Errorf("%d shards were lost, %d handlers hang", m.lost.Load(), hanging.Load())
+			}
 			close(done)
 			x.eventually("all is committed", func() bool { return x.scalar("SELECT count(*) FROM applied") == consumerShards })
 			m.end()
+			n.end()
 		})
 	}
 }

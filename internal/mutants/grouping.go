@@ -93,6 +93,11 @@ var grouping = []mutant{
 		Package: conformance, Test: "TestConsumeGroupSmallPool", Engines: "postgres15",
 	},
 	{
+		Name: "handlers-waited-for-by-all", Guards: "M24: a shard that waits for hung handlers of others is handed over",
+		File: "consume_apply.go", Old: "			waiting = r.until", New: "			_ = r.until",
+		Package: conformance, Test: "TestConsumeGroupSmallPool", Engines: "postgres15",
+	},
+	{
 		Name: "epochs-begin-anew", Guards: "hazard 3: epochs grow, whatever the number of shards",
 		File: "consume_division.go", Old: "				next[i].epoch = max(next[i].epoch, row.epoch)", New: "				_, _ = i, row",
 		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite",
