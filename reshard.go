@@ -144,7 +144,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		})
 		switch {
 		case errors.Is(err, errRecordChanged):
-			looked = 0
+			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
 		case errors.Is(err, errNoRows) || err != nil && f.db.d.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
 			if err := f.reload(ctx); err != nil {
 				return err

@@ -61,6 +61,7 @@ var classes = map[int64]dialect.Class{
 	1051:           dialect.ClassUndefined,
 	1054:           dialect.ClassUndefined, // column
 	1305:           dialect.ClassUndefined, // function, savepoint
+	1176:           dialect.ClassUndefined, // index, named by a hint
 	1360:           dialect.ClassUndefined, // trigger
 
 	1044: dialect.ClassPermission,

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,5 +101,73 @@ func TestReshardEndedLate(t *testing.T) {
 		}
 		x.wantParts(f, 2)
 		x.wantSound(f)
+	})
+}
+
+// TestReshardUnderAReader: a process that has read parts, and then nothing until the feed
+// was divided anew, reads on: cursors of before are refused, and from the beginning its
+// part is whole. Among one data shard, too, where parts have no index.
+func TestReshardUnderAReader(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		x.shards = 8
+		f := x.addKV()
+		x.fill(40)
+		x.publish(f)
+		for _, shards := range []int{1, 3, 1} {
+			reader := x.tapped(testdb.Hooks{}, nil)
+			before := f.DataShards()
+			_, cursor := x.part(reader, rowfeed.Part(1, 2), "", 100)
+			another := x.tapped(testdb.Hooks{}, nil)
+			x.part(another, rowfeed.Part(0, 2), "", 100)
+			x.reshard(f, shards)
+			_, err := reader.Fetch(x.ctx, rowfeed.Request{After: cursor, Shards: rowfeed.Part(1, 2)})
+			x.wantCode(err, rowfeed.GenerationChanged)
+			for i := range 2 {
+				got, _ := x.part(another, rowfeed.Part(i, 2), "", 100)
+				want, _ := x.part(f, rowfeed.Part(i, 2), "", 100)
+				x.wantSame(fmt.Sprintf("part %d, from %d to %d data shards", i, before, shards), got, want)
+			}
+		}
+	})
+}
+
+// TestReshardHeldRowsOfAnother: rows that others hold are no reason to try a batch again
+// whose feed has been divided by another number meanwhile.
+func TestReshardHeldRowsOfAnother(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has one writer
+		}
+		f := x.addKV()
+		x.fill(20)
+		x.publish(f)
+		x.reshard(f, 3)
+		// In its second batch a walk is among the rows.
+		held := testdb.Hold(func(ev testdb.TapEvent) bool {
+			return ev.Kind == testdb.Begin && x.scalar("SELECT count(*) FROM rowfeed_feeds WHERE fill_after LIKE '[1%'") == 1
+		})
+		upgrade := x.tapped(testdb.Hooks{Before: held.Before}, nil)
+		end := make(chan error, 1)
+		go func() {
+			_, err := upgrade.Reshard(x.ctx, 2, nil)
+			end <- err
+		}()
+		select {
+		case <-held.Reached:
+		case err := <-end:
+			x.Fatalf("the upgrade ended before it was held: %v", err)
+		}
+		x.reshard(f, 2)
+		x.reshard(f, 5)
+		writer := x.begin(sql.LevelReadCommitted)
+		if _, err := writer.ExecContext(x.ctx, "UPDATE kv SET v = v + 1"); err != nil {
+			x.Fatal(err)
+		}
+		held.Release()
+		x.wantCode(<-end, rowfeed.Conflict)
+		if err := writer.Rollback(); err != nil {
+			x.Fatal(err)
+		}
+		x.wantParts(f, 5)
 	})
 }
