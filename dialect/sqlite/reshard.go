@@ -6,15 +6,29 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// SetShards finds keys by their positions. The transaction holds the only write lock, so
+// SetShards writes one key after the other, each found by its position: in a join with a
+// list SQLite chooses the order, and by statistics of when the table was small it reads the
+// list again for every key of the table. The transaction holds the only write lock, so
 // there is nobody to pass over.
 func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
-	table, bucket := f.Positions(), ", bucket = "+f.Bucket("j.shard", "/")
+	table, bucket := f.Positions(), ", bucket = ?"
 	if rows {
 		table, bucket = f.Source, ""
 	}
-	return tx.Exec(ctx, "UPDATE "+dialect.Qualified(d, table)+" AS p SET shard = j.shard"+bucket+
-		"\nFROM (SELECT value ->> 0 AS position, value ->> 1 AS shard FROM json_each(?)) j WHERE p.feed_sync_id = j.position", dialect.ShardList(places))
+	query := "UPDATE " + dialect.Qualified(d, table) + " SET shard = ?" + bucket + " WHERE feed_sync_id = ?"
+	var written int64
+	for _, p := range places {
+		args := []any{p.Shard, p.Position}
+		if !rows {
+			args = []any{p.Shard, dialect.Bucket(p.Shard, f.DataShards), p.Position}
+		}
+		n, err := tx.Exec(ctx, query, args...)
+		if err != nil {
+			return 0, err
+		}
+		written += n
+	}
+	return written, nil
 }
 
 // BucketIndex is made or removed in one transaction, which keeps other writers out.

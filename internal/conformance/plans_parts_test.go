@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // TestPlansOfParts (M25, perf.md's table L3): TestPlansOfHotStatements for a feed of 1024
 // data shards. A page of a part reads the entries of its buckets and few others, however
 // many buckets it has, before the first ANALYZE and after it, and with statistics of when
 // the feed was empty or all of it was in one bucket. Publishing costs what it costs
-// without shards.
+// without shards, and a batch of keys is given other shards for the cost of that batch.
 func TestPlansOfParts(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -24,6 +25,7 @@ func TestPlansOfParts(t *testing.T) {
 					x.Helper()
 					p.measure(state)
 					p.parts(state)
+					p.walkPositions(state)
 				}
 				measure("empty")
 				x.analyze()
@@ -40,9 +42,26 @@ func TestPlansOfParts(t *testing.T) {
 				x.exec("UPDATE hot SET v = v + 1")
 				x.publish(publisher)
 				measure("nothing waiting, analyzed when one bucket had it all")
+				x.exec("DELETE FROM rowfeed_positions_hot", "DELETE FROM hot")
+				s.insert(x, 0, 5)
+				x.publish(publisher)
+				x.vacuum()
+				s.insert(x, 5, many)
+				x.publish(publisher)
+				measure("nothing waiting, analyzed when there were five")
 			})
 		})
 	}
+}
+
+// walkPositions is walk along the positions.
+func (p *plans) walkPositions(state string) {
+	p.Helper()
+	feed := p.described(dialect.CaptureTrigger)
+	feed.DataShards = 1024
+	tx, sent := p.publishing(feed)
+	defer tx.Rollback()
+	p.walk(state, tx, sent, feed, false)
 }
 
 // parts measures pages of parts of several sizes: that of one bucket, of several, some of

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"database/sql"
 	"slices"
 	"strings"
@@ -44,6 +43,14 @@ func TestPlansOfRows(t *testing.T) {
 				measure("1 % waiting, analyzed")
 				x.exec("UPDATE hot SET feed_sync_id = NULL")
 				measure("all waiting again")
+				x.exec("DELETE FROM hot")
+				s.insert(x, 0, 5)
+				x.publish(publisher)
+				x.vacuum()
+				s.insert(x, 5, many)
+				measure("all waiting but five, analyzed when there were five")
+				x.publish(publisher)
+				measure("nothing waiting, analyzed when there were five")
 			})
 		})
 	}
@@ -53,47 +60,16 @@ func TestPlansOfRows(t *testing.T) {
 // and going on from a key.
 func (p *plans) place(state string) {
 	p.Helper()
-	info, err := p.feed.Info(p.ctx)
-	if err != nil {
-		p.Fatal(err)
-	}
-	key := make([]dialect.Column, len(info.Key))
-	table, err := p.dialect.Describe(p.ctx, dialect.On(p.pool), p.feed.Source())
-	if err != nil {
-		p.Fatal(err)
-	}
-	for i, c := range info.Key {
-		key[i] = *table.Column(c.Name)
-		key[i].Stored = c.Name
-	}
-	schema, err := p.dialect.CurrentSchema(p.ctx, dialect.On(p.pool))
-	if err != nil {
-		p.Fatal(err)
-	}
-	feed := &dialect.Feed{Name: "hot", Names: dialect.Names{Schema: schema, Prefix: "rowfeed_"}, Source: table.Name, Key: key, Capture: dialect.CaptureColumn, Primary: true}
-	var sent []testdb.TapEvent
-	pool := p.db.OpenTapped(p.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-		sent = append(sent, ev)
-		return nil
-	}})
-	defer pool.Close()
-	tx, err := pool.BeginTx(p.ctx, p.dialect.TxOptions(dialect.ForPublish))
-	if err != nil {
-		p.Fatal(err)
-	}
+	feed := p.described(dialect.CaptureColumn)
+	tx, sent := p.publishing(feed)
 	defer tx.Rollback()
 	q := dialect.On(tx)
-	for _, s := range p.dialect.Settings(dialect.ForPublish, feed.Names) {
-		if _, err := q.Exec(p.ctx, s); err != nil {
-			p.Fatal(err)
-		}
-	}
 	var after []any
 	for _, where := range []string{"from the beginning", "going on", "by shard from the beginning", "by shard going on"} {
 		if feed.DataShards == 0 && strings.HasPrefix(where, "by shard") {
 			feed.DataShards, after = 7, nil
 		}
-		sent = nil
+		*sent = nil
 		before := p.touched(tx)
 		n, last, err := p.dialect.PlaceRows(p.ctx, q, feed, after, p.batch, 1_000_000, func([]any) (int, error) { return 3, nil })
 		if err != nil {
@@ -104,7 +80,7 @@ func (p *plans) place(state string) {
 			p.Errorf("%s, placing rows %s: %d rows touched for a batch of %d", state, where, touched, n)
 		}
 		if p.family() == "sqlite" {
-			for _, ev := range sent {
+			for _, ev := range *sent {
 				p.explainPlacing(state, ev)
 			}
 		}
@@ -113,38 +89,7 @@ func (p *plans) place(state string) {
 			p.in(tx, "UPDATE hot SET feed_sync_id = NULL WHERE feed_sync_id > 1000000")
 		}
 	}
-	// What gives rows other shards, which have positions.
-	for after = nil; ; {
-		before := p.touched(tx)
-		keys, err := dialect.WalkKeys(p.ctx, q, p.dialect, feed, true, after, p.batch)
-		if err != nil {
-			p.Fatal(err)
-		}
-		var places []dialect.Sharded
-		for _, k := range keys {
-			if k.Position != nil {
-				places = append(places, dialect.Sharded{Position: *k.Position, Shard: int(*k.Shard) + 1})
-			}
-		}
-		if len(places) > 0 {
-			sent = nil
-			if n, err := p.dialect.SetShards(p.ctx, q, feed, true, places); err != nil || n != int64(len(places)) {
-				p.Fatalf("%d of %d rows were given shards: %v", n, len(places), err)
-			}
-			for _, ev := range sent {
-				if p.family() == "sqlite" {
-					p.explainPlacing(state, ev)
-				}
-			}
-		}
-		if touched := p.touched(tx) - before; touched > 2*p.bound() {
-			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
-		}
-		if len(keys) < p.batch || after != nil {
-			return
-		}
-		after = keys[len(keys)-1].Key
-	}
+	p.walk(state, tx, sent, feed, true)
 }
 
 // touched counts the rows that the session's statements have read, where the database
@@ -184,24 +129,7 @@ func (p *plans) explainPlacing(state string, ev testdb.TapEvent) {
 	if !strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "DELETE") {
 		return
 	}
-	var args []any
-	for _, a := range ev.Args {
-		args = append(args, a.Value)
-	}
-	rows, err := p.db.Admin().QueryContext(p.ctx, "EXPLAIN QUERY PLAN "+ev.SQL, args...)
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer rows.Close()
-	var lines []string
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			p.Fatal(err)
-		}
-		lines = append(lines, detail)
-	}
+	lines := p.sqlitePlan(ev)
 	if slices.ContainsFunc(lines, func(l string) bool {
 		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || l == "SCAN p" || strings.HasPrefix(l, "SCAN rowfeed")) && !strings.Contains(l, "rowfeed_hot_row_waiting")
 	}) {

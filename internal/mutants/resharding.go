@@ -120,4 +120,9 @@ var resharding = []mutant{
 		File: "reshard.go", Old: "return c.Name == shard.Name }) {", New: "return c.Name == \"\" }) {",
 		Package: conformance, Test: "TestAdoptShardsRefused", Engines: "sqlite",
 	},
+	{
+		Name: "shards-given-by-scans", Guards: "hazard 17: a batch of the walk costs what the batch is, whatever the statistics",
+		File: "dialect/sqlite/reshard.go", Old: "bucket + \" WHERE feed_sync_id = ?\"", New: "bucket + \" WHERE feed_sync_id + 0 = ?\"",
+		Package: conformance, Test: "TestPlansOfParts", Engines: "sqlite",
+	},
 }
