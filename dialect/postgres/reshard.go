@@ -10,15 +10,17 @@ import (
 // lock but writers of rows, who take them away: such a row is left alone, and so is one
 // that somebody holds. A row that is locked here keeps its place in the table until the
 // UPDATE; one that a writer has just changed has another, which this statement does not
-// see.
+// see. LATERAL with OFFSET 0 fixes the order, an assignment and then its place: with the
+// statistics of a small table the planner reads the whole table for every batch.
 func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
-	const list = "unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard)"
-	query := "UPDATE " + dialect.Qualified(d, f.Positions()) + " p SET shard = j.shard, bucket = " + f.Bucket("j.shard", "/") + " FROM " + list + " WHERE p.feed_sync_id = j.position"
+	table, bucket, lock := f.Positions(), ", bucket = "+f.Bucket("held.shard", "/"), ""
 	if rows {
-		source := dialect.Qualified(d, f.Source)
-		query = "WITH held AS (SELECT t.ctid AS place, t.tableoid AS rel, j.shard FROM " + list + " JOIN " + source + " t ON t.feed_sync_id = j.position FOR NO KEY UPDATE OF t SKIP LOCKED)\n" +
-			"UPDATE " + source + " t SET shard = held.shard FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel"
+		table, bucket, lock = f.Source, "", " FOR NO KEY UPDATE OF t SKIP LOCKED"
 	}
+	name := dialect.Qualified(d, table)
+	query := "WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard)\n" +
+		"  CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM " + name + " t WHERE t.feed_sync_id = j.position OFFSET 0" + lock + ") t)\n" +
+		"UPDATE " + name + " t SET shard = held.shard" + bucket + " FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel"
 	return tx.Exec(ctx, query, bigints(places, func(p dialect.Sharded) int64 { return p.Position }), bigints(places, func(p dialect.Sharded) int64 { return int64(p.Shard) }))
 }
 
