@@ -322,7 +322,7 @@ func (r *record) holdsShards(table *dialect.Table) error {
 	refuse := func(next, format string, args ...any) error {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
-	if i := slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact }); i >= 0 && r.ShardColumn == "" {
+	if i := slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact && (r.ShardColumn == "" || c.Name == r.ShardColumn) }); i >= 0 {
 		return refuse("name an integer column of the key with --shard-column, or make the feed with --capture trigger",
 			"with capture column a row and its delete must have one shard, and values of key column %q can be equal though they are spelled differently", r.Key[i].Name)
 	}

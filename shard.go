@@ -134,6 +134,7 @@ func (r *record) sharder() func(key []any) (int, error) {
 			if shard, ok := moduloOf(key.values[column], r.DataShards); ok {
 				return shard, nil
 			}
+			key = Row{columns[column : column+1], key.values[column : column+1]}
 		}
 		return ShardOf(key, r.DataShards), nil
 	}
@@ -172,11 +173,11 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 
 // shardOf is the data shard that the publisher gives a key.
 func (i *Info) shardOf(key Row) int {
-	if i.ShardColumn != "" {
-		v, _ := key.Get(i.ShardColumn)
-		if shard, ok := moduloOf(v, i.DataShards); ok {
+	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == i.ShardColumn }); n >= 0 {
+		if shard, ok := moduloOf(key.values[n], i.DataShards); ok {
 			return shard
 		}
+		key = Row{key.columns[n : n+1], key.values[n : n+1]}
 	}
 	return ShardOf(key, i.DataShards)
 }

@@ -23,8 +23,8 @@ of one table's rows.`, `  rowfeed feed add kv --table kv
 		Long: `Lists the feeds, ordered by name.
 
 With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
-"state":"active","generation":1,"data_shards":1}]. The state is creating, filling or
-active.`,
+"state":"active","generation":1,"data_shards":1}]. The state is creating, filling,
+sharding or active.`,
 		Example: "  rowfeed feed list",
 		Args:    takes(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },

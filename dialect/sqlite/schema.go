@@ -165,8 +165,11 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.Tabl
 			case otherwise != "" && !strings.EqualFold(otherwise, "NULL"):
 				c.NoPosition = "has a value of its own, " + otherwise + ", where a row must wait with NULL: leave out its default"
 			}
-			if strict == 1 && strings.EqualFold(c.Type, "ANY") {
+			switch anyType := strings.EqualFold(c.Type, "ANY"); {
+			case strict == 1 && anyType:
 				c.Decl = "" // in a table that is not STRICT, ANY would turn '1' into 1
+			case strict == 1 || anyType:
+				c.Exact = true // values have the column's type
 			}
 			c.Nullable = notNull == 0
 			if inKey > 0 {
@@ -207,11 +210,25 @@ func hiddenRowID(columns []dialect.Column) string {
 
 // KeyColumn tells a BLOB column from the others, whose values have their own types.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
-	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: dialect.Dynamic, Exact: true}
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: dialect.Dynamic, Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
 		c.Kind = dialect.Binary
 	}
 	return c
+}
+
+// exact tells whether a column so declared makes one of values that are equal: one without
+// an affinity keeps 1 and 1.0 apart. ANY has one in a table that is not STRICT, and a
+// declaration of a key given without a table may have a collation.
+func exact(declaration string) bool {
+	decl := strings.ToUpper(declaration)
+	switch {
+	case strings.Contains(decl, "COLLATE"):
+		return false
+	case strings.Contains(decl, "INT"), strings.Contains(decl, "CHAR"), strings.Contains(decl, "CLOB"), strings.Contains(decl, "TEXT"):
+		return true
+	}
+	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
 }
 
 func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestColumnShards(t *testing.T) {
 func TestColumnShardsOfKeys(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.exec(x.by(map[string]string{
-			"sqlite":   "CREATE TABLE kv (a TEXT NOT NULL, b BLOB NOT NULL, c INTEGER NOT NULL, v BIGINT, PRIMARY KEY (a, b, c))",
+			"sqlite":   "CREATE TABLE kv (a TEXT NOT NULL, b BLOB NOT NULL, c INTEGER NOT NULL, v INTEGER, PRIMARY KEY (a, b, c)) STRICT",
 			"postgres": "CREATE TABLE kv (a TEXT NOT NULL, b BYTEA NOT NULL, c BIGINT NOT NULL, v BIGINT, PRIMARY KEY (a, b, c))",
 			"mysql":    "CREATE TABLE kv (a VARBINARY(100) NOT NULL, b VARBINARY(20) NOT NULL, c BIGINT NOT NULL, v BIGINT, PRIMARY KEY (a, b, c))",
 		}))
@@ -86,6 +87,78 @@ func TestColumnShardsOfKeys(t *testing.T) {
 		x.wantCode(err, rowfeed.Refused)
 		if x.info(folded).State != "active" || folded.Generation() != generation {
 			x.Error("the refusal changed the feed")
+		}
+	})
+}
+
+// TestColumnShardsOfTypes: where values have types and columns have not, one value can be
+// there in two, 1 and 1.0: a key of such a column is refused, since a row and its delete
+// could part, also as the column that gives the shard. Columns that turn them into one are
+// not, and what such a column holds that is no integer has a shard of its own.
+func TestColumnShardsOfTypes(t *testing.T) {
+	eachColumn(t, func(x *env) {
+		if x.family() != "sqlite" {
+			return // columns have types
+		}
+		add := func(name, create, shardColumn string) (*rowfeed.Feed, error) {
+			x.exec(create)
+			return x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
+		}
+		for i, decl := range []string{"(k %s, n INTEGER)", "(k BLOB %s, n INTEGER)", "(k LONGBLOB %s, n INTEGER)", "(k ANY %s, n INTEGER) STRICT"} {
+			for _, shardColumn := range []string{"", "k"} {
+				if name := fmt.Sprintf("t%d%s", i, shardColumn); !strings.Contains(decl, "BLOB") || shardColumn == "" {
+					_, err := add(name, "CREATE TABLE "+name+" "+fmt.Sprintf(decl, "NOT NULL PRIMARY KEY"), shardColumn)
+					x.wantCode(err, rowfeed.Refused)
+				}
+			}
+		}
+		for _, key := range []string{"k:TEXT COLLATE NOCASE", "k:BLOB"} {
+			_, err := rowfeed.PrintFeed(x.dialect, nil, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Key: []string{key}, DataShards: 8})
+			x.wantCode(err, rowfeed.Refused)
+		}
+		for i, key := range []string{"k INTEGER", "k NUMERIC", "k DOUBLE", "k ANY", "k VARCHAR(9)"} {
+			name := fmt.Sprintf("u%d", i)
+			f, err := add(name, "CREATE TABLE "+name+" ("+key+" NOT NULL, n INTEGER, PRIMARY KEY (k))", "")
+			if err != nil {
+				x.Errorf("%s: %v", key, err)
+				continue
+			}
+			x.exec("INSERT INTO " + name + " (k, n) VALUES (1.0, 0)")
+			x.publish(f)
+			was, cursor := x.part(f, rowfeed.Shards{}, "", 10)
+			if len(was) != 1 {
+				x.Fatalf("%s: %d entries", key, len(was))
+			}
+			tx := x.begin(0)
+			if err := f.Delete(x.ctx, rowfeed.InTx(tx), rowfeed.Key{was[0].Key.Value(0)}); err != nil {
+				x.Fatal(err)
+			}
+			x.commit(tx)
+			x.publish(f)
+			if is, _ := x.part(f, rowfeed.One(was[0].Shard), cursor, 10); len(is) != 1 || is[0].Op != rowfeed.Delete {
+				x.Errorf("%s: the reader of shard %d, which has the row, is told %v", key, was[0].Shard, is)
+			}
+		}
+
+		// Another column of the key need not be exact, as it has no say.
+		f, err := add("folded", "CREATE TABLE folded (k TEXT COLLATE NOCASE NOT NULL, o INTEGER NOT NULL, n INTEGER, PRIMARY KEY (k, o))", "o")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.exec("INSERT INTO folded (k, o) VALUES ('a', 'x'), ('B', 'x'), ('c', 'x'), ('a', 70)")
+		x.publish(f)
+		entries, _ := x.part(f, rowfeed.Shards{}, "", 10)
+		for _, e := range entries {
+			want := int(crc32.ChecksumIEEE([]byte("x")) % 64)
+			if e.Key.Value(1) == int64(70) {
+				want = 6
+			}
+			if e.Shard != want {
+				x.Errorf("%s is in shard %d, not %d", e.Key.AppendJSON(nil), e.Shard, want)
+			}
+		}
+		if len(entries) != 4 {
+			x.Errorf("%d entries", len(entries))
 		}
 	})
 }

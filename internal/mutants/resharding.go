@@ -107,7 +107,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "spellings-part", Guards: "capture column: a row and its delete have one shard",
-		File: "reshard.go", Old: "return !c.Exact }); i >= 0 && r.ShardColumn == \"\" {", New: "return !c.Exact }); i > 99 {",
+		File: "reshard.go", Old: "return !c.Exact && (r.ShardColumn ==", New: "return false && (r.ShardColumn ==",
 		Package: conformance, Test: "TestColumnShardsOfKeys", Engines: "sqlite",
 	},
 	{
@@ -129,5 +129,15 @@ var resharding = []mutant{
 		Name: "shards-given-in-any-order", Guards: "hazard 17: a batch of the walk costs what the batch is, whatever the statistics",
 		File: "dialect/postgres/reshard.go", Old: "t.feed_sync_id = j.position OFFSET 0\"", New: "t.feed_sync_id = j.position\"",
 		Package: conformance, Test: "TestPlansOfParts", Engines: "postgres15",
+	},
+	{
+		Name: "types-part", Guards: "capture column: a row and its delete have one shard, where values have types",
+		File: "dialect/sqlite/schema.go", Old: "return decl != \"\" && decl != \"ANY\"", New: "return decl != \"ANY\"",
+		Package: conformance, Test: "TestColumnShardsOfTypes", Engines: "sqlite",
+	},
+	{
+		Name: "shards-of-whole-keys", Guards: "capture column: what is no integer has the shard of the shard column alone",
+		File: "shard.go", Old: "key = Row{columns[column : column+1], key.values[column : column+1]}", New: "_ = column",
+		Package: conformance, Test: "TestColumnShardsOfTypes", Engines: "sqlite",
 	},
 }
