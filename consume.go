@@ -44,6 +44,11 @@ type Consumer struct {
 	// end. In a pool of one so do the leases: a handler that takes longer than Lease loses
 	// its shard there, is rolled back, and begins again.
 	ShardCount int
+	// KeepShardCount makes Run and RunOnce end with the code Conflict where the consumer's
+	// cursors are of another number of shards, instead of changing it. It is for an instance
+	// that has divided them when it was started (see Divide) and has waited since, or runs
+	// again: it must not take back what a later one has changed.
+	KeepShardCount bool
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
 	// or At a time. The place is looked up once, when the consumer first reaches the feed,
 	// and everything that is published after that moment comes, be it after seconds or

@@ -12,17 +12,41 @@ func (c *Consumer) consume(ctx context.Context, once bool) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	whole := &consuming{c: c, once: once, shard: -1, count: max(c.ShardCount, 1), epoch: c.Epoch, until: ctx, idle: firstIdle}
-	for whole.feed == "" {
-		err := whole.survive(ctx, whole.open(ctx, true))
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return err
-		}
+	whole, err := c.begin(ctx, once)
+	if err != nil {
+		return err
 	}
 	return whole.everyShard(ctx)
+}
+
+// Divide sees to it that the consumer has a cursor for each of its ShardCount shards, as Run
+// and RunOnce do when they begin, and changes their number where it is another. It is for
+// those who wait for a lease before they call Run: see KeepShardCount. Like RunOnce it does
+// not wait for a database or server that cannot be reached.
+func (c *Consumer) Divide(ctx context.Context) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	divide := *c
+	divide.KeepShardCount = false
+	_, err := divide.begin(ctx, true)
+	return err
+}
+
+// begin is the start of an instance, the only time at which it may change the number of
+// shards.
+func (c *Consumer) begin(ctx context.Context, once bool) (*consuming, error) {
+	whole := &consuming{c: c, once: once, shard: -1, count: max(c.ShardCount, 1), epoch: c.Epoch, until: ctx, idle: firstIdle}
+	for whole.feed == "" {
+		err := whole.survive(ctx, whole.open(ctx, !c.KeepShardCount))
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, err
+		}
+	}
+	return whole, nil
 }
 
 // everyShard works on the only shard there is; or, where there are more, on those that

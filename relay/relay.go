@@ -40,6 +40,11 @@ type Relay struct {
 	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
 	// the whole feed only.
 	ShardCount int
+	// KeepShardCount ends the relay with the code Conflict where its cursors are of another
+	// number of shards, instead of dividing them anew. Run and RunOnce set it when they have
+	// divided them: an instance does so once, when it is started, and not again when it has
+	// waited for the lease, or lost it, or runs once more.
+	KeepShardCount bool
 	// Start is where a relay without a cursor begins: rowfeed.Beginning (the default),
 	// Now, or At a time.
 	Start rowfeed.Cursor
@@ -189,7 +194,7 @@ func (r *Relay) observe(e Event) {
 	}
 }
 
-// run takes the lease and works under it; of shards each has its own, which are the
+// run divides the cursors, unless it has, takes the lease and works under it; of shards each has its own, which are the
 // consumer's to take.
 func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err := r.validate(); err != nil {
@@ -198,6 +203,12 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	info, err := r.Source.Info(ctx)
 	if err != nil {
 		return err
+	}
+	if !r.KeepShardCount {
+		if err := r.consumer(info.Name, 0).Divide(ctx); err != nil {
+			return err
+		}
+		r.KeepShardCount = true
 	}
 	if r.ShardCount > 1 {
 		working()
@@ -220,7 +231,7 @@ func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
 // consumer is the relay as the root package knows it.
 func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch,
-		ShardCount: r.ShardCount, Lease: r.Lease}
+		ShardCount: r.ShardCount, KeepShardCount: r.KeepShardCount, Lease: r.Lease}
 	if c.Limit == 0 {
 		c.Limit = defaultLimit
 	}

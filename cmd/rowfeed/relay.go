@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -22,6 +23,8 @@ type relayOptions struct {
 	config.Relay
 	once bool
 	url  string
+	// keep is relay.Relay.KeepShardCount: it was started before.
+	keep bool
 }
 
 func newRelay(a *app) *cobra.Command {
@@ -55,8 +58,9 @@ and a batch under way. Every process that runs, or comes, or goes, has its even 
 them within three terms (see --lease); "rowfeed status" and "rowfeed lease list" show
 who has which, and since when. The versions of a row keep their order, rows of different
 shards have none. A mirror and stdout have one shard. Another N than before divides the
-keys anew, from the lowest cursors: some entries come again, and processes that have the
-former N end.
+keys anew, from the lowest cursors: some entries come again, and processes that were started with
+the former N end, also those that stand by. In "rowfeed serve" such a relay rests until
+the server is started again.
 
 A receiver that is away is waited for. An entry that it refuses ends the relay after
 some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
@@ -177,13 +181,14 @@ func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Sourc
 		return open.Scrub(o.To, err)
 	}
 	defer to.Close()
-	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, ShardCount: o.ShardCount, Lease: o.Lease,
+	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, ShardCount: o.ShardCount, KeepShardCount: o.keep, Lease: o.Lease,
 		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Observe: func(e relay.Event) { o.observe(a, log, e) }}
 	if o.once {
 		err = r.RunOnce(ctx)
 	} else {
 		err = r.Run(ctx)
 	}
+	o.keep = r.KeepShardCount
 	return open.Scrub(o.To, err)
 }
 
@@ -209,8 +214,9 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event) {
 const relayAgain = time.Minute
 
 // startRelays runs the relays of rowfeed.yaml until ctx ends; wait does until they have
-// ended.
-func (a *app) startRelays(ctx context.Context, s *session) (wait func(), err error) {
+// ended. One that has ended is started again after a pause, unless another process divides
+// its cursors among another number of shards: that one was started later, and is right.
+func (a *app) startRelays(ctx context.Context, s *session, again time.Duration) (wait func(), err error) {
 	all := make([]*relayOptions, len(s.file.Relays))
 	names := map[string]bool{}
 	for i, r := range s.file.Relays {
@@ -235,8 +241,12 @@ func (a *app) startRelays(ctx context.Context, s *session) (wait func(), err err
 				if ctx.Err() != nil {
 					return
 				}
-				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err), "in", relayAgain)
-				t := time.NewTimer(relayAgain)
+				if errors.Is(err, rowfeed.Conflict) {
+					s.log.Error("a relay has ended until this process is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err))
+					return
+				}
+				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err), "in", again)
+				t := time.NewTimer(again)
 				select {
 				case <-ctx.Done():
 				case <-t.C:

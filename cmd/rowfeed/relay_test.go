@@ -235,3 +235,33 @@ func TestServeRelays(t *testing.T) {
 		t.Errorf("without to: %s", got)
 	}
 }
+
+// TestServeRelayOfFormerShards: a relay of the configuration file is not started again when
+// somebody who was started later has divided its cursors anew: they would take turns.
+func TestServeRelayOfFormerShards(t *testing.T) {
+	s := withFeed(t)
+	s.ok("feed upgrade kv --data-shards 16")
+	got := make(chan struct{}, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
+	defer hook.Close()
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n")
+	a, _ := quietApp(t)
+	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	db, err := a.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.done()
+	wait, err := a.startRelays(t.Context(), db, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-got
+	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --shard-count 4", "")
+	s.sql("UPDATE kv SET v = 'joe' WHERE id = 1")
+	wait()
+	var cursors int
+	if err := s.pool().QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4").Scan(&cursors); err != nil || cursors != 4 {
+		t.Errorf("%d cursors, %v", cursors, err)
+	}
+}

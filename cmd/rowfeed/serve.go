@@ -57,7 +57,7 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	}
 	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
 	relaying, stop := context.WithCancel(ctx)
-	wait, err := a.startRelays(relaying, s)
+	wait, err := a.startRelays(relaying, s, relayAgain)
 	if err != nil {
 		stop()
 		return err

@@ -1,0 +1,101 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+	relays "github.com/rowfeed/rowfeed/relay"
+	"github.com/rowfeed/rowfeed/sink"
+)
+
+// lingering is a receiver that keeps its first batch until open is closed.
+type lingering struct {
+	sink.Sink
+	once sync.Once
+	in   chan struct{} // closed when it has the batch
+	open chan struct{}
+}
+
+func newLingering(to sink.Sink) *lingering {
+	return &lingering{Sink: to, in: make(chan struct{}), open: make(chan struct{})}
+}
+
+func (s *lingering) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
+	s.once.Do(func() {
+		close(s.in)
+		<-s.open
+	})
+	return s.Sink.Deliver(ctx, batch)
+}
+
+// relaying runs a relay in the background.
+func (x *env) relaying(f rowfeed.Source, rf *rowfeed.DB, to sink.Sink, count int) (ended chan error) {
+	r := &relays.Relay{Name: "test", Source: f, DB: rf, Sink: to, ShardCount: count, Lease: groupTTL, Wait: 50 * time.Millisecond}
+	ctx, cancel := context.WithCancel(x.ctx)
+	x.Cleanup(cancel)
+	ended = make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	return ended
+}
+
+// TestRelayKeepsShardCount (M22): an instance divides a relay's cursors when it is started,
+// and not again. Neither one that has stood by since, nor one that has lost its lease and
+// comes back, takes back what a later one has changed: both end with a conflict.
+func TestRelayKeepsShardCount(t *testing.T) {
+	each(t, func(x *env) {
+		f, l := x.addShards(64), x.sharing()
+		x.fill(20)
+		x.publish(f)
+		slow := newLingering(l)
+		worker := x.relaying(f, x.rf, slow, 1)
+		<-slow.in
+		looks := make(chan struct{})
+		look := sync.OnceFunc(func() { close(looks) })
+		standby := x.relaying(f, x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "rowfeed_leases") {
+				look()
+			}
+			return nil
+		}}, nil), l, 1)
+		<-looks
+		later := x.relaying(f, openEnv(x.T, x.db, nil).rf, l, relayShards)
+		x.eventually("the later one has divided the cursors", func() bool {
+			return x.scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard_count = 4") == relayShards
+		})
+		x.exec("UPDATE rowfeed_leases SET expires_at = 1, epoch = epoch + 1 WHERE name = 'relay:kv:test'") // the worker was paused for long
+		close(slow.open)
+		for who, ended := range map[string]chan error{"the worker": worker, "the one that stood by": standby} {
+			var err error
+			x.eventually(who+" ends", func() bool {
+				select {
+				case err = <-ended:
+					return true
+				case err := <-later:
+					x.Fatalf("the later one ended: %v", err)
+				default:
+				}
+				return false
+			})
+			if !errors.Is(err, rowfeed.Conflict) {
+				x.Errorf("%s ended with %v", who, err)
+			}
+		}
+		x.exec("INSERT INTO kv VALUES (1000, 'k', 1)")
+		x.publish(f)
+		x.eventually("the later one goes on", func() bool { return l.has(21, x.scalar("SELECT sum(v) FROM kv")) })
+		if got := x.scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard_count = 4"); got != relayShards {
+			x.Errorf("%d of the cursors are of 4 shards: %v", got, x.cursors("test"))
+		}
+		select {
+		case err := <-later:
+			x.Errorf("the later one ended: %v", err)
+		default:
+		}
+	})
+}
