@@ -205,12 +205,8 @@ func TestConsumeGroupRebalance(t *testing.T) {
 			return len(s.seats) == 2 && s.takeOver >= was.takeOver+consumerShards/2-1
 		})
 		last := consumerShards - 1
-		if s := x.standing(testGroup, consumerShards); first.lost.Load() == 0 && (s.epochs[last] != was.epochs[last] || s.owners[last] != was.owners[last]) {
-			x.Errorf("a shard with a page in hand changed hands")
-		}
-		if n := x.scalar("SELECT count(*) FROM applied"); n != 0 {
-			x.Errorf("%d entries took effect before the page was committed", n)
-		}
+		s := x.standing(testGroup, consumerShards)
+		early := x.scalar("SELECT count(*) FROM applied")
 		close(done)
 		x.eventually("the page is committed", func() bool { return x.scalar("SELECT count(*) FROM applied") == 1 })
 		x.eventually("the shard changes hands", func() bool {
@@ -221,6 +217,11 @@ func TestConsumeGroupRebalance(t *testing.T) {
 		x.eventually("the next page is committed", func() bool { return x.scalar("SELECT count(*) FROM applied") == 2 })
 		first.end()
 		second.end()
+		// Only now it is certain that no term was lost, as it may be on a slow machine: the
+		// table of leases tells it earlier than the instance.
+		if first.lost.Load() == 0 && (early != 0 || s.epochs[last] != was.epochs[last] || s.owners[last] != was.owners[last]) {
+			x.Errorf("a shard with a page in hand changed hands; %d entries took effect before the page was committed", early)
+		}
 		if n := x.scalar("SELECT count(DISTINCT id) FROM applied"); n != 2 {
 			x.Errorf("%d rows took effect, want 2", n)
 		}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -30,10 +31,12 @@ type player struct {
 	ended chan error
 	cut   atomic.Bool // nothing reaches the database any more
 	sent  atomic.Int64
+	wrote atomic.Int64 // statements that change something
 
-	mu   sync.Mutex
-	has  map[int]*rowfeed.Job
-	lost int
+	mu     sync.Mutex
+	has    map[int]*rowfeed.Job
+	lost   int
+	doubts []string
 	// do, where it is set, is what a job does. It is called with the job's number.
 	do map[int]func(ctx context.Context, j *rowfeed.Job) error
 }
@@ -48,6 +51,9 @@ func (x *env) join(jobs int, do map[int]func(ctx context.Context, j *rowfeed.Job
 		}
 		if ev.SQL != "" {
 			p.sent.Add(1)
+			if ev.Kind == testdb.Exec {
+				p.wrote.Add(1)
+			}
 		}
 		return nil
 	}})
@@ -63,8 +69,17 @@ func (x *env) join(jobs int, do map[int]func(ctx context.Context, j *rowfeed.Job
 	}
 	ctx, stop := context.WithCancel(x.ctx)
 	p.stop = stop
-	go func() { p.ended <- rf.Group("g", jobs, groupTTL).Run(ctx, p.work) }()
-	x.Cleanup(func() { stop(); p.mu.Lock(); defer p.mu.Unlock() })
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		p.ended <- rf.Group("g", jobs, groupTTL).Run(ctx, p.work)
+	}()
+	x.Cleanup(func() {
+		stop()
+		if !x.Failed() { // of a test that has, jobs may wait for it for ever
+			<-over
+		}
+	})
 	return p
 }
 
@@ -95,12 +110,26 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 	return nil
 }
 
+// unlessLost is an error of the test, unless the member has lost a term, as it may on a
+// machine that is slow. That is known for certain when it has ended: the table of leases
+// tells it earlier than the member.
+func (p *player) unlessLost(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doubts = append(p.doubts, fmt.Sprintf(format, args...))
+}
+
 // end stops it and waits for its end.
 func (p *player) end() {
 	p.Helper()
 	p.stop()
 	if err := <-p.ended; err != nil {
 		p.Errorf("Run: %v", err)
+	}
+	if p.losses() == 0 {
+		for _, doubt := range p.doubts {
+			p.Error(doubt)
+		}
 	}
 }
 
@@ -173,14 +202,28 @@ func (s standing) balanced(jobs, members int) bool {
 	return most-least <= 1
 }
 
-// beats is the greatest number of beats that a member has had since.
-func (s standing) beats(since standing) (n int64) {
-	for instance, seat := range s.seats {
-		if was := since.seats[instance]; was != nil {
-			n = max(n, seat.Renewals-was.Renewals)
-		}
+// beats are those of a member since.
+func (s standing) beatsOf(instance string, since standing) int64 {
+	seat, was := s.seats[instance], since.seats[instance]
+	switch {
+	case seat == nil:
+		return 0
+	case was == nil || was.Name != seat.Name || was.Epoch != seat.Epoch:
+		return seat.Renewals // it has taken the seat since
 	}
-	return n
+	return seat.Renewals - was.Renewals
+}
+
+// beats is the number of beats that each member has had since, at least.
+func (s standing) beats(since standing) int64 {
+	if len(s.seats) == 0 {
+		return 0
+	}
+	least := int64(math.MaxInt64)
+	for instance := range s.seats {
+		least = min(least, s.beatsOf(instance, since))
+	}
+	return least
 }
 
 // awaitBalance waits for it, and asserts that it came within three terms of the event

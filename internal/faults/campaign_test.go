@@ -177,6 +177,9 @@ func (c *campaign) faults(length time.Duration) {
 		}
 	}
 	others.Wait()
+	for c.restarts.Load() < 2 { // a server may take long to start
+		c.restartDatabase(rng)
+	}
 	c.inbox.SetMood(nil)
 	c.reviveAll()
 	blind()

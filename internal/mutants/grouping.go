@@ -15,12 +15,12 @@ var grouping = []mutant{
 	{
 		Name: "group-newcomers-first", Guards: "M24: no more jobs change hands than must",
 		File: "group_share.go", Old: "			return b.has - a.has", New: "			return a.has - b.has",
-		Package: conformance, Test: "TestGroup$", Engines: "sqlite",
+		Package: conformance, Test: "TestGroupMoves", Engines: "sqlite",
 	},
 	{
 		Name: "group-takes-more-than-its-share", Guards: "M24: a quiet group moves nothing",
 		File: "group_share.go", Old: "missing = share - has; missing", New: "missing = share + 1 - has; missing",
-		Package: conformance, Test: "TestGroup$", Engines: "sqlite",
+		Package: conformance, Test: "TestGroupMoves", Engines: "sqlite",
 	},
 	{
 		Name: "group-waits-for-the-hung", Guards: "a job that does not come to an end holds up itself only",
