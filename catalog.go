@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,9 @@ const (
 	stateActive   = "active"
 	stateDropped  = "dropped" // only name and generation are kept
 )
+
+// unplaced are the states in which keys may have shards of before: no part is served.
+var unplaced = []string{stateCreating, stateSharding}
 
 // record is a feed's row in the feeds table.
 type record struct {
@@ -289,7 +293,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{generation: r.Generation, sharding: r.State == stateSharding || r.State == stateCreating, feed: r.feed(f.db.names), table: table}
+	l := &layout{generation: r.Generation, sharding: slices.Contains(unplaced, r.State), feed: r.feed(f.db.names), table: table}
 	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})

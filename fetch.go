@@ -139,7 +139,9 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 			}
 			continue
 		case err != nil && f.db.d.Classify(err) != dialect.ClassUndefined || try == tries:
-			if err == nil {
+			if err == nil && asked.To > 0 && rows.Signature == "" {
+				err = l.refuseParts() // one server says so, and another does not
+			} else if err == nil {
 				err = errors.New("the table's columns change too fast")
 			}
 			return nil, nil, f.db.fail(feedObject(f.name), "read a page", err)

@@ -161,14 +161,20 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 	case err != nil:
 		return err
 	case l.sharding && !s.All():
-		return &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
-			Next: "ask again, or read the whole feed; " + finishSharding(l.feed.Name, count)}
+		return l.refuseParts()
 	case from == to:
 		q.After = math.MaxInt64
 	case to-from < count:
-		q.From, q.To = from, to
+		q.From, q.To, q.Unserved = from, to, unplaced
 	}
 	return nil
+}
+
+// refuseParts is the refusal of a part while keys are being given their shards.
+func (l *layout) refuseParts() error {
+	count := max(l.feed.DataShards, 1)
+	return &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
+		Next: "ask again, or read the whole feed; " + finishSharding(l.feed.Name, count)}
 }
 
 // shardOf is the data shard that the publisher gives a key.

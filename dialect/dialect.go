@@ -257,6 +257,9 @@ type PageQuery struct {
 	// From and To are the half-open range of data shards that is asked for; 0 and 0 for
 	// the whole feed.
 	From, To int
+	// Unserved are the states of a feed in which a part must not be served: its page then
+	// has no signature. At least one, where From and To are set.
+	Unserved []string
 }
 
 // PageRows is a page as the database answered it.
@@ -264,7 +267,7 @@ type PageRows struct {
 	Generation      int64
 	TombstonesBelow int64
 	Head            int64
-	Signature       string // the source table's columns at the time of the page
+	Signature       string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
 	Rows            []PageRow
 	Truncated       bool // MaxBytes ended the page
 	Cut             bool // the page ended before its limit, and there may be more

@@ -38,7 +38,7 @@ type PageParts struct {
 func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	b := NewBuilder(s)
 	var t strings.Builder
-	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + p.Signature + ",\n")
+	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + q.signature(s, b, f, p.Signature) + ",\n")
 	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden,\n")
 	// Key columns are never NULL, so a NULL here means that the join found no row.
 	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
@@ -62,6 +62,20 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	// A limit of its own, since a session's default limit would otherwise cut the page.
 	t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
 	return t.String(), b.Args()
+}
+
+// signature is that of the source's columns; of a page of a part only where the snapshot
+// serves parts of this division of the feed. What was read of the feed before may be of
+// another time, or of another server, in the same generation.
+func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) string {
+	if q.To == 0 {
+		return columns
+	}
+	states := make([]string, len(q.Unserved))
+	for i, state := range q.Unserved {
+		states[i] = s.Literal(state)
+	}
+	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) + " THEN '' ELSE " + columns + " END"
 }
 
 // places are the keys and positions of a page, cut to the limit.

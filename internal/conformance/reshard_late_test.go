@@ -171,3 +171,43 @@ func TestReshardHeldRowsOfAnother(t *testing.T) {
 		x.wantParts(f, 5)
 	})
 }
+
+// TestPartsOfTheirSnapshot (hazards 1 and 24): whether a part may be served is for the
+// page's own snapshot to say. A database that is set back into the walk, or a pool with a
+// server that is still amid it, has the generation and the head that the reader knows.
+func TestPartsOfTheirSnapshot(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		x.shards = 8
+		f := x.addKV()
+		x.fill(20)
+		x.publish(f)
+		part := rowfeed.Request{Shards: rowfeed.Part(1, 2)}
+		amid := func(walk bool) {
+			state := map[bool]string{false: "active", true: "sharding"}[walk]
+			x.exec("UPDATE rowfeed_feeds SET state = '" + state + "', fill_after = NULL WHERE state <> '" + state + "'")
+		}
+		reader := x.tapped(testdb.Hooks{}, nil)
+		x.part(reader, part.Shards, "", 100)
+		amid(true)
+		_, err := reader.Fetch(x.ctx, part)
+		x.wantCode(err, rowfeed.Sharding)
+		amid(false)
+		whole, _ := x.part(reader, part.Shards, "", 100)
+
+		pooled := false
+		servers := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if pooled && ev.Kind == testdb.Query {
+				amid(!strings.Contains(ev.SQL, "delivered_columns")) // the record is of the other server
+			}
+			return nil
+		}}, nil)
+		x.part(servers, part.Shards, "", 100)
+		pooled = true
+		_, err = servers.Fetch(x.ctx, part)
+		x.wantCode(err, rowfeed.Sharding)
+		pooled = false
+		amid(false)
+		again, _ := x.part(servers, part.Shards, "", 100)
+		x.wantSame("parts after the walk", again, whole)
+	})
+}

@@ -76,6 +76,11 @@ var resharding = []mutant{
 		Package: conformance, Test: "TestReshardHeldRowsOfAnother", Engines: "postgres15",
 	},
 	{
+		Name: "parts-of-another-snapshot", Guards: "hazard 24: the page's own snapshot says whether parts are served",
+		File: "dialect/page.go", Old: "	if q.To == 0 {\n		return columns", New: "	if q.To >= 0 {\n		return columns",
+		Package: conformance, Test: "TestPartsOfTheirSnapshot", Engines: "sqlite",
+	},
+	{
 		Name: "publishes-by-the-former-division", Guards: "hazard 24: who read the record before an upgrade publishes nothing by it",
 		File: "publish.go", Old: `" AND generation = "+b.Arg(r.Generation)+")"`, New: `" AND generation >= "+b.Arg(r.Generation)+")"`,
 		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",
