@@ -52,7 +52,7 @@ func TestRelayKeepsShardCount(t *testing.T) {
 		f, l := x.addShards(64), x.sharing()
 		x.fill(20)
 		x.publish(f)
-		slow := newLingering(l)
+		slow := newLingering(x.sharing()) // what it delivers late has a lower epoch
 		worker := x.relaying(f, x.rf, slow, 1)
 		<-slow.in
 		looks := make(chan struct{})
