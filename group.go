@@ -217,7 +217,8 @@ func (m *member) beat() (time.Duration, error) {
 		return jitter(min(outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
-	// Somewhat before a third of the term, so that two beats may fail.
+	// Somewhat before a third of the term, so that two beats may fail; see halfway for those
+	// that hang.
 	wait := m.g.ttl/4 + jitter(m.g.ttl/24)
 	if !short {
 		m.hungry = 0
@@ -243,7 +244,9 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	}
 	// Taking is for less long than it takes a term to be in danger.
 	for until := time.Now().Add(m.g.ttl / 8); ; {
-		all, err := m.g.look(ctx)
+		bounded, cancel := halfway(ctx, m.terms()...)
+		all, err := m.g.look(bounded)
+		cancel()
 		if err != nil {
 			return false, err
 		}
@@ -273,18 +276,11 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 // when fewer rows are affected than there are terms some are lost, or were released just
 // now.
 func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
-	var terms []*Term
-	if m.seat != nil && m.seat.ctx.Err() == nil {
-		terms = append(terms, m.seat)
-	}
-	for _, number := range slices.Sorted(maps.Keys(m.jobs)) {
-		if t := m.jobs[number].term; t.ctx.Err() == nil {
-			terms = append(terms, t)
-		}
-	}
 	const most = 100 // of which each has four parameters
-	for some := range slices.Chunk(terms, most) {
-		asked, n, err := m.g.db.Lease(m.g.name, m.g.ttl).prolong(ctx, some...)
+	for some := range slices.Chunk(m.terms(), most) {
+		bounded, cancel := halfway(ctx, some...)
+		asked, n, err := m.g.db.Lease(m.g.name, m.g.ttl).prolong(bounded, some...)
+		cancel()
 		if err != nil {
 			return nil, err
 		}
@@ -297,4 +293,17 @@ func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
 		}
 	}
 	return doubtful, nil
+}
+
+// terms are those that hold, as far as the member knows.
+func (m *member) terms() (terms []*Term) {
+	if m.seat != nil && m.seat.ctx.Err() == nil {
+		terms = append(terms, m.seat)
+	}
+	for _, number := range slices.Sorted(maps.Keys(m.jobs)) {
+		if t := m.jobs[number].term; t.ctx.Err() == nil {
+			terms = append(terms, t)
+		}
+	}
+	return terms
 }

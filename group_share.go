@@ -118,7 +118,9 @@ func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above
 		seen = &LeaseStatus{Name: name, State: LeaseFree}
 	}
 	l := &Lease{Above: above, db: m.g.db, name: name, ttl: m.g.ttl, instance: m.instance}
-	return l.take(ctx, seen)
+	bounded, cancel := halfway(ctx, m.terms()...)
+	defer cancel()
+	return l.take(bounded, seen)
 }
 
 // takeJob takes a job.

@@ -87,6 +87,20 @@ func (t *Term) Deadline() time.Time {
 	return t.deadline
 }
 
+// halfway is ctx until half of what is left of terms has passed, of the first that ends: a
+// statement that hangs, on a connection that is dead, leaves time for another. Without terms
+// it is ctx.
+func halfway(ctx context.Context, terms ...*Term) (context.Context, context.CancelFunc) {
+	if len(terms) == 0 {
+		return ctx, func() {}
+	}
+	left := time.Until(terms[0].Deadline())
+	for _, t := range terms[1:] {
+		left = min(left, time.Until(t.Deadline()))
+	}
+	return context.WithTimeout(ctx, left/2)
+}
+
 // Context ends when the term does: at its deadline, when a renewal finds it lost, at
 // its release. context.Cause then tells which, as an error with the code LeaseLost.
 func (t *Term) Context() context.Context { return t.ctx }
@@ -224,7 +238,9 @@ func (t *Term) keep(ctx context.Context) {
 		if pause(ctx, wait) != nil {
 			return
 		}
-		err := t.Renew(ctx)
+		bounded, cancel := halfway(ctx, t)
+		err := t.Renew(bounded)
+		cancel()
 		if errors.Is(err, LeaseLost) {
 			return
 		}

@@ -68,6 +68,16 @@ var grouping = []mutant{
 		Package: conformance, Test: "TestGroupIdleCost", Engines: "sqlite", Short: true,
 	},
 	{
+		Name: "renewals-wait-to-the-end", Guards: "M54: a renewal that hangs leaves time for another",
+		File: "lease_term.go", Old: "left/2)", New: "max(left, 0)+time.Hour)",
+		Package: conformance, Test: "TestGroupHungStatement", Engines: "sqlite",
+	},
+	{
+		Name: "lease-renewal-waits-to-the-end", Guards: "M54: a renewal that hangs leaves time for another",
+		File: "lease_term.go", Old: "\t\terr := t.Renew(bounded)", New: "\t\t_ = bounded\n\t\terr := t.Renew(ctx)",
+		Package: conformance, Test: "TestLeaseHungRenewal", Engines: "sqlite", Short: true,
+	},
+	{
 		Name: "shards-without-epochs", Guards: "hazard 3: the cursor is claimed under the shard's lease",
 		File: "consume_group.go", Old: "		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)", New: "		return r.one(until, j.Number(), 0).run(ctx)",
 		Package: conformance, Test: "TestConsumeGroupFence", Engines: "sqlite,postgres15", Short: true,

@@ -110,7 +110,7 @@ var leasing = []mutant{
 	},
 	{
 		Name: "nobody-renews", Guards: "M54: work longer than a term",
-		File: "lease_term.go", Old: "\t\terr := t.Renew(ctx)\n", New: "\t\tvar err error\n",
+		File: "lease_term.go", Old: "\t\terr := t.Renew(bounded)\n", New: "\t\t_ = bounded\n\t\tvar err error\n",
 		Package: conformance, Test: "TestLeaseHold", Engines: "sqlite",
 	},
 	{
