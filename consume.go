@@ -32,7 +32,7 @@ type Consumer struct {
 	// another one.
 	DB *DB
 	// ShardCount is the number of shards, each with a cursor of its own, that work at the
-	// same time; 0 and 1 mean one. It is at most the number of the feed's data shards (see
+	// same time; 0 means as many as the consumer has, which is one where it is new. It is at most the number of the feed's data shards (see
 	// FeedSpec.DataShards). Entries come in order within a shard, and a key is always in one
 	// shard; Handle and Deliver are called for several shards at once. Whoever starts with
 	// another number than the consumer had changes it: entries come again then, from the
@@ -178,14 +178,14 @@ func (c *Consumer) validate() error {
 		return invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
 	case c.Epoch < 0:
 		return invalid("epoch", "%d must not be negative", c.Epoch)
+	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
+		return invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it to 1")
 	case c.Epoch > 0 && c.ShardCount > 1:
 		return invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
 	case c.Lease != 0 && (c.Lease < minTTL || c.Lease > maxTTL):
 		return invalid("lease", "%s must be from %s to %s", c.Lease, minTTL, maxTTL)
 	case c.ShardCount < 0 || c.ShardCount > MaxDataShards:
 		return invalid("shard count", "%d must be between 1 and %d", c.ShardCount, MaxDataShards)
-	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
-		return invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: leave it at 1")
 	case c.Limit < 0 || c.Limit > MaxLimit:
 		return invalid("limit", "%d must be between 1 and %d", c.Limit, MaxLimit)
 	case c.Wait < 0 || c.Retry.MaxAttempts < 0 || c.Retry.Backoff < 0 || c.Retry.MaxBackoff < 0:

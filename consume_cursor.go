@@ -36,6 +36,15 @@ func (db *DB) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed s
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), scanCursor)
 }
 
+// shardCount is the number of shards that the consumer has, 1 where it is new.
+func (db *DB) shardCount(ctx context.Context, consumer, feed string) (int, error) {
+	rows, err := db.cursorsOf(ctx, db.on(), consumer, feed)
+	if err != nil || len(rows) == 0 {
+		return 1, err
+	}
+	return rows[0].shardCount, nil
+}
+
 // loadCursor reads the shard's cursor. It is there since the consumer was started: if it
 // is not, the consumer was dropped, and begins anew, or another instance has changed the
 // number of shards.

@@ -36,7 +36,7 @@ func (c *Consumer) Divide(ctx context.Context) error {
 // begin is the start of an instance, the only time at which it may change the number of
 // shards.
 func (c *Consumer) begin(ctx context.Context, once bool) (*consuming, error) {
-	whole := &consuming{c: c, once: once, shard: -1, count: max(c.ShardCount, 1), epoch: c.Epoch, until: ctx, idle: firstIdle}
+	whole := &consuming{c: c, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx, idle: firstIdle}
 	for whole.feed == "" {
 		err := whole.survive(ctx, whole.open(ctx, !c.KeepShardCount))
 		switch {
@@ -120,6 +120,17 @@ func (r *consuming) open(ctx context.Context, starting bool) error {
 	}
 	if err := validFeedName(info.Name); err != nil {
 		return err
+	}
+	if r.c.ShardCount == 0 && r.feed == "" {
+		if r.count, err = r.c.DB.shardCount(ctx, r.c.Name, info.Name); err != nil {
+			return err
+		}
+		counted := *r.c
+		counted.ShardCount = r.count
+		if err := counted.validate(); err != nil {
+			return err
+		}
+		starting = false // it takes what there is, and changes nothing
 	}
 	if err := r.arrange(ctx, info, starting); err != nil {
 		return err

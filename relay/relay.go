@@ -36,7 +36,8 @@ type Relay struct {
 	// Sink is what is delivered to. The relay does not close it.
 	Sink sink.Sink
 	// ShardCount is the number of shards, each with a cursor and a lease of its own, that
-	// the instances share; 0 and 1 mean one. See rowfeed.Consumer.ShardCount. A
+	// the instances share; 0 means as many as the relay has, which is one where it is new, and
+	// Run and RunOnce put that number here. See rowfeed.Consumer.ShardCount. A
 	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
 	// the whole feed only.
 	ShardCount int
@@ -210,6 +211,11 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 		}
 		r.KeepShardCount = true
 	}
+	if r.ShardCount == 0 && !r.transactional() { // it cannot change from here on
+		if r.ShardCount, err = r.shards(ctx, info.Name); err != nil {
+			return err
+		}
+	}
 	if r.ShardCount > 1 {
 		working()
 		return work(ctx, r.consumer(info.Name, 0), once)
@@ -219,6 +225,15 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 		r.observe(Event{Kind: Working, Relay: r.Name, Feed: info.Name, Epoch: epoch})
 		return work(ctx, r.consumer(info.Name, epoch), once)
 	})
+}
+
+// shards is the number of shards that the relay has, 1 where it is new.
+func (r *Relay) shards(ctx context.Context, feed string) (int, error) {
+	all, err := r.DB.Consumers(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
+	if err != nil || len(all) == 0 {
+		return 1, err
+	}
+	return all[0].ShardCount, nil
 }
 
 func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {

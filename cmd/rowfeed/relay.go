@@ -52,15 +52,15 @@ bring are removed. How far a relay has come is kept under its --consumer name, i
 feed's database, or in the mirror's: see "rowfeed consumer". Of several with one name
 one works, the others stand by.
 
-With --shard-count N, the same for all of one name, they share the work: the feed's keys
-are divided into N shards (at most the feed's data shards), each with a cursor, a lease
-and a batch under way. Every process that runs, or comes, or goes, has its even share of
-them within three terms (see --lease); "rowfeed status" and "rowfeed lease list" show
-who has which, and since when. The versions of a row keep their order, rows of different
-shards have none. A mirror and stdout have one shard. Another N than before divides the
-keys anew, from the lowest cursors: some entries come again, and processes that were started with
-the former N end, also those that stand by. In "rowfeed serve" such a relay rests until
-the server is started again.
+With --shard-count N, said once or the same for all of one name, they share the work:
+the feed's keys are divided into N shards (at most the feed's data shards), each with
+a cursor, a lease and a batch under way. Every process that runs, or comes, or goes,
+has its even share of them within three terms (see --lease); "rowfeed status" and
+"rowfeed lease list" show who has which, and since when. The versions of a row keep
+their order, rows of different shards have none. A mirror and stdout have one shard.
+Another N than before divides the keys anew, from the lowest cursors: some entries
+come again, and processes that were started with the former N end, also those that
+stand by. In "rowfeed serve" such a relay rests until the server is started again.
 
 A receiver that is away is waited for. An entry that it refuses ends the relay after
 some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
@@ -93,7 +93,7 @@ set_aside, restart, lease, secret (a list), allow_private and rate:
 	flags.StringVar(&o.Consumer, "consumer", "", "`name` under which it remembers how far it has come (default: one made of the URL)")
 	flags.StringVar(&o.After, "after", "", `where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
-	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, which all processes of the name share (default 1)")
+	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, which all processes of the name share (default: as many as it has, 1 if it is new)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
 	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do)")
 	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
@@ -127,6 +127,8 @@ func (o *relayOptions) resolve(a *app) (err error) {
 	switch {
 	case o.ShardCount > 1 && sinks.IsMirror(o.To):
 		return refuse("what a pass from the beginning did not bring, and is to be removed, a mirror can tell of the whole feed only")
+	case o.ShardCount == 0 && sinks.IsStdout(o.To):
+		o.ShardCount = 1
 	case o.ShardCount > 1 && sinks.IsStdout(o.To):
 		return refuse("lines of several shards would have no order")
 	}

@@ -43,7 +43,7 @@ type Relay struct {
 	Consumer     string        `yaml:"consumer"` // default: made of the URL
 	After        string        `yaml:"after"`
 	Limit        int           `yaml:"limit"`
-	ShardCount   int           `yaml:"shard_count"` // default: 1
+	ShardCount   int           `yaml:"shard_count"` // default: as many as it has, 1 if it is new
 	SetAside     bool          `yaml:"set_aside"`
 	Restart      bool          `yaml:"restart"`
 	Lease        time.Duration `yaml:"lease"`  // as in 10s

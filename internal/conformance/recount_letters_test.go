@@ -276,7 +276,7 @@ func TestRecountMarks(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.exec("DELETE FROM applied")
-		r.once(r.consumer(f, x.rf))
+		r.once(r.shardsOf(f, x.rf, 1))
 		var got []string
 		for _, l := range r.applied() {
 			got = append(got, strings.SplitN(l, " ", 2)[1])

@@ -3,6 +3,16 @@ package main
 // recounting takes away what cursors by shard rest on, and changes of their number.
 var recounting = []mutant{
 	{
+		Name: "shards-forgotten", Guards: "M23: who says no number of shards changes none",
+		File: "consume_cursor.go", Old: "	return rows[0].shardCount, nil", New: "	return 1, nil",
+		Package: conformance, Test: "TestShardCountAsItIs", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "relay-shards-forgotten", Guards: "M23: who says no number of shards changes none",
+		File: "relay/relay.go", Old: "	return all[0].ShardCount, nil", New: "	return 1, nil",
+		Package: conformance, Test: "TestShardCountAsItIs", Engines: "sqlite",
+	},
+	{
 		Name: "late-write-of-a-former-shard", Guards: "hazard 2: shard 1 of 2 cannot write what is shard 1 of 4 by now",
 		File: "consume_cursor.go", Old: "		\" AND shard_count = \"+b.Arg(was.shardCount)+\n", New: "",
 		Package: conformance, Test: "TestRecountLateWrite", Engines: "sqlite",
