@@ -69,12 +69,17 @@ func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	// In this order: who does not find the cursor any more finds what drop has kept of it.
+	kept, err := r.c.DB.lookAtLease(ctx, r.c.DB.on(), droppedLease(r.c.Name, r.feed))
+	if err != nil {
+		return 0, err
+	}
 	for _, row := range rows {
 		if row.shard == shard {
-			return row.epoch, nil
+			return max(row.epoch, kept.Epoch), nil
 		}
 	}
-	return 0, nil
+	return kept.Epoch, nil
 }
 
 // inTurn works on one shard up to the head, under its lease where effects go elsewhere:

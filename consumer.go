@@ -240,7 +240,8 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 }
 
 // DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
-// processed ids. One that still runs begins anew.
+// processed ids. One that still runs begins anew. Its epochs do not, whatever the number
+// of its shards will be: receivers remember the highest.
 func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err error) {
 	switch {
 	case id.Consumer == "":
@@ -254,6 +255,11 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	// Processed ids may be many: one statement takes as long as they do.
 	err = db.inTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
 		for _, table := range []string{"dead_letters", "processed", "cursors"} {
+			if table == "cursors" {
+				if err := db.keepEpochs(ctx, tx, id); err != nil {
+					return err
+				}
+			}
 			b := dialect.NewBuilder(db.d)
 			if n, err = tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
 				return err

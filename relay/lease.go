@@ -19,12 +19,9 @@ func (r *Relay) hold(ctx context.Context, feed string, fn func(ctx context.Conte
 	}
 	lease := r.db().Lease(LeaseName(r.Name, feed), ttl)
 	// The relay may have had several shards before, which had leases of their own.
-	cursors, err := r.db().Consumers(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
-	if err != nil {
+	var err error
+	if lease.Above, err = r.db().ConsumerEpoch(ctx, r.Name, feed); err != nil {
 		return err
-	}
-	for _, c := range cursors {
-		lease.Above = max(lease.Above, c.Epoch)
 	}
 	return lease.Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
 		return fn(ctx, t.Epoch())

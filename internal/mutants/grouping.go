@@ -3,6 +3,11 @@ package main
 // grouping takes away what groups rest on.
 var grouping = []mutant{
 	{
+		Name: "drop-forgets-epochs", Guards: "M54: epochs only grow, also of a consumer that was dropped",
+		File: "consumer.go", Old: "			if table == \"cursors\" {", New: "			if table == \"\" {",
+		Package: conformance, Test: "TestDropKeepsEpochs", Engines: "sqlite",
+	},
+	{
 		Name: "group-hands-over-at-once", Guards: "M24: a job changes hands when what is in hand has come to an end",
 		File: "group_share.go", Old: "			close(j.handOver)", New: "			close(j.handOver)\n			_ = j.term.letGo(m.ctx)",
 		Package: conformance, Test: "TestGroupRebalanceWaits", Engines: "sqlite",

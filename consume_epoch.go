@@ -1,0 +1,71 @@
+package rowfeed
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// droppedLease is the name of a lease that nobody ever holds: its epoch is the highest that
+// a consumer had when it was dropped. Receivers remember epochs, and know nothing of drops
+// or of the numbers of shards by which leases are named.
+func droppedLease(consumer, feed string) string { return ConsumerGroup(consumer, feed) + "/dropped" }
+
+// ConsumerEpoch is the highest epoch under which a consumer's cursors were ever claimed,
+// also those that were dropped; 0 if there was none. It is for Lease.Above of whoever sets
+// Consumer.Epoch: receivers that refuse lower epochs then take what is delivered next.
+func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return 0, err
+	}
+	object := consumerObject(consumer, feed)
+	rows, err := db.cursorsOf(ctx, db.on(), consumer, feed)
+	if err != nil {
+		return 0, db.fail(object, "read its cursors", err)
+	}
+	// In this order: who does not find the cursors any more finds what drop has kept of them.
+	kept, err := db.lookAtLease(ctx, db.on(), droppedLease(consumer, feed))
+	if err != nil {
+		return 0, db.fail(object, "read its epoch", err)
+	}
+	highest := kept.Epoch
+	for _, row := range rows {
+		highest = max(highest, row.epoch)
+	}
+	return highest, nil
+}
+
+// keepEpochs notes the highest epochs of cursors that are about to be deleted.
+func (db *DB) keepEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
+	type highest struct {
+		consumer, feed string
+		epoch          int64
+	}
+	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	b := dialect.NewBuilder(db.d)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+		return err
+	}
+	b = dialect.NewBuilder(db.d)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+id.where(b)+
+		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		name, now := droppedLease(h.consumer, h.feed), db.d.Now()
+		b := dialect.NewBuilder(db.d)
+		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
+		if _, err := tx.Exec(ctx, db.d.InsertNew(db.table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
+			values, []string{"name"}), b.Args()...); err != nil {
+			return err
+		}
+		b = dialect.NewBuilder(db.d)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
+			" WHERE name = "+b.Arg(name)+" AND epoch < "+b.Arg(h.epoch), b.Args()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
