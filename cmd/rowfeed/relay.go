@@ -85,6 +85,11 @@ set_aside, restart, lease, secret (a list), allow_private and rate:
 			if o.To == "" {
 				return usage(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
 			}
+			if cmd.Flags().Changed("shard-count") && (o.ShardCount < 1 || o.ShardCount > rowfeed.MaxDataShards) {
+				return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("feed %q", o.Feed),
+					Cause: fmt.Sprintf("--shard-count %d is not between 1 and %d", o.ShardCount, rowfeed.MaxDataShards),
+					Next:  "give the number of shards that the processes share, at most the feed's data shards"}
+			}
 			return o.run(cmd.Context(), a)
 		},
 	}

@@ -117,7 +117,7 @@ func TestRelayUsage(t *testing.T) {
 		"relay kv --to stdout: --shard-count 2":             "no order",
 		"relay kv --to sqlite:m.db?table=m --shard-count 2": "whole feed",
 		"relay kv --to https://e.example --shard-count 2":   "data shard",
-		"relay kv --to https://e.example --shard-count -1":  "shard count",
+		"relay kv --to https://e.example --shard-count -1":  "--shard-count -1 is not between",
 		"relay kv --to stdout: --once --consumer ?":         "name cannot be used",
 		"relay kv --to kafka://me:hunter2@h:9092/t?x=y":     `no parameter "x"`,
 		"relay kv --to nats://me:hunter2@h:4222/a.>":        "no subject",
@@ -229,6 +229,10 @@ func TestServeRelays(t *testing.T) {
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: 'stdout:'\n  - feed: kv\n    to: stdout\n")
 	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, `have the consumer "stdout"`) {
 		t.Errorf("two of one name: %s", got)
+	}
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 1.5\n")
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "rowfeed.yaml:4: shard_count: 1.5 is not a whole number") {
+		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
 	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "missing in relay 1") {

@@ -9,9 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/rowfeed/rowfeed"
 )
 
 const (
@@ -96,7 +100,39 @@ func parse(path string, data []byte) (*File, error) {
 	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, explain(path, err)
 	}
+	if err := f.checkShardCounts(data); err != nil {
+		return nil, err
+	}
 	return &f, nil
+}
+
+// checkShardCounts refuses what is no number of shards. A fraction was cut off when it was
+// decoded, and a 0 looks like a key that was not given: the text is read once more.
+func (f *File) checkShardCounts(data []byte) error {
+	for i, r := range f.Relays {
+		refuse := func(line int, value string) error {
+			return &Error{Path: f.Path, Line: line, Cause: fmt.Sprintf("shard_count: %s is not a whole number between 1 and %d", value, rowfeed.MaxDataShards),
+				Next: fmt.Sprintf("give relay %d the number of shards that its processes share, at most the feed's data shards, or leave the key out for 1", i+1)}
+		}
+		at, err := yaml.PathString(fmt.Sprintf("$.relays[%d].shard_count", i))
+		if err != nil {
+			return err
+		}
+		node, err := at.ReadNode(bytes.NewReader(data))
+		if err == nil {
+			switch node.(type) {
+			case *ast.FloatNode, *ast.IntegerNode, *ast.StringNode:
+				value := node.GetToken().Value
+				if n, err := strconv.ParseInt(value, 0, 64); err != nil || n < 1 || n > rowfeed.MaxDataShards {
+					return refuse(node.GetToken().Position.Line, value)
+				}
+			}
+		}
+		if r.ShardCount < 0 || r.ShardCount > rowfeed.MaxDataShards { // of an alias
+			return refuse(0, fmt.Sprint(r.ShardCount))
+		}
+	}
+	return nil
 }
 
 // explain names line and key, and shows nothing else of the file, which may hold a

@@ -72,6 +72,25 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// TestBadShardCount: no server starts with a number of shards that it cannot have.
+func TestBadShardCount(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, value := range []string{"-1", "0", "1.5", "2.0", "1e1", "65537", "99999999999"} {
+		write(t, FileName, "relays:\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: 4\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+value+"\n")
+		_, err := Load("")
+		want := "config rowfeed.yaml:7: shard_count: " + value + " is not a whole number between 1 and 65536. Next: give relay 2 the number of shards"
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s\n got: %v\nwant: %s", value, err, want)
+		}
+	}
+	for value, want := range map[string]int{"1": 1, "65536": 65536, "": 0} {
+		write(t, FileName, "relays:\n  - feed: kv\n    shard_count: "+value+"\n")
+		if f, err := Load(""); err != nil || f.Relays[0].ShardCount != want {
+			t.Errorf("%q: %+v, %v", value, f, err)
+		}
+	}
+}
+
 func TestFirst(t *testing.T) {
 	a, empty := "a", ""
 	if got := First("d", nil, &empty, &a); got != "" {
