@@ -290,7 +290,7 @@ func TestRelayEpochs(t *testing.T) {
 			x.exec("UPDATE kv SET v = v + 1")
 			x.publish(f)
 			now = map[int]int64{}
-			r.ShardCount = shards
+			r.ShardCount, r.KeepShardCount = shards, false // as an instance that is started has it
 			s.run(r)
 			if len(s.taken()) < 20 {
 				x.Errorf("%d shards: not all was delivered", shards)
@@ -301,7 +301,7 @@ func TestRelayEpochs(t *testing.T) {
 		}
 		// The same of a group.
 		now = map[int]int64{}
-		r.ShardCount = 3
+		r.ShardCount, r.KeepShardCount = 3, false
 		x.exec("UPDATE kv SET v = v + 1")
 		x.publish(f)
 		ctx, stop := context.WithCancel(x.ctx)
