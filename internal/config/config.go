@@ -112,7 +112,7 @@ func (f *File) checkShardCounts(data []byte) error {
 	for i, r := range f.Relays {
 		refuse := func(line int, value string) error {
 			return &Error{Path: f.Path, Line: line, Cause: fmt.Sprintf("shard_count: %s is not a whole number between 1 and %d", value, rowfeed.MaxDataShards),
-				Next: fmt.Sprintf("give relay %d the number of shards that its processes share, at most the feed's data shards, or leave the key out for 1", i+1)}
+				Next: fmt.Sprintf("give relay %d the number of shards that its processes share, at most the feed's data shards, or leave the key out", i+1)}
 		}
 		at, err := yaml.PathString(fmt.Sprintf("$.relays[%d].shard_count", i))
 		if err != nil {
