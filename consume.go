@@ -93,8 +93,8 @@ type Consumer struct {
 	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired), instead of
 	// stopping with that error. It is called in the transaction that sets the cursor
 	// back; rows that the new pass does not bring are to be removed when it is complete,
-	// see OnComplete. Of several shards all begin again at once in a new generation, else
-	// only the one that was refused.
+	// see OnComplete. Of several shards all begin again at once, but for TombstonesExpired, which
+	// concerns only the one that was refused.
 	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
 	// OnBegin is called before anything else in a transaction of Handle whose cursor is at
 	// the beginning: a pass begins, and whatever the receiver has is of an older one. It

@@ -212,7 +212,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 // first, so that the row is locked for no longer than a COMMIT takes.
 func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error {
 	next := *t.r.row
-	next.value, next.generation, next.aside = to, to.Generation(), next.aside+aside
+	next.value, next.generation, next.aside, next.version = to, to.Generation(), next.aside+aside, next.version+1
 	n, err := t.r.c.DB.compareAndSet(ctx, t.q, t.r.row, &next)
 	switch {
 	case err != nil:

@@ -17,14 +17,15 @@ type cursorRow struct {
 	paused            bool
 	aside             int64 // dead letters of this shard
 	updatedAt         int64
+	version           int64 // counts the writes
 }
 
-const cursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at"
+const cursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version"
 
 func scanCursor(rows dialect.Rows) (*cursorRow, error) {
 	r := &cursorRow{}
 	var paused int
-	err := rows.Scan(&r.consumer, &r.feed, &r.shard, &r.shardCount, &r.value, &r.generation, &r.epoch, &paused, &r.aside, &r.updatedAt)
+	err := rows.Scan(&r.consumer, &r.feed, &r.shard, &r.shardCount, &r.value, &r.generation, &r.epoch, &paused, &r.aside, &r.updatedAt, &r.version)
 	r.paused = paused != 0
 	return r, err
 }
@@ -78,8 +79,9 @@ func (r *consuming) recounted(count int) error {
 
 // compareAndSet writes next where the row is still as it was read, and answers the
 // number of rows affected. What a row means depends on its shard_count and generation
-// as much as on its value, so all of them are compared; version is counted up so that
-// the row counts as affected on every database. A paused consumer is at rest.
+// as much as on its value, so all of them are compared. version, which every write counts
+// up, tells of a cursor that was elsewhere meanwhile, and makes the row count as affected on
+// every database. A paused consumer is at rest.
 func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *cursorRow) (int64, error) {
 	b := dialect.NewBuilder(db.d)
 	return tx.Exec(ctx, "UPDATE "+db.table("cursors")+
@@ -91,5 +93,6 @@ func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *
 		" AND generation = "+b.Arg(was.generation)+
 		" AND epoch = "+b.Arg(was.epoch)+
 		" AND aside = "+b.Arg(was.aside)+
+		" AND version = "+b.Arg(was.version)+
 		" AND paused = 0", b.Args()...)
 }

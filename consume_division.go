@@ -228,6 +228,9 @@ func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, 
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 0 || all[0].shard != 0 {
+		return nil, errOvertaken // the consumer was dropped while its first cursor was waited for
+	}
 	for _, r := range all[1:] {
 		if _, err := row(r.shard); err != nil {
 			return nil, err

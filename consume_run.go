@@ -21,6 +21,8 @@ type consuming struct {
 	// slots, where there is one, has room for the transactions that this instance's shards
 	// may have open at once.
 	slots chan struct{}
+	// setBack, if once, is where a shard notes that it has set all of them back.
+	setBack *bool
 
 	// What open has learnt of the feed; feed is empty before.
 	feed       string
@@ -382,10 +384,12 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 // restart begins again at the beginning, in one transaction with what the receiver
 // does about that. Of dead letters nothing is known any more but that the key may be
 // gone: see release. A new generation is a beginning for every shard, since it may have
-// divided the keys anew.
+// divided the keys anew; so is a cursor above the head: positions above a restored head are
+// others now, and a shard that asks later may not see it any more. Tombstones that are gone
+// concern the shard alone: every other one that has missed some is refused by itself.
 func (r *consuming) restart(ctx context.Context, refusal error) error {
 	var all *division
-	if r.count > 1 && errors.Is(refusal, GenerationChanged) {
+	if r.count > 1 && !errors.Is(refusal, TombstonesExpired) {
 		info, err := r.c.Source.Info(ctx)
 		if err == nil {
 			all, err = r.division(info, false)
@@ -414,6 +418,9 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 	})
 	if err == nil && all != nil {
 		r.row = nil
+		if r.setBack != nil {
+			*r.setBack = true
+		}
 	}
 	var failed *handlerError
 	if errors.As(err, &failed) {

@@ -58,6 +58,17 @@ func (r *consuming) everyShard(ctx context.Context) error {
 	if !r.once {
 		return r.together(ctx)
 	}
+	for {
+		r.setBack = new(bool)
+		if err := r.oneAfterTheOther(ctx); err != nil || !*r.setBack {
+			return err
+		}
+		// One has set back those that had come to the head before it.
+	}
+}
+
+// oneAfterTheOther brings each shard to the head.
+func (r *consuming) oneAfterTheOther(ctx context.Context) error {
 	var first error // of the shards that stand still; the others go on
 	more := 0
 	for shard := range r.count {
@@ -87,7 +98,7 @@ func (r *consuming) one(until context.Context, shard int, epoch int64) *consumin
 		shards.Deliver = c.DeliverShard(shard, epoch)
 		c = &shards
 	}
-	return &consuming{c: c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots,
+	return &consuming{c: c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots, setBack: r.setBack,
 		feed: r.feed, key: r.key, generation: r.generation, idle: firstIdle}
 }
 

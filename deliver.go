@@ -194,6 +194,7 @@ func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, erro
 			b := dialect.NewBuilder(db.d)
 			_, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.d.Now()+
 				" WHERE consumer = "+b.Arg(row.consumer)+" AND feed = "+b.Arg(row.feed)+" AND shard = "+b.Arg(row.shard)+
+				" AND shard_count = "+b.Arg(row.shardCount)+ // another division's epochs are not this lease's
 				" AND epoch < "+b.Arg(epoch), b.Args()...)
 			return err
 		})
