@@ -44,7 +44,8 @@ type Relay struct {
 	// KeepShardCount ends the relay with the code Conflict where its cursors are of another
 	// number of shards, instead of dividing them anew. Run and RunOnce set it when they have
 	// divided them: an instance does so once, when it is started, and not again when it has
-	// waited for the lease, or lost it, or runs once more.
+	// waited for the lease, or lost it, or runs once more. Whoever changes ShardCount of a Relay
+	// that has run sets it to false.
 	KeepShardCount bool
 	// Start is where a relay without a cursor begins: rowfeed.Beginning (the default),
 	// Now, or At a time.
