@@ -81,6 +81,11 @@ type Consumer struct {
 	// Lease is the term of the leases through which instances share more than one shard: for
 	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
 	Lease time.Duration
+	// SoleLease is the name of the lease under which an instance works that has the
+	// consumer's only shard; it goes with Epoch. With Deliver, one that begins with several
+	// shards waits until nobody holds it, and for leases of another number of shards anyway:
+	// else what a former instance has under way would come after what is newer.
+	SoleLease string
 	// Epoch is that of the lease (Term.Epoch) under which the consumer works; 0 for none.
 	// The cursor cannot be written any more under an earlier one. A consumer that finds a
 	// later one there ends with code LeaseLost.

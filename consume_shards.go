@@ -52,6 +52,9 @@ func (c *Consumer) begin(ctx context.Context, once bool) (*consuming, error) {
 // everyShard works on the only shard there is; or, where there are more, on those that
 // this instance is to have; or, if once, on one after the other, up to the head.
 func (r *consuming) everyShard(ctx context.Context) error {
+	if err := r.awaitFormer(ctx); err != nil {
+		return err
+	}
 	if r.count == 1 {
 		return r.one(ctx, 0, r.epoch).run(ctx)
 	}

@@ -247,7 +247,7 @@ func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
 // consumer is the relay as the root package knows it.
 func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch,
-		ShardCount: r.ShardCount, KeepShardCount: r.KeepShardCount, Lease: r.Lease}
+		ShardCount: r.ShardCount, KeepShardCount: r.KeepShardCount, Lease: r.Lease, SoleLease: LeaseName(r.Name, feed)}
 	if c.Limit == 0 {
 		c.Limit = defaultLimit
 	}

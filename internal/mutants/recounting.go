@@ -127,4 +127,14 @@ var recounting = []mutant{
 		File: "consume_run.go", Old: "			*r.setBack = true\n", New: "			*r.setBack = false\n",
 		Package: conformance, Test: "TestShardsSetBackOnce", Engines: "sqlite",
 	},
+	{
+		Name: "former-instance-overtaken", Guards: "guarantee 3: a change of the number of shards turns no key's versions round",
+		File: "consume_former.go", Old: "if r.c.Handle != nil {", New: "if r.c.Name != \"\" {",
+		Package: conformance, Test: "TestDivisionWaits", Engines: "sqlite",
+	},
+	{
+		Name: "sole-worker-overtaken", Guards: "guarantee 3: the former worker of the only shard is waited for as well",
+		File: "consume_former.go", Old: "return r.count > 1\n", New: "return false\n",
+		Package: conformance, Test: "TestDivisionWaits", Engines: "sqlite",
+	},
 }

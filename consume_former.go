@@ -1,0 +1,76 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// awaitFormer waits until nobody works any more on the shards that the consumer had before
+// their number was changed. Who does has a batch on its way to the receiver and learns of
+// the change when its cursor is to be stored: it would be overtaken by later versions of the
+// same keys. It ends by itself, with a conflict, or its lease runs out. Where effects and
+// cursor are of one transaction nothing is on its way.
+func (r *consuming) awaitFormer(ctx context.Context) error {
+	if r.c.Handle != nil {
+		return nil
+	}
+	for told, idle := false, 10*firstIdle; ; idle = min(2*idle, maxIdle) {
+		holder, err := r.formerHolder(ctx)
+		if err = r.survive(ctx, err); err != nil {
+			return err
+		}
+		if holder == nil {
+			return nil
+		}
+		if !told {
+			told = true
+			r.trouble(&Error{Code: LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("%s still works on a shard of before, under the lease %q", holder.Owner, holder.Name),
+				Next: "wait until it has brought to its end what it has in hand"})
+		}
+		if err := r.pause(ctx, jitter(idle)); err != nil {
+			return err
+		}
+	}
+}
+
+// formerHolder is somebody who holds a lease of the consumer's shards of another number; nil
+// where nobody does.
+func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
+	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
+	b := dialect.NewBuilder(db.d)
+	// Names compare by their bytes in every database; '0' is the one behind '/'.
+	all, err := dialect.QueryAll(ctx, db.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), scanLease)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.stillOf(ctx); err != nil {
+		return nil, err // of two that have divided one after the other the first ends
+	}
+	i := slices.IndexFunc(all, func(s *LeaseStatus) bool {
+		switch {
+		case !s.held(), strings.HasPrefix(s.Name, groupPrefix(group, r.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
+			return false
+		case s.Name == r.c.SoleLease:
+			return r.count > 1
+		}
+		return true
+	})
+	if i >= 0 {
+		return all[i], nil
+	}
+	return nil, nil
+}
+
+// stillOf answers an error where the consumer's shards are of another number by now.
+func (r *consuming) stillOf(ctx context.Context) error {
+	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
+	if err == nil && len(rows) > 0 && rows[0].shardCount != r.count {
+		err = r.recounted(rows[0].shardCount)
+	}
+	return err
+}
