@@ -325,9 +325,14 @@ func TestReshardKilledAtEveryStatement(t *testing.T) {
 		id := 1000
 		for _, target := range []int{6, 1} {
 			n, step := x.kills()
+			last := ""
 			for ; ; n += step {
 				x.reshard(f, 7-target)
 				before := x.killed("reshard", n, fmt.Sprintf("SHARDS=%d", target))
+				if step > 1 && before == last {
+					n += 5 * step // where a batch is a statement for each of its keys, few of them will do
+				}
+				last = before
 				id++
 				x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", id, n), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, 505, %d)", id-1), fmt.Sprintf("DELETE FROM kv WHERE id = %d", id-2))
 				other := x.tapped(testdb.Hooks{}, nil)
