@@ -86,9 +86,9 @@ if [[ ${#packages[@]} -eq 0 || $# -gt 0 ]]; then
   exit
 fi
 
-# The suite waits for disks and servers more than it computes, so two engines run at a
-# time. The second engine of a family goes without the race detector: what runs on it
-# is the same Go code.
+# The suite waits for disks, servers and terms of leases more than it computes, so three
+# engines run at a time. The second engine of a family goes without the race detector: what
+# runs on it is the same Go code.
 say 'the conformance suite'
 work=$(mktemp -d)
 go test "${race[@]}" -c -o "$work/raced" ./internal/conformance
@@ -97,7 +97,7 @@ suite() { # BINARY ENGINE [ARGUMENT...]
   local binary=$1 engine=$2 log=$work/$1.$2.log started=$SECONDS
   shift 2
   [[ ,${ROWFEED_TEST_ENGINES:-$engine}, == *,$engine,* ]] || return 0
-  if (cd internal/conformance && ROWFEED_TEST_ENGINES=$engine "$work/$binary" -test.timeout 30m "$@") >"$log" 2>&1; then
+  if (cd internal/conformance && ROWFEED_TEST_ENGINES=$engine "$work/$binary" -test.timeout 30m -test.parallel 4 "$@") >"$log" 2>&1; then
     echo "ok    $engine ($binary, $((SECONDS - started)) s)"
   else
     cat "$log"
@@ -106,12 +106,12 @@ suite() { # BINARY ENGINE [ARGUMENT...]
   fi
 }
 # Where SQLite itself has a lot to do the detector makes minutes of it and sees nothing.
-heavy='^TestPlans|^TestWaitersCostNothing$'
+heavy='^TestPlans|^TestWaitersCostNothing$|KilledAtEveryStatement$|^TestGroupIdleCost$|^TestGroupMoves$|^TestReshard'
 failed=0
-{ suite raced sqlite -test.skip "$heavy" && suite plain sqlite -test.run "$heavy" && suite raced mariadb; } & one=$!
-{ suite raced postgres15 && suite plain mysql && suite plain postgres18; } & two=$!
-wait "$one" || failed=1
-wait "$two" || failed=1
+{ suite raced sqlite -test.skip "$heavy" && suite plain sqlite -test.run "$heavy"; } & one=$!
+{ suite raced postgres15 && suite plain postgres18; } & two=$!
+{ suite raced mariadb && suite plain mysql; } & three=$!
+for lane in "$one" "$two" "$three"; do wait "$lane" || failed=1; done
 
 say 'the other packages'
 go list ./... | grep -v /internal/conformance | xargs go test "${race[@]}" -timeout 20m || failed=1

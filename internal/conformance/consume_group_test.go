@@ -86,6 +86,7 @@ var testGroup = rowfeed.ConsumerGroup("test", "kv")
 // change, and one comes, one goes, and one is killed: every version that a page showed
 // takes effect once, and the last one does.
 func TestConsumeGroup(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		f, r := x.addShards(64), x.receiver()
 		x.fill(100)
@@ -323,6 +324,7 @@ func TestConsumeGroupFence(t *testing.T) {
 // They leave connections for the leases: none is lost. The other shards wait with a page in
 // hand, and a newcomer with a pool of its own has its share of them all the same, and works.
 func TestConsumeGroupSmallPool(t *testing.T) {
+	t.Parallel()
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} { // SQLite's writers have one lock
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)

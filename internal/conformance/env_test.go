@@ -3,6 +3,9 @@
 // dialect. It has tests only. Each test runs on every engine of internal/testdb
 // with a database of its own; a behaviour that a database lacks is asserted as a
 // refusal, not skipped. Tests name the checklist row or hazard they show.
+//
+// Tests that mostly wait, for terms of leases to end and the like, run side by side
+// (t.Parallel), after all others: those have the server and the processor to themselves.
 package conformance
 
 import (

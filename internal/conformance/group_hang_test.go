@@ -33,8 +33,10 @@ const hangTTL = 8 * time.Second
 // TestGroupHungStatement (M24, M54): one statement of a member hangs. It is given up in time
 // for another, on another connection, and no job is lost.
 func TestGroupHungStatement(t *testing.T) {
+	t.Parallel()
 	for name, match := range map[string]string{"renew": "renewals = renewals + 1", "look": "name >= "} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(x *env) {
 				var lost atomic.Int64
 				rf, arm, hung := x.hangsOnce(match, &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
@@ -69,6 +71,7 @@ func TestGroupHungStatement(t *testing.T) {
 // TestLeaseHungRenewal (M54): of a lease that is held by itself one renewal hangs; another
 // saves it.
 func TestLeaseHungRenewal(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		rf, arm, hung := x.hangsOnce("renewals = renewals + 1", nil)
 		err := rf.Lease("alone", hangTTL).Hold(x.ctx, func(ctx context.Context, term *rowfeed.Term) error {

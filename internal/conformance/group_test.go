@@ -38,6 +38,7 @@ func init() {
 // decides. How many jobs change hands meanwhile is TestGroupMoves's: where statements
 // take long two members may act on what both have seen before either has acted.
 func TestGroup(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		var players []*player
 		var was standing
@@ -74,6 +75,7 @@ func TestGroup(t *testing.T) {
 // TestGroupPausedMember (M54, hazard 3): a member is stopped with SIGSTOP until others
 // have its jobs. When it goes on it gives up what it believes to have, and takes part anew.
 func TestGroupPausedMember(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		child := testdb.CrashChild(x.T, "group member", "URL="+x.db.URL)
 		paused := &program{child, []string{"", "group member"}}
@@ -103,6 +105,7 @@ func TestGroupPausedMember(t *testing.T) {
 // in hand has come to an end; nobody else has it meanwhile, though that takes longer than
 // a term. All others move. That a job does not come to an end holds up nothing but itself.
 func TestGroupRebalanceWaits(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		const jobs = 4
 		asked, done := make(chan int, 1), make(chan struct{})
@@ -143,6 +146,7 @@ func TestGroupRebalanceWaits(t *testing.T) {
 // TestGroupHungHandler: while none of another member's jobs comes to an end a newcomer
 // has none, and asks ever less often whether there is one.
 func TestGroupHungHandler(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		const jobs = 2
 		done := make(chan struct{})
@@ -175,6 +179,7 @@ func TestGroupHungHandler(t *testing.T) {
 // others go on. It is taken again under a higher epoch, and not before its work has
 // returned.
 func TestGroupLostLease(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		const jobs = 3
 		causes, go1 := make(chan error, 8), make(chan struct{})
@@ -220,6 +225,7 @@ func TestGroupLostLease(t *testing.T) {
 // TestGroupStandsBy: of more members than jobs those left over stand by, and change
 // nothing. One that goes is replaced.
 func TestGroupStandsBy(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		const jobs = 2
 		var players []*player
@@ -266,6 +272,7 @@ func TestGroupStandsBy(t *testing.T) {
 // their terms are over, and others take them; when all lose it nobody has any. They come
 // back by themselves.
 func TestGroupThroughOutage(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		first, second := x.join(groupJobs, nil), x.join(groupJobs, nil)
 		was := x.awaitBalance("g", groupJobs, 2, standing{})

@@ -97,6 +97,7 @@ func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
 // TestLeaseHolderKilled (M51): the holder is killed with SIGKILL. Another one, which
 // waits, takes over, and not before the term of the first has ended.
 func TestLeaseHolderKilled(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		c := testdb.CrashChild(x.T, "lease holder", "URL="+x.db.URL)
 		holder := &program{c, []string{"", "lease holder"}}
@@ -118,6 +119,7 @@ func TestLeaseHolderKilled(t *testing.T) {
 // its term has ended and another has written. When it goes on it knows nothing of that,
 // and its write fails.
 func TestLeaseHolderPaused(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE effects (epoch BIGINT)", "CREATE TABLE signals (id BIGINT)")
 		early := "EARLY=1"

@@ -139,6 +139,7 @@ func TestPublishersHoldALease(t *testing.T) {
 // The one that stands by takes over when the term has ended; the first one comes back
 // and stands by.
 func TestPublisherCutOff(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		f := x.addKV()
 		first := x.takeTurns(2 * time.Second)

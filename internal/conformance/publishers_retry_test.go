@@ -106,6 +106,7 @@ func TestConflictIsRetried(t *testing.T) {
 // TestConflictForEver (M57): tries end; the error says what kept it, and nothing has
 // happened. Any other error is not tried again.
 func TestConflictForEver(t *testing.T) {
+	t.Parallel()
 	eachCapture(t, func(x *env) {
 		plain := x.addKV()
 		x.fill(2)

@@ -293,6 +293,7 @@ func TestRecountMarks(t *testing.T) {
 // TestShardCountRefused: more shards than data shards, what is about a whole feed, and
 // changes of the number by those who are at work.
 func TestShardCountRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(x *env) {
 		f, r := x.addShards(4), x.receiver()
 		err := r.shardsOf(f, x.rf, 5).RunOnce(x.ctx)

@@ -211,11 +211,12 @@ func TestReshardUnderAPage(t *testing.T) {
 		}
 		for _, shards := range []int{8, 3, 1} {
 			refused, served = 0, 0
-			dropped := false // PostgreSQL drops an index with everybody kept out until the COMMIT
+			last, dropped := "", false // PostgreSQL drops an index with everybody kept out until the COMMIT
 			upgrade := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if dropped {
+				if dropped || ev.SQL == last { // SQLite has a statement for each key of a batch
 					return nil
 				}
+				last = ev.SQL
 				dropped = x.family() == "postgres" && strings.HasPrefix(ev.SQL, "DROP INDEX")
 				when := fmt.Sprintf("to %d shards, before %s %.80s", shards, ev.Kind, ev.SQL)
 				look(when, knowing)
