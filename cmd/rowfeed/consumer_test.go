@@ -181,12 +181,12 @@ func TestShardCommands(t *testing.T) {
 	s.ok("publish --once")
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
-	s.shows("consumer list mail", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │
-├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┤
-│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │
-│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ yes    │            1 │ 2026-01-31T12:00:00Z │
-└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┘
+	s.shows("consumer list mail", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
+│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ yes    │            1 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
 	for _, note := range []string{`kv: consumer mail, shard 0 of 2, is 1, \S+ behind, cursor "2"\n`, `kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`} {
