@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -94,6 +95,23 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	}
 	lease := r.c.DB.Lease(JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
 	lease.Above = above
+	told := int64(0)
+	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
+		if s.Epoch != told {
+			told = s.Epoch
+			r.c.DB.cfg.Observer.job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+		}
+		// One that is paused does not come to its head, whoever has it.
+		waiting := r.one(ctx, shard, 0)
+		row, err := waiting.loadCursor(ctx)
+		switch {
+		case err == nil && row.paused:
+			return waiting.isPaused()
+		case errors.Is(err, Conflict): // it has another number of shards by now
+			return err
+		}
+		return nil
+	}
 	return lease.Hold(ctx, func(ctx context.Context, t *Term) error {
 		return r.one(ctx, shard, t.Epoch()).run(ctx)
 	})

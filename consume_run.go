@@ -81,7 +81,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 	if r.row.paused {
 		r.row = nil
 		if r.once {
-			return false, &Error{Code: ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
+			return false, r.isPaused()
 		}
 		return false, r.pause(ctx, jitter(pausedPoll))
 	}
@@ -91,6 +91,10 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return r.turn(ctx)
+}
+
+func (r *consuming) isPaused() error {
+	return &Error{Code: ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
 }
 
 // turn fetches a page outside any transaction and applies it.

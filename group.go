@@ -118,6 +118,7 @@ type member struct {
 	failures int // of the database, in a row
 	hungry   int // beats in a row that left it with less than its share
 	known    bool
+	standsBy bool // without a seat, and has said so
 }
 
 // ending is a job whose do has returned.

@@ -149,12 +149,16 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 			return false, err
 		}
 		if t != nil {
-			m.seat = t
+			m.seat, m.standsBy = t, false
 			return true, nil
 		}
 		seats = slices.Delete(seats, i, i+1)
 	}
 	m.giveAway(len(m.jobs))
+	if !m.standsBy {
+		m.standsBy = true
+		m.g.db.cfg.Observer.job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: JobStandsBy})
+	}
 	return false, nil
 }
 

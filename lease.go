@@ -29,6 +29,9 @@ type Lease struct {
 	// Above is an epoch that the next term's is greater than, for a lease that goes on where
 	// another one was: receivers that refuse lower epochs know no names of leases.
 	Above int64
+	// StandBy, where it is set, is told who has the lease, after every look of Acquire or
+	// Hold that found it taken. An error of it ends the waiting, with that error.
+	StandBy func(ctx context.Context, holder *LeaseStatus) error
 
 	db   *DB
 	name string
@@ -91,11 +94,6 @@ func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 // would end. It has no transaction open while it waits, and answers errors of the
 // database at once.
 func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
-	return l.acquire(ctx, func(*LeaseStatus) {})
-}
-
-// acquire calls standBy after every look that found the lease taken.
-func (l *Lease) acquire(ctx context.Context, standBy func(*LeaseStatus)) (*Term, error) {
 	longest := l.LookEvery
 	if longest == 0 {
 		longest = defaultLook
@@ -105,7 +103,11 @@ func (l *Lease) acquire(ctx context.Context, standBy func(*LeaseStatus)) (*Term,
 		if taken == nil {
 			return t, err
 		}
-		standBy(taken)
+		if l.StandBy != nil {
+			if err := l.StandBy(ctx, taken); err != nil {
+				return nil, err
+			}
+		}
 		look := max(0, min(wait, time.Duration(taken.ExpiresInSeconds*float64(time.Second))))
 		if err := pause(ctx, look+mathrand.N(look/4+20*time.Millisecond)); err != nil {
 			return nil, fmt.Errorf("%s: acquire: %w", leaseObject(l.name), err)

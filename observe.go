@@ -97,6 +97,9 @@ const (
 	JobLost
 	// JobEnded by itself, or with the member.
 	JobEnded
+	// JobStandsBy: somebody else, the Owner, has the job, which is waited for; or, if Job is
+	// -1, others have all of them. It is told once.
+	JobStandsBy
 )
 
 func (o *Observer) job(e JobEvent) {

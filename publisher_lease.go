@@ -23,16 +23,17 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 	lease := f.db.Lease(PublisherLease(f.name), f.db.cfg.PublisherLease)
 	observer := f.db.cfg.Observer
 	failures, behind := 0, int64(-1)
-	standBy := func(s *LeaseStatus) {
+	lease.StandBy = func(_ context.Context, s *LeaseStatus) error {
 		failures = 0
 		f.setProblems(nil) // they are the holder's to tell
 		if s.Epoch != behind {
 			behind = s.Epoch
 			observer.lease(LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
 		}
+		return nil
 	}
 	for ctx.Err() == nil {
-		t, err := lease.acquire(ctx, standBy)
+		t, err := lease.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
 			observer.lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})

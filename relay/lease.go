@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rowfeed/rowfeed"
 )
@@ -12,7 +13,7 @@ func LeaseName(name, feed string) string { return "relay:" + feed + ":" + name }
 // hold runs fn while this instance has the relay's lease. What it does in the database
 // after that is refused by the epoch, see rowfeed.Consumer.Epoch; what it delivers is not,
 // but carries its epoch.
-func (r *Relay) hold(ctx context.Context, feed string, fn func(ctx context.Context, epoch int64) error) error {
+func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx context.Context, epoch int64) error) error {
 	ttl := r.Lease
 	if ttl == 0 {
 		ttl = defaultLease
@@ -21,6 +22,23 @@ func (r *Relay) hold(ctx context.Context, feed string, fn func(ctx context.Conte
 	// The relay may have had several shards before, which had leases of their own.
 	var err error
 	if lease.Above, err = r.db().ConsumerEpoch(ctx, r.Name, feed); err != nil {
+		return err
+	}
+	told := int64(0)
+	lease.StandBy = func(ctx context.Context, s *rowfeed.LeaseStatus) error {
+		if s.Epoch != told {
+			told = s.Epoch
+			r.observe(Event{Kind: StandingBy, Relay: r.Name, Feed: feed, Owner: s.Owner, Epoch: s.Epoch})
+		}
+		if !once {
+			return nil
+		}
+		// One that is paused does not come to its head, whoever works.
+		cursors, err := r.db().Consumers(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
+		if err == nil && len(cursors) > 0 && cursors[0].Paused {
+			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused, Object: fmt.Sprintf("consumer %q of feed %q", r.Name, feed), Cause: "it is paused",
+				Next: "run `rowfeed consumer resume " + r.Name + " --feed " + feed + "`"}
+		}
 		return err
 	}
 	return lease.Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {

@@ -81,7 +81,8 @@ type Event struct {
 	Relay string
 	Feed  string
 	Shard int
-	Epoch int64 // of the shard's lease
+	Epoch int64  // of the shard's lease
+	Owner string // of the lease; StandingBy
 	// Batch, Accepted and Rejected are numbers of entries; Delivered.
 	Batch, Accepted, Rejected int
 	Took                      time.Duration // Delivered
@@ -98,6 +99,9 @@ const (
 	Delivered
 	// Trouble is a failure that the relay survives.
 	Trouble
+	// StandingBy: another instance, the Owner, has the lease of a relay of one shard. Of
+	// more the database's Observer is told.
+	StandingBy
 )
 
 const (
@@ -136,7 +140,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // RunOnce delivers until the head of the moment is reached. It waits while another
-// instance works.
+// instance works, and says so (StandingBy), unless the relay is paused.
 func (r *Relay) RunOnce(ctx context.Context) error {
 	return r.explain(r.run(ctx, true, func() {}))
 }
@@ -196,8 +200,8 @@ func (r *Relay) observe(e Event) {
 	}
 }
 
-// run divides the cursors, unless it has, takes the lease and works under it; of shards each has its own, which are the
-// consumer's to take.
+// run divides the cursors, unless it has, takes the lease and works under it; of shards
+// each has its own, which are the consumer's to take.
 func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -217,11 +221,10 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 			return err
 		}
 	}
-	if r.ShardCount > 1 {
-		working()
+	if r.ShardCount > 1 { // what passes the consumer outlives by itself
 		return work(ctx, r.consumer(info.Name, 0), once)
 	}
-	return r.hold(ctx, info.Name, func(ctx context.Context, epoch int64) error {
+	return r.hold(ctx, info.Name, once, func(ctx context.Context, epoch int64) error {
 		working()
 		r.observe(Event{Kind: Working, Relay: r.Name, Feed: info.Name, Epoch: epoch})
 		return work(ctx, r.consumer(info.Name, epoch), once)

@@ -273,9 +273,21 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 			}
 		},
 		Job: func(e rowfeed.JobEvent) {
-			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard", rowfeed.JobHandedOver: "another process is to have a shard",
+			switch {
+			case e.Kind == rowfeed.JobStandsBy && e.Job < 0:
+				log.Info("standing by: other processes have all shards", "group", e.Group, "shards", e.Jobs)
+				return
+			case e.Kind == rowfeed.JobStandsBy:
+				log.Info("waiting for a shard that another process has", "group", e.Group, "shard", e.Job, "of", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
+				return
+			}
+			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard", rowfeed.JobHandedOver: "a shard was handed over to another process",
 				rowfeed.JobLost: "a shard was lost: its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
-			log.Info(text, "group", e.Group, "shard", e.Job, "of", e.Jobs, "epoch", e.Epoch)
+			level := slog.LevelInfo
+			if e.Kind == rowfeed.JobLost {
+				level = slog.LevelWarn
+			}
+			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "of", e.Jobs, "epoch", e.Epoch)
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
 			attributes := []any{"feed", e.Feed, "error", a.plain(e.Err)}

@@ -14,8 +14,10 @@ import (
 func newLease(a *app) *cobra.Command {
 	cmd := group("lease", "List leases, and take one from a holder that is gone", `A lease is a job with a name that one process at a time may do. Its holder renews it;
 who has not renewed in time has lost it, and the next one takes over with a higher
-epoch. The publishers of feed kv take turns through "publish:kv"; programs have leases
-of their own through the library.`, `  rowfeed lease list
+epoch. The publishers of feed kv take turns through "publish:kv", the instances of a
+relay through "relay:kv:NAME". Of several shards, a relay's or a consumer's, each has
+one: "consumer:kv:NAME/4/0" is that of shard 0 of 4, and "…/4/seat/0" says that an
+instance is there. Programs have leases of their own through the library.`, `  rowfeed lease list
   rowfeed lease release publish:kv`)
 	list, release := &leaseListOptions{}, &leaseReleaseOptions{}
 	listCmd := &cobra.Command{

@@ -50,7 +50,7 @@ Everything arrives at least once, the versions of a row in their order; in a mir
 each takes effect exactly once, and rows that a new pass from the beginning does not
 bring are removed. How far a relay has come is kept under its --consumer name, in the
 feed's database, or in the mirror's: see "rowfeed consumer". Of several with one name
-one works, the others stand by.
+one works, the others stand by, and say so; with --once, too.
 
 With --shard-count N, said once or the same for all of one name, they share the work:
 the feed's keys are divided into N shards (at most the feed's data shards), each with
@@ -189,7 +189,8 @@ func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Sourc
 	}
 	defer to.Close()
 	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, ShardCount: o.ShardCount, KeepShardCount: o.keep, Lease: o.Lease,
-		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Observe: func(e relay.Event) { o.observe(a, log, e) }}
+		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To)}
+	r.Observe = func(e relay.Event) { o.observe(a, log, e, r.ShardCount) }
 	if o.once {
 		err = r.RunOnce(ctx)
 	} else {
@@ -199,18 +200,20 @@ func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Sourc
 	return open.Scrub(o.To, err)
 }
 
-// observe logs what happens to a relay. Of what its consumer is in trouble with the
-// database's observer is told already.
-func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event) {
+// observe logs what happens to a relay of so many shards. Of what its consumer is in trouble
+// with, and of the shards that this process has, the database's observer is told already.
+func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards int) {
 	switch e.Kind {
 	case relay.Working:
 		level := slog.LevelInfo
-		if o.once {
+		if o.once || shards > 1 {
 			level = slog.LevelDebug
 		}
 		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "shard", e.Shard, "epoch", e.Epoch)
 	case relay.Delivered:
 		log.Debug("delivered", "feed", e.Feed, "consumer", e.Relay, "entries", e.Batch, "accepted", e.Accepted, "rejected", e.Rejected, "took", e.Took)
+	case relay.StandingBy:
+		log.Info("standing by: another process delivers", "feed", e.Feed, "consumer", e.Relay, "owner", e.Owner, "epoch", e.Epoch)
 	case relay.Trouble:
 		log.Warn("trouble", "consumer", e.Relay, "error", a.plain(e.Err))
 	}

@@ -15,7 +15,9 @@ import (
 
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/relay"
 )
 
 // TestRelayOnce delivers to stdout, to a webhook and to a mirror, from the database and
@@ -268,5 +270,39 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	var cursors int
 	if err := s.pool().QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4").Scan(&cursors); err != nil || cursors != 4 {
 		t.Errorf("%d cursors, %v", cursors, err)
+	}
+}
+
+// TestRelayStandsBy: who is to deliver once, and waits for what another process has, says
+// for whom, and does not wait where it is paused.
+func TestRelayStandsBy(t *testing.T) {
+	s := withFeed(t)
+	s.ok("feed upgrade kv --data-shards 16")
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer hook.Close()
+	a, _ := quietApp(t)
+	db, err := a.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.done()
+	for i, c := range []struct{ lease, says string }{
+		{relay.LeaseName("hook", "kv"), `msg="standing by: another process delivers"`},
+		{rowfeed.JobLease(rowfeed.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process has"`},
+	} {
+		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
+		s.prints(once, "")
+		term, err := db.Lease(c.lease, time.Hour).TryAcquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ok("consumer pause hook")
+		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, term.Owner()) || !strings.Contains(got, "it is paused") {
+			t.Errorf("of %d shards: %s", i+1, got)
+		}
+		s.ok("consumer resume hook")
+		if err := term.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

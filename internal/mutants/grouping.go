@@ -3,6 +3,21 @@ package main
 // grouping takes away what groups rest on.
 var grouping = []mutant{
 	{
+		Name: "once-waits-for-the-paused", Guards: "a relay that is to end does not wait for a shard that is paused",
+		File: "consume_group.go", Old: "case err == nil && row.paused:", New: "case err == nil && row.paused && told < 0:",
+		Package: conformance, Test: "TestRelayOnceWaits", Engines: "sqlite",
+	},
+	{
+		Name: "once-waits-for-the-paused-relay", Guards: "a relay that is to end does not wait where it is paused",
+		File: "relay/lease.go", Old: "len(cursors) > 0 && cursors[0].Paused {", New: "len(cursors) > 0 && cursors[0].Paused && !once {",
+		Package: conformance, Test: "TestRelayOnceWaits", Engines: "sqlite",
+	},
+	{
+		Name: "group-stands-by-aloud", Guards: "who stands by says so once",
+		File: "group_share.go", Old: "		m.standsBy = true\n", New: "",
+		Package: conformance, Test: "TestGroupBeyond", Engines: "sqlite",
+	},
+	{
 		Name: "drop-forgets-epochs", Guards: "M54: epochs only grow, also of a consumer that was dropped",
 		File: "consumer.go", Old: "			if table == \"cursors\" {", New: "			if table == \"\" {",
 		Package: conformance, Test: "TestDropKeepsEpochs", Engines: "sqlite",
