@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -61,6 +63,59 @@ func TestShardVectors(t *testing.T) {
 			if got := ShardOf(key, n); got != want {
 				t.Errorf("%s: shard %d of %d, want %d", v.Name, got, n, want)
 			}
+		}
+	}
+}
+
+// TestShardsInPython (M18): the function that docs/SHARDS.md shows finds the same shards.
+func TestShardsInPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	page, err := os.ReadFile("docs/SHARDS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, function, _ := strings.Cut(string(page), "```python\n")
+	function, _, found := strings.Cut(function, "```")
+	data, err := os.ReadFile("testdata/shards.json")
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	var vectors []struct {
+		Key    json.RawMessage
+		Shards map[int]int
+	}
+	if err := json.Unmarshal(data, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	var asked, want bytes.Buffer
+	for _, v := range vectors {
+		for n, shard := range v.Shards {
+			fmt.Fprintf(&asked, "%d ", n)
+			if err := json.Compact(&asked, v.Key); err != nil { // without the file's blanks
+				t.Fatal(err)
+			}
+			asked.WriteByte('\n')
+			fmt.Fprintln(&want, shard)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-X", "utf8", "-c", function+`
+import sys
+for line in sys.stdin:
+    n, key = line.rstrip("\n").split(" ", 1)
+    print(shard(key, int(n)))`)
+	cmd.Stdin = &asked
+	questions := strings.Split(asked.String(), "\n")
+	got, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	answers := strings.Split(string(got), "\n")
+	for i, shard := range strings.Split(want.String(), "\n") {
+		if i >= len(answers) || answers[i] != shard {
+			t.Errorf("data shards and key %s: want shard %s, of the answers\n%s", questions[i], shard, got)
 		}
 	}
 }
