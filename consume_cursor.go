@@ -73,8 +73,8 @@ func (r *consuming) loadCursor(ctx context.Context) (*cursorRow, error) {
 
 // recounted is the error of an instance that finds another number of shards than it has.
 func (r *consuming) recounted(count int) error {
-	return &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance has ShardCount %d: another one that was started later has changed it", count, r.count),
-		Next: "give every instance the same ShardCount, then start this one again"}
+	return &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, r.count),
+		Next: "give all instances the same number of shards, then start this one again"}
 }
 
 // compareAndSet writes next where the row is still as it was read, and answers the

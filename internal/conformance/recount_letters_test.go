@@ -326,7 +326,7 @@ func TestShardCountRefused(t *testing.T) {
 		r.once(r.shardsOf(f, x.rf, 2))
 		err = <-ended
 		x.wantCode(err, rowfeed.Conflict)
-		if !strings.Contains(err.Error(), "give every instance the same ShardCount") {
+		if !strings.Contains(err.Error(), "give all instances the same number of shards") {
 			x.Errorf("no next step: %v", err)
 		}
 		x.wantCursors("test", "0/2 2", "1/2 2")

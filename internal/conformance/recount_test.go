@@ -166,7 +166,7 @@ func TestRecountMinimum(t *testing.T) {
 			held.Release()
 			err := <-ended
 			x.wantCode(err, rowfeed.Conflict)
-			if !strings.Contains(err.Error(), fmt.Sprintf("its cursors are of %d shards, and this instance has ShardCount %d", count, before)) {
+			if !strings.Contains(err.Error(), fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d", count, before)) {
 				x.Errorf("the instance of before does not say why it ends: %v", err)
 			}
 			if _, err := x.rf.ResumeConsumer(x.ctx, testConsumer); err != nil {

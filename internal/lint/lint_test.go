@@ -209,6 +209,41 @@ func TestNoSleepsInTests(t *testing.T) {
 	}
 }
 
+// TestNamedTests: the tests that pages name, as what shows a capability, exist.
+func TestNamedTests(t *testing.T) {
+	tests, named := map[string]bool{}, map[string]string{}
+	declaration, name := regexp.MustCompile(`(?m)^func (Test\w+)\(`), regexp.MustCompile(`\bTest[A-Z]\w*`)
+	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".md"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if strings.HasSuffix(path, ".md") {
+			for _, test := range name.FindAllString(string(data), -1) {
+				named[test] = path
+			}
+			return err
+		}
+		for _, test := range declaration.FindAllStringSubmatch(string(data), -1) {
+			tests[test[1]] = true
+		}
+		return err
+	})
+	if err != nil || len(named) == 0 {
+		t.Fatal(len(named), err)
+	}
+	for test, page := range named {
+		if !tests[test] {
+			t.Errorf("%s names %s, which there is not", page, test)
+		}
+	}
+}
+
 // TestErrorsByCode: an error is asked for its code, never for its text.
 func TestErrorsByCode(t *testing.T) {
 	byText := regexp.MustCompile(`(strings\.(Contains|HasPrefix|HasSuffix)|MatchString)\([^)]*\.Error\(\)`)
