@@ -32,8 +32,8 @@ type Consumer struct {
 	// another one.
 	DB *DB
 	// ShardCount is the number of shards, each with a cursor of its own, that work at the
-	// same time; 0 means as many as the consumer has, which is one where it is new. It is at most the number of the feed's data shards (see
-	// FeedSpec.DataShards). Entries come in order within a shard, and a key is always in one
+	// same time; 0 means as many as the consumer has, which is one where it is new. It is at
+	// most the number of the feed's data shards (see FeedSpec.DataShards). Entries come in order within a shard, and a key is always in one
 	// shard; Handle and Deliver are called for several shards at once. Whoever starts with
 	// another number than the consumer had changes it: entries come again then, from the
 	// lowest of the cursors that a new shard takes over from, and instances that are still
@@ -76,7 +76,7 @@ type Consumer struct {
 	// DeliverShard takes Deliver's place where that has something of its own for each shard,
 	// or is to know the epoch. It is called whenever this instance begins with a shard, with
 	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
-	// that shard's entries.
+	// that shard's entries. If it answers nothing, or panics, Run and RunOnce end.
 	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []Entry) ([]Refusal, error)
 	// Lease is the term of the leases through which instances share more than one shard: for
 	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
@@ -99,7 +99,10 @@ type Consumer struct {
 	// stopping with that error. It is called in the transaction that sets the cursor
 	// back; rows that the new pass does not bring are to be removed when it is complete,
 	// see OnComplete. Of several shards all begin again at once, but for TombstonesExpired, which
-	// concerns only the one that was refused.
+	// concerns only the one that was refused: the rows that it is not brought any more are
+	// then among those of its keys, and no function tells when the pass is complete. Whoever
+	// has to remove them notes the generation and position of each row's last entry, or has
+	// one shard.
 	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
 	// OnBegin is called before anything else in a transaction of Handle whose cursor is at
 	// the beginning: a pass begins, and whatever the receiver has is of an older one. It
@@ -125,7 +128,10 @@ type Retry struct {
 type OnFailure int
 
 const (
-	// Stop ends Run with the handler's error. Nothing is passed over.
+	// Stop ends Run with the handler's error. Nothing is passed over. With several shards Run
+	// goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
+	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, here or wherever it
+	// is handed over to. So it is with a shard that is refused with TombstonesExpired.
 	Stop OnFailure = iota
 	// SetAside makes the key a dead letter and goes on with the others. Later versions
 	// of the key join it, so that none overtakes it, until it is retried or dropped.
@@ -154,7 +160,7 @@ func consumerObject(name, feed string) string {
 
 // Run handles entries until ctx ends, then answers nil. It outlives databases and
 // servers that go away. It ends with an error when the cursor is refused (see
-// OnRefused), when an entry cannot be handled (see OnFailure), or when it cannot work
+// OnRefused), when an entry cannot be handled (see Stop), or when it cannot work
 // at all, such as without rowfeed's tables.
 func (c *Consumer) Run(ctx context.Context) error {
 	err := c.consume(ctx, false)

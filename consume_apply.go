@@ -51,6 +51,39 @@ func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error
 	return nil
 }
 
+// oneByOne applies a page's entries each by itself, after the page as a whole has
+// failed too often: the key at fault becomes known, and the others get through.
+func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error {
+	for i, e := range page.Entries {
+		to := page.Cursor
+		if i < len(page.Entries)-1 {
+			var err error
+			if to, err = page.Cursor.part(after, e); err != nil {
+				return err
+			}
+		}
+		err := r.apply(ctx, []Entry{e}, to)
+		var failed *handlerError
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &failed) || errors.Is(err, errIncomplete) {
+			return err
+		}
+		attempts := r.failures + 1
+		if r.c.OnFailure == Stop {
+			return &Error{Code: HandlerFailed, Object: r.object(), Err: &entryError{failed.err},
+				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position, e.Key.AppendJSON(nil), attempts),
+				Next:  "mend the row or the handler and start again, or set OnFailure to SetAside"}
+		}
+		r.trouble(failed.err)
+		if err := r.setAside(ctx, e, to, attempts, failed.err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // complete does what is due where a pass from the beginning ends: it hands over to
 // OnComplete, and a key that was aside before the pass and has not come in it is gone.
 func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to Cursor, entries int) error {

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -17,16 +18,18 @@ type cursorRow struct {
 	paused            bool
 	aside             int64 // dead letters of this shard
 	updatedAt         int64
-	version           int64 // counts the writes
+	failure           string // why the shard rests; empty where it does not
+	version           int64  // counts the writes
 }
 
-const cursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version"
+const cursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure"
 
 func scanCursor(rows dialect.Rows) (*cursorRow, error) {
 	r := &cursorRow{}
 	var paused int
-	err := rows.Scan(&r.consumer, &r.feed, &r.shard, &r.shardCount, &r.value, &r.generation, &r.epoch, &paused, &r.aside, &r.updatedAt, &r.version)
-	r.paused = paused != 0
+	var failure sql.NullString
+	err := rows.Scan(&r.consumer, &r.feed, &r.shard, &r.shardCount, &r.value, &r.generation, &r.epoch, &paused, &r.aside, &r.updatedAt, &r.version, &failure)
+	r.paused, r.failure = paused != 0, failure.String
 	return r, err
 }
 
@@ -35,6 +38,17 @@ func (db *DB) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed s
 	b := dialect.NewBuilder(db.d)
 	return dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), scanCursor)
+}
+
+// cursorOf reads a shard's cursor; nil where there is none.
+func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*cursorRow, error) {
+	b := dialect.NewBuilder(db.d)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), scanCursor)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
 }
 
 // shardCount is the number of shards that the consumer has, 1 where it is new.
@@ -52,16 +66,14 @@ func (db *DB) shardCount(ctx context.Context, consumer, feed string) (int, error
 func (r *consuming) loadCursor(ctx context.Context) (*cursorRow, error) {
 	db := r.c.DB
 	for made := false; ; made = true {
-		b := dialect.NewBuilder(db.d)
-		rows, err := dialect.QueryAll(ctx, db.on(), "SELECT "+cursorColumns+" FROM "+db.table("cursors")+
-			" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard), b.Args(), scanCursor)
+		row, err := db.cursorOf(ctx, db.on(), r.c.Name, r.feed, r.shard)
 		switch {
 		case err != nil:
 			return nil, err
-		case len(rows) == 1 && rows[0].shardCount != r.count:
-			return nil, r.recounted(rows[0].shardCount)
-		case len(rows) == 1:
-			return rows[0], nil
+		case row != nil && row.shardCount != r.count:
+			return nil, r.recounted(row.shardCount)
+		case row != nil:
+			return row, nil
 		case made: // and dropped again at once
 			return nil, errOvertaken
 		}
@@ -86,13 +98,50 @@ func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *
 	b := dialect.NewBuilder(db.d)
 	return tx.Exec(ctx, "UPDATE "+db.table("cursors")+
 		" SET value = "+b.Arg(string(next.value))+", generation = "+b.Arg(next.generation)+", aside = "+b.Arg(next.aside)+
-		", version = version + 1, updated_at = "+db.d.Now()+
+		", version = version + 1, failure = NULL, updated_at = "+db.d.Now()+
 		" WHERE consumer = "+b.Arg(was.consumer)+" AND feed = "+b.Arg(was.feed)+" AND shard = "+b.Arg(was.shard)+
 		" AND shard_count = "+b.Arg(was.shardCount)+
+		" AND version = "+b.Arg(was.version)+
 		" AND value = "+b.Arg(string(was.value))+
 		" AND generation = "+b.Arg(was.generation)+
 		" AND epoch = "+b.Arg(was.epoch)+
 		" AND aside = "+b.Arg(was.aside)+
-		" AND version = "+b.Arg(was.version)+
 		" AND paused = 0", b.Args()...)
+}
+
+// inPass tells whether a cursor is on the way of a pass from the beginning: its start
+// mark, which a pass carries until it is through, is written in the cursor itself.
+func (c Cursor) inPass() bool {
+	p, err := c.parse()
+	return err == nil && (p.start || p.mark > p.position)
+}
+
+// settled tells whether a cursor is a place outside of a pass. Only there is it known
+// of every key whether its latest version is above or below.
+func (c Cursor) settled() bool {
+	_, err := c.parse()
+	return err == nil && !c.inPass()
+}
+
+// part is the cursor behind one entry in the midst of a page that was fetched above
+// after and reaches to. It keeps the page's start mark, or becomes a beginning's.
+func (to Cursor) part(after Cursor, e Entry) (Cursor, error) {
+	end, err := to.parse()
+	if err != nil {
+		return "", err
+	}
+	position, err := parseDecimal(e.Position)
+	if err != nil {
+		return "", fmt.Errorf("position %q: %w", e.Position, err)
+	}
+	p := place{generation: end.generation, position: position, mark: end.mark}
+	if from, err := after.parse(); err == nil {
+		p.mark = max(p.mark, from.mark)
+		if from.start {
+			// The mark is the head that the page began with; where the page reached it, it
+			// is the page's end. A later one would do as well: nothing was handed over above.
+			p.mark = max(p.mark, end.position)
+		}
+	}
+	return p.cursor(), nil
 }

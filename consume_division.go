@@ -169,12 +169,8 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 	return err
 }
 
-// restart sets every shard back to the beginning.
-func (d *division) restart(ctx context.Context, tx dialect.Querier) error {
-	old, err := d.lock(ctx, tx)
-	if err != nil {
-		return err
-	}
+// restart sets every shard, of which lock has answered the rows, back to the beginning.
+func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*cursorRow) error {
 	aside, err := d.settle(ctx, tx, old)
 	if err != nil {
 		return err
@@ -269,7 +265,7 @@ func (d *division) save(ctx context.Context, tx dialect.Querier, old []*cursorRo
 	b := dialect.NewBuilder(db.d)
 	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.shardCount)+", value = "+b.Arg(string(next.value))+
 		", generation = "+b.Arg(next.generation)+", epoch = "+b.Arg(next.epoch)+", paused = "+b.Arg(number(next.paused))+", aside = "+b.Arg(next.aside)+
-		", version = version + 1, updated_at = "+db.d.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
+		", version = version + 1, failure = NULL, updated_at = "+db.d.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}

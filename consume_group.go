@@ -59,42 +59,36 @@ func (r *consuming) together(ctx context.Context) error {
 			case <-until.Done():
 			}
 		}()
-		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)
+		return r.workOrRest(ctx, until, j.Number(), j.Term().Epoch())
 	})
 }
 
 // epochOf is the epoch under which the shard's cursor was last claimed. The next one is
 // greater, also where the number of shards, and with it the lease, is another than before.
 func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
-	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
+	row, err := r.c.DB.cursorOf(ctx, r.c.DB.on(), r.c.Name, r.feed, shard)
 	if err != nil {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
 	kept, err := r.c.DB.lookAtLease(ctx, r.c.DB.on(), droppedLease(r.c.Name, r.feed))
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case row == nil:
+		return kept.Epoch, nil
 	}
-	for _, row := range rows {
-		if row.shard == shard {
-			return max(row.epoch, kept.Epoch), nil
-		}
-	}
-	return kept.Epoch, nil
+	return max(row.epoch, kept.Epoch), nil
 }
 
 // inTurn works on one shard up to the head, under its lease where effects go elsewhere:
 // nothing but the lease keeps them apart from those of another instance.
 func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	if r.c.Handle != nil {
-		return r.one(ctx, shard, 0).run(ctx)
-	}
-	above, err := r.epochOf(ctx, shard)
-	if err != nil {
-		return r.c.DB.fail(r.object(), "read its cursor", err)
+		return r.work(ctx, ctx, shard, 0)
 	}
 	lease := r.c.DB.Lease(JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
-	lease.Above = above
+	lease.Above = func(ctx context.Context) (int64, error) { return r.epochOf(ctx, shard) }
 	told := int64(0)
 	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
 		if s.Epoch != told {
@@ -102,7 +96,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 			r.c.DB.cfg.Observer.job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
-		waiting := r.one(ctx, shard, 0)
+		waiting := r.bare(ctx, shard, 0)
 		row, err := waiting.loadCursor(ctx)
 		switch {
 		case err == nil && row.paused:
@@ -113,7 +107,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		return nil
 	}
 	return lease.Hold(ctx, func(ctx context.Context, t *Term) error {
-		return r.one(ctx, shard, t.Epoch()).run(ctx)
+		return r.work(ctx, ctx, shard, t.Epoch())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -56,7 +57,7 @@ func (r *consuming) everyShard(ctx context.Context) error {
 		return err
 	}
 	if r.count == 1 {
-		return r.one(ctx, 0, r.epoch).run(ctx)
+		return r.work(ctx, ctx, 0, r.epoch)
 	}
 	if !r.once {
 		return r.together(ctx)
@@ -76,10 +77,11 @@ func (r *consuming) oneAfterTheOther(ctx context.Context) error {
 	more := 0
 	for shard := range r.count {
 		err := r.inTurn(ctx, shard)
-		if ctx.Err() != nil || errors.Is(err, Conflict) {
-			return err
-		}
 		switch {
+		case ctx.Err() != nil: // also when it came to the head in this moment: others have not
+			return ctx.Err()
+		case errors.Is(err, Conflict):
+			return err
 		case first == nil:
 			first = err
 		case err != nil:
@@ -92,17 +94,49 @@ func (r *consuming) oneAfterTheOther(ctx context.Context) error {
 	return first
 }
 
+// work works on one shard, until the end of until: see one and run.
+func (r *consuming) work(ctx, until context.Context, shard int, epoch int64) error {
+	one, err := r.one(until, shard, epoch)
+	if err != nil {
+		return err
+	}
+	return one.run(ctx)
+}
+
 // one is one shard of r's, under the lease of an epoch if there is one. It is for one
 // goroutine, and works until the end of until.
-func (r *consuming) one(until context.Context, shard int, epoch int64) *consuming {
-	c := r.c
-	if c.DeliverShard != nil {
-		shards := *c
-		shards.Deliver = c.DeliverShard(shard, epoch)
-		c = &shards
+func (r *consuming) one(until context.Context, shard int, epoch int64) (*consuming, error) {
+	one := r.bare(until, shard, epoch)
+	if r.c.DeliverShard != nil {
+		deliver, err := r.c.deliverOf(shard, epoch)
+		if err != nil {
+			return nil, &Error{Code: HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("DeliverShard failed for shard %d", shard), Err: err,
+				Next: "have it answer a function for every shard"}
+		}
+		c := *r.c
+		c.Deliver = deliver
+		one.c = &c
 	}
-	return &consuming{c: c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots, setBack: r.setBack,
+	return one, nil
+}
+
+// bare is one shard of r's that delivers nothing yet.
+func (r *consuming) bare(until context.Context, shard int, epoch int64) *consuming {
+	return &consuming{c: r.c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots, setBack: r.setBack,
 		feed: r.feed, key: r.key, generation: r.generation, idle: firstIdle}
+}
+
+// deliverOf calls DeliverShard; a panic is an error, like Deliver's.
+func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []Entry) ([]Refusal, error), err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if deliver = c.DeliverShard(shard, epoch); deliver == nil {
+		err = errors.New("it answered no function")
+	}
+	return deliver, err
 }
 
 // shards is the part of the feed that is asked for.

@@ -56,6 +56,9 @@ type ConsumerStatus struct {
 	Paused      bool      `json:"paused"`
 	DeadLetters int64     `json:"dead_letters"`
 	MovedAt     time.Time `json:"moved_at"` // when the row was last written
+	// Failure says why a shard of several rests: its next entry cannot be handled, and nothing
+	// is passed over (see Stop). Empty where it does not. It is tried again now and then.
+	Failure string `json:"failure"`
 	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
 	// and since when.
 	Lease *LeaseStatus `json:"lease"`
@@ -88,7 +91,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	feeds := map[string]*Feed{}
 	for _, row := range rows {
 		s := ConsumerStatus{Lease: leases[shardLease(row)], Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
-			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC()}
+			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC(), Failure: row.failure}
 		f, known := feeds[row.feed]
 		if !known {
 			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) {
@@ -229,7 +232,7 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		if err != nil {
 			return err
 		}
-		n, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+what+", version = version + 1, updated_at = "+db.d.Now()+
+		n, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.d.Now()+
 			" WHERE "+id.where(b), b.Args()...)
 		if err == nil && n == 0 {
 			return db.unknownConsumer(ctx, tx, id)

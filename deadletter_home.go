@@ -23,7 +23,7 @@ type homeless struct {
 func (d *division) letters(ctx context.Context, q dialect.Querier) ([]homeless, error) {
 	b := dialect.NewBuilder(d.c.DB.d)
 	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.table("dead_letters")+
-		" WHERE "+d.own(b)+" ORDER BY key_digest, generation, last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
+		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
 }

@@ -52,7 +52,7 @@ func (r *consuming) deliver(ctx context.Context, entries []Entry, to Cursor) err
 			}
 		}
 		if r.c.OnFailure == Stop {
-			return &Error{Code: HandlerFailed, Object: r.object(), Err: refusal.Err,
+			return &Error{Code: HandlerFailed, Object: r.object(), Err: &entryError{refusal.Err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position, e.Key.AppendJSON(nil), r.failures+1),
 				Next:  "mend the row or the receiver and start again, or have such keys set aside (OnFailure: SetAside, --set-aside)"}
 		}

@@ -20,7 +20,7 @@ type Group struct {
 	name string
 	jobs int
 	ttl  time.Duration
-	// above, where it is set, answers Lease.Above of a job.
+	// above, where it is set, is Lease.Above of a job.
 	above func(ctx context.Context, job int) (int64, error)
 }
 

@@ -113,7 +113,7 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 }
 
 // take takes a lease that was seen to be free; nil when somebody else was faster.
-func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above int64) (*Term, error) {
+func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above func(context.Context) (int64, error)) (*Term, error) {
 	if seen == nil {
 		seen = &LeaseStatus{Name: name, State: LeaseFree}
 	}
@@ -125,12 +125,9 @@ func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above
 
 // takeJob takes a job.
 func (m *member) takeJob(ctx context.Context, number int, seen *LeaseStatus) (*Term, error) {
-	above := int64(0)
+	var above func(context.Context) (int64, error)
 	if m.g.above != nil {
-		var err error
-		if above, err = m.g.above(ctx, number); err != nil {
-			return nil, err
-		}
+		above = func(ctx context.Context) (int64, error) { return m.g.above(ctx, number) }
 	}
 	return m.take(ctx, JobLease(m.g.name, m.g.jobs, number), seen, above)
 }
@@ -144,7 +141,7 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 	for seats := free(l.seats, m.g.jobs); len(seats) > 0; {
 		i := rand.N(min(some, len(seats)))
 		name := seatLease(m.g.name, m.g.jobs, seats[i])
-		t, err := m.take(ctx, name, l.seats[seats[i]], 0)
+		t, err := m.take(ctx, name, l.seats[seats[i]], nil)
 		if err != nil {
 			return false, err
 		}

@@ -26,9 +26,10 @@ type Lease struct {
 	// LookEvery is the longest pause between two looks at a lease that somebody else
 	// holds; the first ones are shorter. Default 5 s.
 	LookEvery time.Duration
-	// Above is an epoch that the next term's is greater than, for a lease that goes on where
-	// another one was: receivers that refuse lower epochs know no names of leases.
-	Above int64
+	// Above, where it is set, answers an epoch that the next term's is greater than, for a
+	// lease that goes on where another one was: receivers that refuse lower epochs know no
+	// names of leases. It is asked when the lease is about to be taken, after any waiting.
+	Above func(ctx context.Context) (int64, error)
 	// StandBy, where it is set, is told who has the lease, after every look of Acquire or
 	// Hold that found it taken. An error of it ends the waiting, with that error.
 	StandBy func(ctx context.Context, holder *LeaseStatus) error
@@ -55,7 +56,8 @@ const (
 var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
 
 // Lease names a lease; nothing is asked of the database yet. A name has 1 to 100
-// printable ASCII characters without blanks ("publish:…" are the publishers' own). A
+// printable ASCII characters without blanks ("publish:…", "consumer:…" and "relay:…" are
+// rowfeed's own). A
 // term ends ttl after the database has last heard of it: a holder that was killed is
 // replaced that much later, at most; 10 s is a good choice.
 func (db *DB) Lease(name string, ttl time.Duration) *Lease {
@@ -138,7 +140,14 @@ func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
 // neither term nor error when somebody else was faster. Owners are never the same
 // twice: after a failover that lost commits an epoch may be.
 func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
-	t := newTerm(l, l.newOwner(), max(seen.Epoch, l.Above)+1)
+	above := int64(0)
+	if l.Above != nil {
+		var err error
+		if above, err = l.Above(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t := newTerm(l, l.newOwner(), max(seen.Epoch, above)+1)
 	now, ttl := l.db.d.Now(), l.ttl.Microseconds()
 	b := dialect.NewBuilder(l.db.d)
 	var query string

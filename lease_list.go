@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -69,7 +71,7 @@ func (db *DB) lookAtLease(ctx context.Context, q dialect.Querier, name string) (
 	return found[0], nil
 }
 
-// Leases lists all leases that were ever acquired, by name.
+// Leases lists all leases that were ever acquired, by name. See CurrentLeases.
 func (db *DB) Leases(ctx context.Context) ([]*LeaseStatus, error) {
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return nil, err
@@ -80,6 +82,32 @@ func (db *DB) Leases(ctx context.Context) ([]*LeaseStatus, error) {
 	}
 	return all, nil
 }
+
+// CurrentLeases lists them without what is left of consumers' shards that are over: nobody
+// holds them, and the consumer has another number of shards by now, or was dropped. Their
+// rows stay, since no epoch ever comes again.
+func (db *DB) CurrentLeases(ctx context.Context) ([]*LeaseStatus, error) {
+	all, err := db.Leases(ctx)
+	if err != nil || !slices.ContainsFunc(all, (*LeaseStatus).isConsumers) {
+		return all, err
+	}
+	prefixes, err := dialect.QueryAll(ctx, db.on(), "SELECT DISTINCT consumer, feed, shard_count FROM "+db.table("cursors"), nil,
+		func(rows dialect.Rows) (prefix string, err error) {
+			var consumer, feed string
+			var count int
+			err = rows.Scan(&consumer, &feed, &count)
+			return groupPrefix(ConsumerGroup(consumer, feed), count), err
+		})
+	if err != nil {
+		return nil, db.fail("leases", "list the consumers", err)
+	}
+	return slices.DeleteFunc(all, func(s *LeaseStatus) bool {
+		return s.isConsumers() && !s.held() && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
+	}), nil
+}
+
+// isConsumers tells whether it is of a consumer's shard, or its seat.
+func (s *LeaseStatus) isConsumers() bool { return strings.HasPrefix(s.Name, consumerLeases) }
 
 // freeLease frees the lease of the condition; it keeps its epoch, which must never
 // come again.

@@ -20,10 +20,7 @@ func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx co
 	}
 	lease := r.db().Lease(LeaseName(r.Name, feed), ttl)
 	// The relay may have had several shards before, which had leases of their own.
-	var err error
-	if lease.Above, err = r.db().ConsumerEpoch(ctx, r.Name, feed); err != nil {
-		return err
-	}
+	lease.Above = func(ctx context.Context) (int64, error) { return r.db().ConsumerEpoch(ctx, r.Name, feed) }
 	told := int64(0)
 	lease.StandBy = func(ctx context.Context, s *rowfeed.LeaseStatus) error {
 		if s.Epoch != told {

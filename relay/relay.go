@@ -59,7 +59,7 @@ type Relay struct {
 	// counts as refused, and with which pauses. A sink that is away costs no attempts.
 	Retry rowfeed.Retry
 	// SetAside makes dead letters of keys whose entries are refused; otherwise the first
-	// one ends the relay.
+	// one ends the relay, or of several shards makes its own rest, see rowfeed.Stop.
 	SetAside bool
 	// Restart lets the relay begin again at the beginning when the source refuses its
 	// cursor, as after a restored backup; otherwise that ends it. What the receiver has and

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -60,13 +62,14 @@ are meant unless --shard names one. Their number is the application's to change
 		Short: "List consumers, and how far they are behind",
 		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
 the age of the oldest not yet consumed. "?" stands where the feed is not in this
-database, or is of another generation.
+database, or is of another generation. Of a shard that rests, since its next entry
+cannot be handled, a line below says why; it is tried again now and then.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
-"moved_at":"2026-01-31T12:00:00Z","lease":{…},"behind":0,"behind_seconds":0}]. lease
-is that of a shard that somebody works on, as in "lease list"; it, behind and
-behind_seconds may be null.`,
+"moved_at":"2026-01-31T12:00:00Z","failure":"","lease":{…},"behind":0,
+"behind_seconds":0}]. lease is that of a shard that somebody works on, as in "lease
+list"; it, behind and behind_seconds may be null. failure says why a shard rests.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -211,10 +214,14 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		return a.say("there is no cursor of a consumer %s", o.consumer)
 	}
 	var rows []table.Row
+	var resting []string
 	for _, c := range all {
 		paused := "no"
 		if c.Paused {
 			paused = "yes"
+		}
+		if c.Failure != "" {
+			resting = append(resting, "rests: "+a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " "))))
 		}
 		cursor := string(c.Cursor)
 		if cursor == "" {
@@ -226,7 +233,15 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		}
 		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
 	}
-	return a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows)
+	if err := a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows); err != nil {
+		return err
+	}
+	for _, line := range resting {
+		if err := a.say("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // behind is how far a consumer is behind its feed.

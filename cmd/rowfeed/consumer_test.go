@@ -85,6 +85,7 @@ func TestConsumerCommands(t *testing.T) {
     "paused": true,
     "dead_letters": 0,
     "moved_at": "2026-01-31T12:00:00Z",
+    "failure": "",
     "lease": null,
     "behind": 1,
     "behind_seconds": AGE

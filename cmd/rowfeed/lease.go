@@ -23,7 +23,9 @@ instance is there. Programs have leases of their own through the library.`, `  r
 	listCmd := &cobra.Command{
 		Use:   "list",
 		Short: "List leases: who holds them, and since when",
-		Long: `Lists every lease that was ever acquired, on the database's clock: whether it is held,
+		Long: `Lists every lease that was ever acquired, on the database's clock, but for free ones of
+shards that a consumer had before their number was changed, or before it was dropped
+(--all lists them, too: their epochs never come again). It says whether it is held,
 expired (anybody may acquire it) or free, the holder as host/pid, the epoch of its term,
 since when and how often it was renewed in it, and the time left.
 
@@ -36,6 +38,7 @@ expires_in_seconds then 0.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
 	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	listCmd.Flags().BoolVar(&list.all, "all", false, "also what is left of consumers' former shards")
 	releaseCmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Take a lease from its holder",
@@ -65,7 +68,7 @@ loses a lease who took it since you looked. A free lease stays free, exit 0.`,
 	return cmd
 }
 
-type leaseListOptions struct{ json bool }
+type leaseListOptions struct{ json, all bool }
 
 func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 	s, err := a.connect(ctx)
@@ -73,7 +76,11 @@ func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	all, err := s.Leases(ctx)
+	list := s.CurrentLeases
+	if o.all {
+		list = s.Leases
+	}
+	all, err := list(ctx)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,9 @@ come again, and processes that were started with the former N end, also those th
 stand by. In "rowfeed serve" such a relay rests until the server is started again.
 
 A receiver that is away is waited for. An entry that it refuses ends the relay after
-some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead".
+some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead". Of
+several shards only the entry's rests then, and is tried again now and then: "rowfeed
+consumer list" says why.
 
 Secrets need not stand in the command line: --to and --secret take env:NAME and
 file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run

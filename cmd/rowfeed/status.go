@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -129,6 +130,9 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			}
 			if c.Paused {
 				note += ", paused"
+			}
+			if c.Failure != "" {
+				note += ", rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 			}
 			if c.DeadLetters > 0 {
 				note += ", " + plural(c.DeadLetters, "dead letter")

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -62,27 +63,37 @@ func (d Dialect) consumerTables(table func(base string) string) dialect.Migratio
 }
 
 // letterShards says of dead letters which data shard their keys are in, so that they can
-// follow them to another shard of the consumer. MySQL has no ADD COLUMN IF NOT EXISTS, and
-// the statement must bear being repeated: it is prepared of what the catalog says.
+// follow them to another shard of the consumer.
 func (d Dialect) letterShards(n dialect.Names, table func(base string) string) dialect.Migration {
+	return d.addsColumn(n, table, 5, "data shards of dead letters", "dead_letters", "data_shard", "bigint NULL")
+}
+
+// cursorFailures keeps why a shard rests, for operators.
+func (d Dialect) cursorFailures(n dialect.Names, table func(base string) string) dialect.Migration {
+	return d.addsColumn(n, table, 6, "why a consumer's shard rests", "cursors", "failure", "longtext NULL")
+}
+
+// addsColumn is a version that adds a column. MySQL has no ADD COLUMN IF NOT EXISTS, and
+// the statement must bear being repeated: it is prepared of what the catalog says.
+func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column, definition string) dialect.Migration {
 	schema := "DATABASE()"
 	if n.Schema != "" {
 		schema = d.Literal(n.Schema)
 	}
-	add := "ALTER TABLE " + table("dead_letters") + " ADD COLUMN data_shard bigint NULL"
+	add := "ALTER TABLE " + table(to) + " ADD COLUMN " + column + " " + definition
 	return dialect.Migration{
-		Version: 5,
-		Title:   "data shards of dead letters",
+		Version: version,
+		Title:   title,
 		Up: []string{
 			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) + ", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
-				" AND table_name = " + d.Literal(n.Table("dead_letters").Name) + " AND column_name = 'data_shard')",
+				" AND table_name = " + d.Literal(n.Table(to).Name) + " AND column_name = " + d.Literal(column) + ")",
 			"PREPARE rowfeed_add FROM @rowfeed_add",
 			"EXECUTE rowfeed_add",
 			"DEALLOCATE PREPARE rowfeed_add",
 			"SET @rowfeed_add = NULL",
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (5, " + d.Now() + ")",
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" + strconv.Itoa(version) + ", " + d.Now() + ")",
 		},
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 5"}, // the column goes with its table
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)}, // the column goes with its table
 	}
 }
 

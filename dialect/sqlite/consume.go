@@ -78,6 +78,22 @@ func (d Dialect) letterShards(name func(base string) string) dialect.Migration {
 	}
 }
 
+// cursorFailures keeps why a shard rests, for operators.
+func (d Dialect) cursorFailures(name func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 6,
+		Title:   "why a consumer's shard rests",
+		Up: []string{
+			"ALTER TABLE " + name("cursors") + " ADD COLUMN failure TEXT",
+			"INSERT INTO " + name("schema_version") + " VALUES (6, " + d.Now() + ")",
+		},
+		Down: []string{
+			"ALTER TABLE " + name("cursors") + " DROP COLUMN failure",
+			"DELETE FROM " + name("schema_version") + " WHERE version = 6",
+		},
+	}
+}
+
 // InsertNew is an INSERT with ON CONFLICT DO NOTHING.
 func (Dialect) InsertNew(table string, columns, values, key []string) string {
 	return dialect.InsertNew(table, columns, values, key)

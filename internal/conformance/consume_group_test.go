@@ -320,70 +320,8 @@ func TestConsumeGroupFence(t *testing.T) {
 	})
 }
 
-// TestConsumeGroupSmallPool (M24): handlers of as many shards as the pool has room for hang.
-// They leave connections for the leases: none is lost. The other shards wait with a page in
-// hand, and a newcomer with a pool of its own has its share of them all the same, and works.
-func TestConsumeGroupSmallPool(t *testing.T) {
-	t.Parallel()
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} { // SQLite's writers have one lock
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := newEnv(t, e, nil)
-			x.migrate()
-			f, r := x.addShards(64), x.receiver()
-			pool := x.db.OpenTapped(t, testdb.Hooks{})
-			pool.SetMaxOpenConns(4)
-			m := r.teammate(f, consumerShards)
-			var err error
-			if m.rf, err = rowfeed.Open(x.ctx, pool, x.dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
-				if e.Kind == rowfeed.JobLost {
-					m.lost.Add(1)
-				}
-			}}}); err != nil {
-				x.Fatal(err)
-			}
-			m.c.DB, m.c.Lease = m.rf, 5*time.Second
-			done := make(chan struct{})
-			var hanging atomic.Int64
-			handle := m.c.Handle
-			m.c.Handle = func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
-				hanging.Add(1)
-				defer hanging.Add(-1)
-				select {
-				case <-done:
-				case <-ctx.Done():
-				}
-				return handle(ctx, tx, entries)
-			}
-			m.start()
-			was := x.awaitBalance(testGroup, consumerShards, 1, standing{})
-			for shard := range consumerShards {
-				x.insertIDs(idsOf(1, 1, 64, shard*8, shard*8+8)...)
-			}
-			x.publish(f)
-			x.eventually("two handlers hang", func() bool { return hanging.Load() == 2 })
-			x.eventually("a term and more passes", func() bool { return x.standing(testGroup, consumerShards).beats(was) >= 5 })
-			if s := x.standing(testGroup, consumerShards); s.takeOver != was.takeOver || m.lost.Load() > 0 || hanging.Load() != 2 {
-				x.Errorf("%d shards were lost, epochs %v, %d handlers hang", m.lost.Load(), s.epochs, hanging.Load())
-			}
-			n := r.teammate(f, consumerShards)
-			n.c.Lease = m.c.Lease
-			n.start()
-			x.eventually("the newcomer has its share", func() bool { return x.standing(testGroup, consumerShards).balanced(consumerShards, 2) })
-			x.eventually("the newcomer works on it", func() bool { return x.scalar("SELECT count(*) FROM applied") == consumerShards/2 })
-			if m.lost.Load() > 0 || hanging.Load() != 2 {
-				x.Errorf("%d shards were lost, %d handlers hang", m.lost.Load(), hanging.Load())
-			}
-			close(done)
-			x.eventually("all is committed", func() bool { return x.scalar("SELECT count(*) FROM applied") == consumerShards })
-			m.end()
-			n.end()
-		})
-	}
-}
-
-// TestConsumeGroupRefusals: what a consumer with shards cannot have, and that the error
-// of one shard ends the instance.
+// TestConsumeGroupRefusals: what a consumer with shards cannot have, and that a handler
+// that ends its transaction ends the instance, whichever shard it was called for.
 func TestConsumeGroupRefusals(t *testing.T) {
 	each(t, func(x *env) {
 		f, r := x.addShards(64), x.receiver()
@@ -395,12 +333,10 @@ func TestConsumeGroupRefusals(t *testing.T) {
 		c.Lease, c.DeliverShard = 0, func(int, int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil }
 		x.wantCode(c.Run(x.ctx), rowfeed.InvalidRequest)
 		c.DeliverShard = nil
-		r.fail = func(_ context.Context, _ *sql.Tx, e rowfeed.Entry) error { return errOff }
+		c.Handle = func(_ context.Context, tx *sql.Tx, _ []rowfeed.Entry) error { return tx.Rollback() }
 		x.insertIDs(1)
 		x.publish(f)
-		if err := c.Run(x.ctx); !isCode(err, rowfeed.HandlerFailed) || !errors.Is(err, errOff) {
-			x.Errorf("Run: %v", err)
-		}
+		x.wantCode(c.Run(x.ctx), rowfeed.HandlerFailed)
 		if s := x.standing(testGroup, 2); len(s.owners)+len(s.seats) > 0 {
 			x.Errorf("left behind: %+v", s)
 		}

@@ -3,11 +3,9 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -268,96 +266,6 @@ func TestRelayShardsOnce(t *testing.T) {
 		x.wantCode(err, rowfeed.InvalidRequest)
 		if !strings.Contains(err.Error(), "its sink can tell") {
 			x.Errorf("the reason: %v", err)
-		}
-	})
-}
-
-// TestDivisionWaits: who divides a relay's shards anew delivers nothing before the former
-// instance has brought to its end what it has under way, up and down: no version of a key
-// comes after a newer one.
-func TestDivisionWaits(t *testing.T) {
-	each(t, func(x *env) {
-		f := x.addShards(64)
-		version := int64(0)
-		change := func() {
-			version++
-			x.exec("DELETE FROM kv", fmt.Sprintf("INSERT INTO kv VALUES (1, 'k', %d)", version))
-			x.publish(f)
-		}
-		var mu sync.Mutex
-		var got []int64
-		waits := make(chan string, 100)
-		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
-			if errors.Is(e.Err, rowfeed.LeaseTaken) {
-				waits <- e.Err.Error()
-			}
-		}}})
-		if err != nil {
-			x.Fatal(err)
-		}
-		// start runs an instance whose batches wait at the gate, if there is one.
-		start := func(count int, gate chan struct{}) (under chan struct{}, end func(), result func() error) {
-			under = make(chan struct{})
-			once := sync.OnceFunc(func() { close(under) })
-			s := &spy{env: x, before: func(batch []sink.Entry) {
-				once()
-				if gate != nil {
-					<-gate
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				for _, e := range batch {
-					if v, ok := e.Row.Get("v"); ok {
-						got = append(got, v.(int64))
-					}
-				}
-			}}
-			ctx, cancel := context.WithCancel(x.ctx)
-			ended := make(chan error, 1)
-			r := &relays.Relay{Name: "test", Source: f, DB: rf, Sink: s, ShardCount: count, Wait: 50 * time.Millisecond}
-			go func() { ended <- r.Run(ctx) }()
-			result = sync.OnceValue(func() error { return <-ended })
-			x.Cleanup(func() { cancel(); _ = result() })
-			return under, cancel, result
-		}
-		for _, counts := range [][2]int{{1, 4}, {4, 8}, {8, 1}} {
-			gate := make(chan struct{})
-			open := sync.OnceFunc(func() { close(gate) })
-			x.Cleanup(open)
-			change()
-			under, _, former := start(counts[0], gate)
-			x.eventually("the former instance has a batch under way", func() bool {
-				select {
-				case <-under:
-					return true
-				default:
-					return false
-				}
-			})
-			change()
-			_, end, latter := start(counts[1], nil)
-			select {
-			case text := <-waits:
-				if !strings.Contains(text, "still works on a shard of before") {
-					x.Errorf("%v shards: %s", counts, text)
-				}
-			case <-time.After(time.Minute):
-				x.Fatalf("%v shards: nobody waits", counts)
-			}
-			open()
-			x.eventually("the newest version is delivered", func() bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return len(got) > 0 && got[len(got)-1] == version
-			})
-			x.wantCode(former(), rowfeed.Conflict)
-			end()
-			if err := latter(); err != nil {
-				x.Error(err)
-			}
-			if !slices.IsSorted(got) {
-				x.Errorf("%v shards: versions %v", counts, got)
-			}
 		}
 	})
 }

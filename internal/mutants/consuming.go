@@ -8,9 +8,9 @@ var consuming = []mutant{
 		Package: conformance, Test: "TestConsumeTwoInstances", Engines: "sqlite", Short: true,
 	},
 	{
-		Name: "value-not-compared", Guards: "hazard 3: two instances",
+		Name: "value-not-compared", Guards: "hazard 3: a cursor that was moved",
 		File: "consume_cursor.go", Old: "		\" AND value = \"+b.Arg(string(was.value))+\n", New: "",
-		Package: conformance, Test: "TestConsumeTwoInstances", Engines: "sqlite",
+		Package: conformance, Test: "TestConsumeRowTaken", Engines: "sqlite",
 	},
 	{
 		Name: "shard-count-not-compared", Guards: "hazard 2: a row used by another shard_count",
@@ -81,12 +81,12 @@ var consuming = []mutant{
 	},
 	{
 		Name: "half-a-page-from-the-beginning", Guards: "hazard 16: a part of a page keeps its start mark",
-		File: "consume_run.go", Old: "			p.mark = max(p.mark, end.position)\n", New: "",
+		File: "consume_cursor.go", Old: "			p.mark = max(p.mark, end.position)\n", New: "",
 		Package: conformance, Test: "TestConsumeStops", Engines: "sqlite",
 	},
 	{
 		Name: "sweep-before-the-pass-is-complete", Guards: "hazard 15: the start mark tells when a pass is complete",
-		File: "consume_run.go", Old: "	return err == nil && (p.start || p.mark > p.position)", New: "	return err == nil && p.start",
+		File: "consume_cursor.go", Old: "	return err == nil && (p.start || p.mark > p.position)", New: "	return err == nil && p.start",
 		Package: conformance, Test: "TestConsumeRefused", Engines: "sqlite",
 	},
 	{

@@ -99,12 +99,12 @@ var grouping = []mutant{
 	},
 	{
 		Name: "shards-without-epochs", Guards: "hazard 3: the cursor is claimed under the shard's lease",
-		File: "consume_group.go", Old: "		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)", New: "		return r.one(until, j.Number(), 0).run(ctx)",
+		File: "consume_group.go", Old: "r.workOrRest(ctx, until, j.Number(), j.Term().Epoch())", New: "r.workOrRest(ctx, until, j.Number(), 0)",
 		Package: conformance, Test: "TestConsumeGroupFence", Engines: "sqlite,postgres15", Short: true,
 	},
 	{
 		Name: "shards-handed-over-at-once", Guards: "a page in hand is committed before its shard changes hands",
-		File: "consume_group.go", Old: "		return r.one(until, j.Number(), j.Term().Epoch()).run(ctx)", New: "		return r.one(until, j.Number(), j.Term().Epoch()).run(until)",
+		File: "consume_group.go", Old: "r.workOrRest(ctx, until, j.Number(), j.Term().Epoch())", New: "r.workOrRest(until, until, j.Number(), j.Term().Epoch())",
 		Package: conformance, Test: "TestConsumeGroupRebalance", Engines: "sqlite,postgres15",
 	},
 	{
@@ -134,7 +134,7 @@ var grouping = []mutant{
 	},
 	{
 		Name: "epochs-of-leases-alone", Guards: "hazard 3: epochs grow, whatever the lease is called",
-		File: "lease.go", Old: "max(seen.Epoch, l.Above)+1)", New: "seen.Epoch+1)",
+		File: "lease.go", Old: "max(seen.Epoch, above)+1)", New: "seen.Epoch+min(above, 0)+1)",
 		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite", Short: true,
 	},
 	{
@@ -146,5 +146,36 @@ var grouping = []mutant{
 		Name: "relay-rests-by-shard", Guards: "a receiver that asks to be left alone is, by all shards",
 		File: "relay/relay.go", Old: "shard: shard, epoch: epoch, quiet: rest}", New: "shard: shard, epoch: epoch, quiet: &quiet{until: rest.until}}",
 		Package: "./relay", Test: "TestRestIsShared",
+	},
+	{
+		Name: "one-entry-ends-every-instance", Guards: "guarantee: one bad key only itself, one shard only itself",
+		File: "consume_rest.go", Old: " || !concernsShardAlone(err) {", New: " || err != nil {",
+		Package: conformance, Test: "TestShardRests", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "rests-in-silence", Guards: "an operator is told why a shard rests",
+		File: "consume_rest.go", Old: "one.noteFailure(ctx, err); noted", New: "ctx.Err(); noted",
+		Package: conformance, Test: "TestShardRests", Engines: "sqlite",
+	},
+	{
+		Name: "rests-though-it-works", Guards: "an operator is told of what is, and not of what was",
+		File: "consume_cursor.go", Old: ", failure = NULL, updated_at", New: ", updated_at",
+		Package: conformance, Test: "TestShardRests", Engines: "sqlite",
+	},
+	{
+		Name: "panic-of-deliver-shard", Guards: "a panic of the application's is an error",
+		File: "consume_shards.go", Old: "		if p := recover(); p != nil {", New: "		if p := any(nil); p != nil {",
+		Package: conformance, Test: "TestDeliverShardFails", Engines: "sqlite",
+	},
+	{
+		Name: "epoch-of-before-the-wait", Guards: "hazard 3: a term's epoch is above all that were claimed until it began",
+		File: "relay/lease.go", Old: "	lease.Above = func(ctx context.Context) (int64, error) { return r.db().ConsumerEpoch(ctx, r.Name, feed) }",
+		New:     "	above, err := r.db().ConsumerEpoch(ctx, r.Name, feed)\n	lease.Above = func(context.Context) (int64, error) { return above, err }",
+		Package: conformance, Test: "TestEpochsGrowWhileWaited", Engines: "sqlite",
+	},
+	{
+		Name: "former-shards-listed", Guards: "lists of leases say what is, and not what was",
+		File: "lease_list.go", Old: "		return s.isConsumers() && !s.held() && ", New: "		return s.isConsumers() && s.held() && !s.held() && ",
+		Package: conformance, Test: "TestCurrentLeases", Engines: "sqlite",
 	},
 }

@@ -24,7 +24,7 @@ var leasing = []mutant{
 	},
 	{
 		Name: "lease-epoch-stays", Guards: "hazard 3: an epoch higher with every acquire",
-		File: "lease.go", Old: "newOwner(), max(seen.Epoch, l.Above)+1)", New: "newOwner(), max(seen.Epoch, l.Above, 1))",
+		File: "lease.go", Old: "newOwner(), max(seen.Epoch, above)+1)", New: "newOwner(), max(seen.Epoch, above, 1))",
 		Package: conformance, Test: "TestLeaseOwnersAndEpochs", Engines: "sqlite", Short: true,
 	},
 	{

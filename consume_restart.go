@@ -1,0 +1,110 @@
+package rowfeed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// isRefusal tells whether a source's error is about the cursor.
+func isRefusal(err error) bool {
+	return errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired)
+}
+
+// restart begins again at the beginning, in one transaction with what the receiver
+// does about that. Of dead letters nothing is known any more but that the key may be
+// gone: see release. A new generation is a beginning for every shard, since it may have
+// divided the keys anew; so is a cursor above the head: positions above a restored head are
+// others now, and a shard that asks later may not see it any more. Tombstones that are gone
+// concern the shard alone: every other one that has missed some is refused by itself.
+func (r *consuming) restart(ctx context.Context, refusal error) error {
+	var all *division
+	if r.count > 1 && !errors.Is(refusal, TombstonesExpired) {
+		info, err := r.c.Source.Info(ctx)
+		if err == nil {
+			all, err = r.division(info, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+		if all != nil {
+			return t.restartAll(ctx, tx, all, refusal)
+		}
+		if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
+			return err
+		}
+		if r.row.aside > 0 {
+			if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
+				return err
+			}
+		}
+		return t.advance(ctx, Beginning, 0)
+	})
+	if err == nil && all != nil {
+		r.row = nil
+		if r.setBack != nil {
+			*r.setBack = true
+		}
+	}
+	var failed *handlerError
+	if errors.As(err, &failed) {
+		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
+	}
+	if err == nil {
+		r.complete = false
+		r.trouble(refusal)
+	}
+	return err
+}
+
+// restartAll sets every shard back. All rows are locked before anything else, in the order
+// in which everybody locks them: of two shards that are refused at once the second waits
+// for the first, and finds that its cursor is set back already.
+func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, refusal error) error {
+	r := t.r
+	all.aside = true // letters that others set aside meanwhile are locked with them
+	rows, err := all.lock(ctx, t.q)
+	if err != nil {
+		return err
+	}
+	was := *r.row
+	if !slices.ContainsFunc(rows, func(row *cursorRow) bool {
+		return row.shard == was.shard && row.shardCount == was.shardCount && row.value == was.value && row.generation == was.generation &&
+			row.epoch == was.epoch && row.version == was.version+1 && !row.paused // the lock counts as a write
+	}) {
+		return errOvertaken
+	}
+	if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
+		return err
+	}
+	if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
+		return err
+	}
+	return all.restart(ctx, t.q, rows)
+}
+
+// leftBehind is the refusal of a shard at its beginning, which a source cannot refuse, where
+// another shard's cursor is of an older generation than its page: keys may have come from
+// that one's part, and would go from new versions back to old ones. It asks at a beginning
+// only.
+func (r *consuming) leftBehind(ctx context.Context, page Page) error {
+	g := page.Cursor.Generation()
+	if r.count == 1 || g == 0 || !r.row.value.parsesAsBeginning() {
+		return nil
+	}
+	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.generation != 0 && row.generation < g {
+			return &Error{Code: GenerationChanged, Object: feedObject(r.feed),
+				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.shard, row.generation, g)}
+		}
+	}
+	return nil
+}
