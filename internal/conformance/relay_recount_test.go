@@ -153,9 +153,9 @@ func TestDivisionWaits(t *testing.T) {
 		for _, counts := range [][2]int{{1, 4}, {4, 8}, {8, 1}} {
 			gate := make(chan struct{})
 			open := sync.OnceFunc(func() { close(gate) })
-			x.Cleanup(open)
 			change()
 			under, _, former := start(counts[0], gate)
+			x.Cleanup(open) // before it is waited for the instance
 			x.eventually("the former instance has a batch under way", func() bool {
 				select {
 				case <-under:
@@ -165,8 +165,11 @@ func TestDivisionWaits(t *testing.T) {
 				}
 			})
 			change()
-			_, end, latter := start(counts[1], nil)
+			early, end, latter := start(counts[1], nil)
+			x.Cleanup(open)
 			select {
+			case <-early:
+				x.Fatalf("%v shards: nobody waits", counts)
 			case text := <-waits:
 				if !strings.Contains(text, "still works on a shard of before") {
 					x.Errorf("%v shards: %s", counts, text)
