@@ -331,7 +331,7 @@ func TestReshardKilledAtEveryStatement(t *testing.T) {
 				x.reshard(f, 7-target)
 				before := x.killed("reshard", n, fmt.Sprintf("SHARDS=%d", target))
 				if step > 1 && before == last {
-					n += 5 * step // where a batch is a statement for each of its keys, few of them will do
+					n += 25 * step // where a batch is a statement for each of its keys, few of them will do
 				}
 				last = before
 				id++
