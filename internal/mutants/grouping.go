@@ -55,7 +55,7 @@ var grouping = []mutant{
 	{
 		Name: "group-renewals-unchecked", Guards: "M54: a job ends when a renewal finds its term lost",
 		File: "group.go", Old: "		if n == int64(len(some)) {", New: "		if n >= 0 {",
-		Package: conformance, Test: "TestGroupLostLease", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestGroupLostLease", Engines: "sqlite",
 	},
 	{
 		Name: "group-outlives-its-terms", Guards: "M54: who cannot renew stops",
@@ -85,7 +85,7 @@ var grouping = []mutant{
 	{
 		Name: "group-beats-faster", Guards: "M53: what an idle group costs",
 		File: "group.go", Old: "	wait := m.g.ttl/4 + ", New: "	wait := m.g.ttl/8 + ",
-		Package: conformance, Test: "TestGroupIdleCost", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestGroupIdleCost", Engines: "sqlite",
 	},
 	{
 		Name: "renewals-wait-to-the-end", Guards: "M54: a renewal that hangs leaves time for another",
@@ -95,12 +95,12 @@ var grouping = []mutant{
 	{
 		Name: "lease-renewal-waits-to-the-end", Guards: "M54: a renewal that hangs leaves time for another",
 		File: "lease_term.go", Old: "\t\terr := t.Renew(bounded)", New: "\t\t_ = bounded\n\t\terr := t.Renew(ctx)",
-		Package: conformance, Test: "TestLeaseHungRenewal", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestLeaseHungRenewal", Engines: "sqlite",
 	},
 	{
 		Name: "shards-without-epochs", Guards: "hazard 3: the cursor is claimed under the shard's lease",
 		File: "consume_group.go", Old: "r.workOrRest(ctx, until, j.Number(), j.Term().Epoch())", New: "r.workOrRest(ctx, until, j.Number(), 0)",
-		Package: conformance, Test: "TestConsumeGroupFence", Engines: "sqlite,postgres15", Short: true,
+		Package: conformance, Test: "TestConsumeGroupFence", Engines: "sqlite,postgres15",
 	},
 	{
 		Name: "shards-handed-over-at-once", Guards: "a page in hand is committed before its shard changes hands",

@@ -75,7 +75,7 @@ var leasing = []mutant{
 	{
 		Name: "renewal-counts-changes", Guards: "hazard 27: MySQL counts the rows that have changed",
 		File: "lease.go", Old: "b.Arg(l.ttl.Microseconds()) + \", renewals = renewals + 1\" +", New: "b.Arg(l.ttl.Microseconds()) +",
-		Package: conformance, Test: "TestLeaseRenewTwice", Engines: "mariadb", Short: true,
+		Package: conformance, Test: "TestLeaseRenewTwice", Engines: "mariadb",
 	},
 	{
 		Name: "renewal-after-the-end", Guards: "M54: a term that has ended is not renewed",
@@ -85,7 +85,7 @@ var leasing = []mutant{
 	{
 		Name: "assert-after-the-end", Guards: "M54: an expired holder's commit is rejected",
 		File: "lease_term.go", Old: "+t.own(b)+\n\t\t\" AND expires_at > \"+t.lease.db.d.Now(), b.Args()...)", New: "+t.own(b), b.Args()...)",
-		Package: conformance, Test: "TestLeaseWorkOutlivesTerm", Engines: "sqlite,postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestLeaseWorkOutlivesTerm", Engines: "sqlite,postgres15,mariadb",
 	},
 	{
 		Name: "assert-says-yes", Guards: "M54: a paused holder's write fails",

@@ -25,7 +25,7 @@ var opening = []mutant{
 	{
 		Name: "declaration-unchecked", Guards: "a printed script holds of a key's declaration a type and nothing else",
 		File: "setup_feed.go", Old: "if err := checkDeclaration(name, decl, c.Kind); err != nil {", New: "if err := checkDeclaration(name, decl, c.Kind); name == \"\" {",
-		Package: ".", Test: "TestDeclaration", Short: true,
+		Package: ".", Test: "TestDeclaration",
 	},
 	{
 		Name: "key-of-another-type", Guards: "a key that no row can have is refused, and not bent into another",

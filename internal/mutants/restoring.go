@@ -70,7 +70,7 @@ var restoring = []mutant{
 		File:    "publish.go",
 		Old:     "f.notSetBack(floor, r.Generation, seq.Value)",
 		New:     "f.notSetBack(floor, math.MaxInt64, seq.Value)",
-		Package: conformance, Test: "TestRestoredBackup", Engines: "sqlite,postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestRestoredBackup", Engines: "sqlite,postgres15,mariadb",
 	},
 	{
 		Name: "reader-forgets-what-it-saw", Guards: "M74: a database that was set back is not answered from",

@@ -49,14 +49,14 @@ var waiting = []mutant{
 		File:    "wait.go",
 		Old:     "(got.at == before.at || news.ahead(got.at))",
 		New:     "(got.at == before.at || news.ahead(news))",
-		Package: conformance, Test: "TestWokenByAServerThatIsAhead", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestWokenByAServerThatIsAhead", Engines: "sqlite",
 	},
 	{
 		Name: "emptiness-unconfirmed", Guards: "guarantee 3: an empty page is true when it is answered",
 		File:    "watch.go",
 		Old:     "if w.sure > joined {",
 		New:     "if w.sure > joined || w.sure >= 0 {",
-		Package: conformance, Test: "TestWaitEnds", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestWaitEnds", Engines: "sqlite",
 	},
 	{
 		Name: "failed-looks-pass-for-quiet", Guards: "who waits on a database that is away is told",
