@@ -231,7 +231,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		if c.Lease != nil {
 			holder = process(c.Lease.Owner)
 		}
-		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
+		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c, ", %s"), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
 	}
 	if err := a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows); err != nil {
 		return err
@@ -244,15 +244,13 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 	return nil
 }
 
-// behind is how far a consumer is behind its feed.
-func behind(c rowfeed.ConsumerStatus) string {
+// behind is how far a consumer is behind its feed: positions and, in the form of since, time.
+func behind(c rowfeed.ConsumerStatus, since string) string {
 	switch {
 	case c.Behind == nil:
 		return "?"
-	case *c.Behind == 0:
-		return "0"
-	case c.BehindSeconds == nil:
+	case *c.Behind == 0 || c.BehindSeconds == nil:
 		return fmt.Sprint(*c.Behind)
 	}
-	return fmt.Sprintf("%d, %s", *c.Behind, age(*c.BehindSeconds))
+	return fmt.Sprint(*c.Behind) + fmt.Sprintf(since, age(*c.BehindSeconds))
 }

@@ -92,7 +92,7 @@ func TestConsumerCommands(t *testing.T) {
   }
 ]
 `)
-	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1, \S+ behind, cursor "3", paused\n`).MatchString(out) {
+	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1 \(\S+\) behind, cursor "3", paused\n`).MatchString(out) {
 		t.Errorf("status: %s", out)
 	}
 	s.prints("consumer resume mail --feed kv", "mail of kv: resumed\n")
@@ -190,7 +190,7 @@ func TestShardCommands(t *testing.T) {
 └──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
-	for _, note := range []string{`kv: consumer mail, shard 0 of 2, is 1, \S+ behind, cursor "2"\n`, `kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`} {
+	for _, note := range []string{`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`, `kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`} {
 		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {
 			t.Errorf("status does not say %s: %s", note, out)
 		}

@@ -124,7 +124,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			if c.ShardCount > 1 {
 				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
 			}
-			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, who, behind(c), string(c.Cursor))
+			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, who, behind(c, " (%s)"), string(c.Cursor))
 			if l := c.Lease; l != nil {
 				note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
 			}
