@@ -50,8 +50,8 @@ func newConsumer(a *app) *cobra.Command {
 in a row that it writes in the transaction of those effects: what these commands change
 is noticed by a consumer at work at its next write, without a restart, and what it is
 doing just then is rolled back. A consumer of several shards has a cursor for each; all
-are meant unless --shard names one. Their number is the application's to change
-(ShardCount): it does when it starts.`, `  rowfeed consumer list
+are meant unless --shard names one. Their number is the application's to change, when it
+starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed consumer list
   rowfeed consumer pause billing
   rowfeed consumer pause billing --feed orders --shard 3
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
@@ -64,6 +64,8 @@ are meant unless --shard names one. Their number is the application's to change
 the age of the oldest not yet consumed. "?" stands where the feed is not in this
 database, or is of another generation. Of a shard that rests, since its next entry
 cannot be handled, a line below says why; it is tried again now and then.
+Of several shards each counts the whole feed's positions; one that has nothing to do
+notes every 10 seconds that it has come to the head.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,

@@ -225,10 +225,8 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards i
 // an operator may have mended what ended it.
 const relayAgain = time.Minute
 
-// startRelays runs the relays of rowfeed.yaml until ctx ends; wait does until they have
-// ended. One that has ended is started again after a pause, unless another process divides
-// its cursors among another number of shards: that one was started later, and is right.
-func (a *app) startRelays(ctx context.Context, s *session, again time.Duration) (wait func(), err error) {
+// relays are those of rowfeed.yaml.
+func (a *app) relays(s *session) ([]*relayOptions, error) {
 	all := make([]*relayOptions, len(s.file.Relays))
 	names := map[string]bool{}
 	for i, r := range s.file.Relays {
@@ -245,6 +243,13 @@ func (a *app) startRelays(ctx context.Context, s *session, again time.Duration) 
 		}
 		names[name], all[i] = true, o
 	}
+	return all, nil
+}
+
+// startRelays runs relays until ctx ends; wait does until they have ended. One that has
+// ended is started again after a pause, unless another process divides its cursors among
+// another number of shards: that one was started later, and is right.
+func (a *app) startRelays(ctx context.Context, s *session, all []*relayOptions, again time.Duration) (wait func()) {
 	var running sync.WaitGroup
 	for _, o := range all {
 		running.Go(func() {
@@ -267,5 +272,5 @@ func (a *app) startRelays(ctx context.Context, s *session, again time.Duration) 
 			}
 		})
 	}
-	return running.Wait, nil
+	return running.Wait
 }

@@ -258,10 +258,11 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.done()
-	wait, err := a.startRelays(t.Context(), db, time.Millisecond)
+	relays, err := a.relays(db)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wait := a.startRelays(t.Context(), db, relays, time.Millisecond)
 	<-got
 	pool := s.pool()
 	divided := func() (n int, err error) {

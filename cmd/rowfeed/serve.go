@@ -56,15 +56,15 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 		return err // said now rather than to every request
 	}
 	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
-	relaying, stop := context.WithCancel(ctx)
-	wait, err := a.startRelays(relaying, s, relayAgain)
+	relays, err := a.relays(s)
 	if err != nil {
-		stop()
 		return err
 	}
-	defer wait()
-	defer stop()
-	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish && !a.replica, nil)
+	relaying, stop := context.WithCancel(ctx)
+	wait := func() {}
+	defer func() { stop(); wait() }()
+	// Not before it listens: a relay that is started may divide its consumer's cursors.
+	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish && !a.replica, func(string) { wait = a.startRelays(relaying, s, relays, relayAgain) })
 }
 
 // serve runs the server until ctx ends; ready may be nil.
