@@ -121,6 +121,7 @@ func (c *campaign) prepare() {
 	c.publisher = start(c, c.program, "--db", c.db.URL, "publish", "kv")
 
 	c.inbox = NewInbox("id", "v")
+	c.inbox.Part = c.part
 	server := httptest.NewServer(c.inbox)
 	c.Cleanup(server.CloseClientConnections)
 	p := newProxies(c.T)

@@ -23,13 +23,16 @@ type Inbox struct {
 	// Patience is how long a request that comes out of order is held until its sender
 	// turns out to have given it up: shorter than a relay waits for an answer.
 	Patience time.Duration
+	// Part is the consumer shard of a data shard, whose entries come in order; where it is
+	// nil each is one by itself.
+	Part func(shard int) int
 
 	mu     sync.Mutex
 	mood   func() (busy bool, delay time.Duration)
 	log    []Arrival
 	epochs map[int]int64
 	keys   map[int64]known
-	tops   map[senderKey]int64
+	terms  map[term]*sent
 	wrong  error // a request that no relay should send
 }
 
@@ -38,14 +41,16 @@ type known struct {
 	deleted           bool
 }
 
-// senderKey is a key in a term.
-type senderKey struct {
-	key, epoch int64
+// sent is what came in a term, whatever became of it.
+type sent struct {
+	top  int64           // the highest position
+	seen map[int64]bool  // positions
+	keys map[int64]int64 // each key's highest position
 }
 
 // NewInbox makes an empty one.
 func NewInbox(key, version string) *Inbox {
-	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{}, keys: map[int64]known{}, tops: map[senderKey]int64{}}
+	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{}, keys: map[int64]known{}, terms: map[term]*sent{}}
 }
 
 // SetMood says how requests fare from now on: nil takes them in at once.
@@ -110,7 +115,7 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t := time.NewTimer(delay)
 		<-t.C // also when the sender has gone: it is at work, and does not look
 		if busy {
-			b.write(arrivals, Busy)
+			b.await(r, b.write(arrivals, Busy))
 			if rand.N(2) == 0 {
 				w.Header().Set("Retry-After", "1")
 			}
@@ -118,10 +123,9 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	switch late, refused := b.take(arrivals); {
-	case len(late) > 0:
-		b.await(r, late)
-	case refused: // all the same to a sender whose term is over
+	late, refused := b.take(arrivals)
+	b.await(r, late)
+	if refused { // all the same to a sender whose term is over
 		w.WriteHeader([]int{http.StatusOK, http.StatusConflict, http.StatusGone}[rand.N(3)])
 	}
 }
@@ -159,25 +163,41 @@ func (b *Inbox) parse(body []byte, sender string) ([]Arrival, error) {
 	return all, nil
 }
 
-// write notes arrivals that all get the same answer.
-func (b *Inbox) write(arrivals []Arrival, answer Answer) {
+// write notes arrivals that all get the same answer. late are those of take.
+func (b *Inbox) write(arrivals []Arrival, answer Answer) (late []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range arrivals {
 		a.Answer = answer
-		b.put(a)
+		if b.put(a) {
+			late = append(late, len(b.log)-1)
+		}
 	}
+	return late
 }
 
-// put appends to the log; b.mu is held.
-func (b *Inbox) put(a Arrival) {
+// put appends to the log; b.mu is held. It tells whether the entry came after a later one
+// of its term: of its key, or any if it is the first at its position.
+func (b *Inbox) put(a Arrival) (late bool) {
 	b.log = append(b.log, a)
-	of := senderKey{a.Key, a.Epoch}
-	b.tops[of] = max(b.tops[of], a.Position)
+	of := term{a.Shard, a.Epoch}
+	if b.Part != nil {
+		of.shard = b.Part(a.Shard)
+	}
+	t := b.terms[of]
+	if t == nil {
+		t = &sent{seen: map[int64]bool{}, keys: map[int64]int64{}}
+		b.terms[of] = t
+	}
+	late = a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position]
+	t.seen[a.Position] = true
+	t.top = max(t.top, a.Position)
+	t.keys[a.Key] = max(t.keys[a.Key], a.Position)
+	return late
 }
 
 // take decides about the entries of a request, in one go. late are the places in the log
-// of those that came after a later one of the same key and term.
+// of those that came after a later one of the same term.
 func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,10 +213,9 @@ func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
 			b.keys[a.Key] = known{a.Position, a.Version, a.Delete}
 		}
 		b.epochs[a.Shard] = max(b.epochs[a.Shard], a.Epoch)
-		if a.Position < b.tops[senderKey{a.Key, a.Epoch}] {
-			late = append(late, len(b.log))
+		if b.put(a) {
+			late = append(late, len(b.log)-1)
 		}
-		b.put(a)
 	}
 	return late, refused
 }
@@ -204,6 +223,9 @@ func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
 // await holds the answer until its sender is known to have given the request up: it must
 // have, before it sent a later version. One that still waits is at fault.
 func (b *Inbox) await(r *http.Request, late []int) {
+	if len(late) == 0 {
+		return
+	}
 	t := time.NewTimer(b.Patience)
 	defer t.Stop()
 	select {
