@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/relay"
 )
 
 // consumerFlags say which cursors are meant.
@@ -63,15 +65,16 @@ starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed 
 		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
 the age of the oldest not yet consumed. "?" stands where the feed is not in this
 database, or is of another generation. Of a shard that rests, since its next entry
-cannot be handled, a line below says why; it is tried again now and then.
-Of several shards each counts the whole feed's positions; one that has nothing to do
-notes every 10 seconds that it has come to the head.
+cannot be handled, a line below says why; it is tried again now and then. Of several
+shards each counts the whole feed's positions; one that has nothing to do notes every
+10 seconds that it has come to the head.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
 "moved_at":"2026-01-31T12:00:00Z","failure":"","lease":{…},"behind":0,
-"behind_seconds":0}]. lease is that of a shard that somebody works on, as in "lease
-list"; it, behind and behind_seconds may be null. failure says why a shard rests.`,
+"behind_seconds":0}]. lease is that of a relay, or of a shard, that somebody works on,
+as in "lease list"; it, behind and behind_seconds may be null. failure says why a shard
+rests.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -204,6 +207,9 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 	}
 	defer s.done()
 	all, err := s.Consumers(ctx, o.id())
+	if err == nil {
+		err = s.holders(ctx, all)
+	}
 	if err != nil {
 		return err
 	}
@@ -241,6 +247,27 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 	for _, line := range resting {
 		if err := a.say("%s", line); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// holders fills in who delivers where a consumer is a relay of one shard, whose lease is
+// the relay's own.
+func (s *session) holders(ctx context.Context, all []rowfeed.ConsumerStatus) error {
+	one := func(c rowfeed.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
+	if !slices.ContainsFunc(all, one) {
+		return nil
+	}
+	leases, err := s.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	for i, c := range all {
+		name := relay.LeaseName(c.Consumer, c.Feed)
+		at := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool { return l.Name == name && l.State == rowfeed.LeaseHeld })
+		if one(c) && at >= 0 {
+			all[i].Lease = leases[at]
 		}
 	}
 	return nil

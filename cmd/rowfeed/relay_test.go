@@ -333,6 +333,13 @@ func TestRelayStandsBy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		holder := process(term.Owner())
+		if out := s.ok("consumer list hook"); !strings.Contains(out, holder) {
+			t.Errorf("the holder is not listed: %s", out)
+		}
+		if out := s.ok("status kv"); !strings.Contains(out, ", at "+holder+" since ") {
+			t.Errorf("status does not tell the holder: %s", out)
+		}
 		s.ok("consumer pause hook")
 		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, term.Owner()) || !strings.Contains(got, "it is paused") {
 			t.Errorf("of %d shards: %s", i+1, got)

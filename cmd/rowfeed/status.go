@@ -74,6 +74,9 @@ func (o *statusOptions) run(ctx context.Context, a *app) error {
 	all := []*rowfeed.Status{}
 	for _, f := range feeds {
 		status, err := f.Status(ctx)
+		if err == nil {
+			err = s.holders(ctx, status.Consumers)
+		}
 		if err != nil {
 			return err
 		}
