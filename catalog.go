@@ -178,7 +178,8 @@ type layout struct {
 	// generation is that of the record that the layout was made of: a feed dropped and
 	// added again may follow another table.
 	generation int64
-	sharding   bool // parts are not served: some keys have shards of before
+	unplaced   string // the state in which parts are not served; empty: they are
+	adopt      bool
 
 	feed    *dialect.Feed
 	table   *dialect.Table
@@ -293,7 +294,10 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{generation: r.Generation, sharding: slices.Contains(unplaced, r.State), feed: r.feed(f.db.names), table: table}
+	l := &layout{generation: r.Generation, adopt: r.Adopt, feed: r.feed(f.db.names), table: table}
+	if slices.Contains(unplaced, r.State) {
+		l.unplaced = r.State
+	}
 	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})

@@ -26,6 +26,8 @@ const (
 	ruleRow      = "row-has-position"
 	ruleVanished = "position-has-row"
 	ruleRisen    = "deleted-has-no-row"
+	ruleShard    = "shard-of-key"
+	ruleParts    = "index-by-bucket"
 	maxFindings  = 100
 )
 
@@ -67,8 +69,8 @@ func rules(feed *dialect.Feed) []keyRule {
 // Check reads the whole feed in one snapshot, under load or not, and answers what
 // is wrong: positions that are not unique or above the sequence, rows without a
 // position and without a change waiting, positions that contradict their rows,
-// triggers that are missing. At most 100 findings a rule. It writes nothing; see
-// Repair.
+// triggers that are missing. Keys that are in other data shards than theirs are looked
+// for behind that, in batches. At most 100 findings a rule. It writes nothing; see Repair.
 func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	if err := f.reload(ctx); err != nil {
 		return nil, err
@@ -81,9 +83,26 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	for _, p := range problems {
 		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
 	}
+	parts, err := f.VerifyParts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if parts != "" {
+		findings = append(findings, Finding{Rule: ruleParts, Problem: parts})
+	}
+	keys, err := f.checkKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := f.checkShards(ctx)
+	return append(append(findings, keys...), shards...), err
+}
+
+// checkKeys finds the keys that break a rule.
+func (f *Feed) checkKeys(ctx context.Context) (findings []Finding, err error) {
 	first, err := f.checkOnce(ctx)
 	if err != nil || len(first) == 0 {
-		return findings, err
+		return nil, err
 	}
 	// MariaDB's snapshots are not atomic: a key counts only if a second one shows the
 	// same. (Keys that really are wrong stay wrong until Repair.)
@@ -187,7 +206,9 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 }
 
 // Repair records changes for the keys that Check finds missing on either side, so
-// that the publisher brings them in order, and answers how many.
+// that the publisher brings them in order, and answers how many. Keys that are in other
+// data shards than theirs get their own, and are published anew for the readers of it;
+// those who had them in the other one are not told.
 func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	if err := f.reload(ctx); err != nil {
 		return 0, err
@@ -225,7 +246,8 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 		}
 		total += n
 	}
-	return total, nil
+	n, err := f.repairShards(ctx)
+	return total + n, err
 }
 
 // countVanished counts keys whose rows are gone although nothing has said so.

@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,9 @@ const fillBatch = 2000
 // then the keys of the rows as changes, in batches that go on where they broke off
 // when AddFeed is called again. With the same spec a second call changes nothing;
 // with another one it fails with code Conflict and names the differences. progress
-// may be nil; it is told the number of rows recorded so far by this call.
+// may be nil; it is told the number of rows recorded so far by this call, or, where keys
+// keep their positions and get data shards ([FeedSpec.Adopt], or a feed that is being
+// divided anew), the number of keys looked at.
 func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
 	spec = spec.withDefaults()
 	if err := spec.validate(); err != nil {
@@ -356,68 +357,4 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 	delete(db.feeds, name)
 	db.mu.Unlock()
 	return db.fail(feedObject(name), "drop", err)
-}
-
-// Upgrade mends the feed's triggers and tables where they are not as this rowfeed
-// would make them, without a moment in which a change goes uncaptured, and answers
-// what was wrong. Changes made while triggers were missing are not known: Check
-// finds what it can of them, Repair records it.
-func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
-	err = f.db.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
-		// While this waited for the lock the feed may have been dropped.
-		if err := f.reload(ctx); err != nil {
-			return err
-		}
-		r := f.record.Load()
-		table, err := f.db.describeSource(ctx, q, r)
-		if err != nil {
-			return err
-		}
-		if mended, err = f.db.verify(ctx, q, r, table); err != nil || len(mended) == 0 {
-			return err
-		}
-		// The key's types may be others by now.
-		now := *r
-		now.Key = slices.Clone(r.Key)
-		for i, c := range now.Key {
-			current := table.Column(c.Name)
-			c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
-			now.Key[i] = c
-		}
-		steps, err := f.db.d.Repair(ctx, q, now.feed(f.db.names), table)
-		if err != nil {
-			return err
-		}
-		if err := run(ctx, q, steps); err != nil {
-			return err
-		}
-		if r.State == stateActive {
-			if steps, err = f.db.d.BucketIndex(ctx, q, now.feed(f.db.names)); err != nil {
-				return err
-			}
-			if err := run(ctx, q, steps); err != nil {
-				return err
-			}
-		}
-		key, err := json.Marshal(now.Key)
-		if err != nil {
-			return err
-		}
-		b := dialect.NewBuilder(f.db.d)
-		_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
-		return err
-	})
-	if err == nil {
-		err = f.reload(ctx)
-	}
-	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
-	}
-	left, err := f.Verify(ctx)
-	if err == nil && len(left) > 0 {
-		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "still not in order: " + strings.Join(left, "; ")}
-	}
-	f.setProblems(left)
-	slices.Sort(mended)
-	return mended, err
 }

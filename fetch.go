@@ -139,10 +139,15 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 			}
 			continue
 		case err != nil && f.db.d.Classify(err) != dialect.ClassUndefined || try == tries:
-			if err == nil && asked.To > 0 && rows.Signature == "" {
+			switch {
+			case err == nil && asked.To > 0 && rows.Signature == "":
 				err = l.refuseParts() // one server says so, and another does not
-			} else if err == nil {
+			case err == nil:
 				err = errors.New("the table's columns change too fast")
+			case asked.To > 0:
+				if problem, failed := f.VerifyParts(ctx); failed == nil && problem != "" {
+					err = f.withoutIndex(problem)
+				}
 			}
 			return nil, nil, f.db.fail(feedObject(f.name), "read a page", err)
 		}
@@ -255,6 +260,9 @@ func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err 
 	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	for _, r := range rows.Rows {
 		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard, Generation: rows.Generation}
+		if !l.feed.Sharded() {
+			e.Shard = 0 // whatever stands in a column shard of the table's own
+		}
 		switch {
 		case r.Hidden:
 			e.Op = Delete

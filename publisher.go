@@ -118,6 +118,15 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 			Cause: "changes may go uncaptured: " + strings.Join(problems, "; "),
 			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
 	}
+	// Readers of parts may be in trouble then, and nobody else: it is no reason not to be
+	// ready.
+	parts, err := f.VerifyParts(ctx)
+	if err != nil {
+		return err
+	}
+	if parts != "" {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
+	}
 	_, err = f.PurgeTombstones(ctx)
 	return err
 }

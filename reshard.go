@@ -21,7 +21,8 @@ import (
 // reshardBatch is the number of keys that one transaction gives their shards.
 const reshardBatch = 500
 
-// heldTries is how often rows that others hold are tried before that is an error.
+// heldTries is how often rows that others hold are tried, while they become no fewer,
+// before that is an error.
 const heldTries = 60
 
 // The walk's stages, in their order: the first part of the mark in feeds.fill_after,
@@ -116,7 +117,7 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 
 // giveShards walks along the keys until each has its shard among the number wanted.
 func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
-	var total int64
+	var total, former int64
 	denied := 0
 	for {
 		r := f.record.Load()
@@ -154,6 +155,10 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			return f.db.fail(feedObject(f.name), "give keys their shards (run it again to go on)", err)
 		}
 		if late > 0 {
+			if late < former {
+				denied = 0 // it gets on
+			}
+			former = late
 			if denied++; denied == heldTries {
 				return &Error{Code: Locked, Object: feedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
 					Next: "`rowfeed status " + f.name + "` names the transactions; then " + finishSharding(f.name, r.DataShards)}
@@ -163,7 +168,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			}
 			continue
 		}
-		denied = 0
+		denied, former = 0, 0
 		if total += looked; progress != nil && looked > 0 {
 			progress(total)
 		}
@@ -314,6 +319,12 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 	return err
 }
 
+// inexact is the place in the key of a column whose values give the data shard and can be
+// equal though they are spelled differently; -1 where there is none.
+func (r *record) inexact() int {
+	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact && (r.ShardColumn == "" || c.Name == r.ShardColumn) })
+}
+
 // holdsShards refuses rows that cannot hold their data shards, where they are to.
 func (r *record) holdsShards(table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
@@ -322,7 +333,7 @@ func (r *record) holdsShards(table *dialect.Table) error {
 	refuse := func(next, format string, args ...any) error {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
-	if i := slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact && (r.ShardColumn == "" || c.Name == r.ShardColumn) }); i >= 0 {
+	if i := r.inexact(); i >= 0 {
 		return refuse("name an integer column of the key with --shard-column, or make the feed with --capture trigger",
 			"with capture column a row and its delete must have one shard, and values of key column %q can be equal though they are spelled differently", r.Key[i].Name)
 	}

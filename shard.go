@@ -42,8 +42,11 @@ func (s Shards) Numbers() (shard, count int) {
 	return s.index, s.count
 }
 
-// Check answers the error of Range for a request that is good for no feed.
+// Check answers an error for a request that is good for no feed, in the manner of Range.
 func (s Shards) Check() error {
+	if s.one && (s.index < 0 || s.index >= MaxDataShards) {
+		return invalid("shard", "%d must be between 0 and %d, which feeds have at most, and below the number of the feed's data shards", s.index, MaxDataShards-1)
+	}
 	_, _, err := s.Range(MaxDataShards)
 	return err
 }
@@ -160,7 +163,7 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 	switch {
 	case err != nil:
 		return err
-	case l.sharding && !s.All():
+	case l.unplaced != "" && !s.All():
 		return l.refuseParts()
 	case from == to:
 		q.After = math.MaxInt64
@@ -170,11 +173,19 @@ func (l *layout) part(q *dialect.PageQuery, s Shards) error {
 	return nil
 }
 
-// refuseParts is the refusal of a part while keys are being given their shards.
+// refuseParts is the refusal of a part while keys may have no shard, or one of before.
 func (l *layout) refuseParts() error {
-	count := max(l.feed.DataShards, 1)
-	return &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
-		Next: "ask again, or read the whole feed; " + finishSharding(l.feed.Name, count)}
+	count, again := max(l.feed.DataShards, 1), "ask again, or read the whole feed; "
+	e := &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
+		Next: again + finishSharding(l.feed.Name, count)}
+	add := "`rowfeed feed add " + l.feed.Name + "`"
+	switch {
+	case l.unplaced == stateCreating:
+		e.Cause, e.Next = "it is being made, and parts of it are not served before its keys have their shards", again+"wait for "+add+", or run it again with its options where it broke off"
+	case l.adopt: // by feed add, or by an upgrade since: nothing tells
+		e.Next += "; the " + add + " that adopts the table does the same"
+	}
+	return e
 }
 
 // shardOf is the data shard that the publisher gives a key.

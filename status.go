@@ -110,6 +110,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 			problems = append(problems, err.Error())
 		}
 	}
+	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
+		problems = append(problems, parts)
+	}
 	s.Problems = append(s.Problems, problems...)
 	if r.State == stateSharding {
 		s.Problems = append(s.Problems, "parts of it are not served: "+finishSharding(f.name, r.DataShards))

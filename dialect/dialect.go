@@ -108,7 +108,8 @@ type Schema interface {
 	// a change goes uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
 	// BucketIndex are the statements that make the positions' index by bucket where the
-	// feed is sharded, or remove it where it is not; none where it is so already.
+	// feed is read by it ([Feed.ByBucket]), or remove it where it is not; none where it is
+	// so already.
 	BucketIndex(ctx context.Context, q Querier, f *Feed) ([]Step, error)
 	// DeleteRow are the statements that delete a row and have its delete published, to
 	// be run in one transaction with the key as parameters of each.

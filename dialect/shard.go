@@ -27,9 +27,24 @@ func (f *Feed) Bucket(shard, div string) string {
 	return fmt.Sprintf("((%s + 1) * %d - 1) %s %d", shard, min(f.DataShards, maxBuckets), div, f.DataShards)
 }
 
-// Sharded tells whether the feed has more than one data shard. Then its positions have an
-// index by bucket.
+// Sharded tells whether the feed has more than one data shard.
 func (f *Feed) Sharded() bool { return f.DataShards > 1 }
+
+// ByBucket tells whether parts of the feed are read by bucket, and its positions have an
+// index for that. Where rows hold their positions, these have none.
+func (f *Feed) ByBucket() bool { return f.Sharded() && !f.InRows() }
+
+// BucketSteps are the step that is left to have the index by bucket where the feed needs
+// it, and not elsewhere; none where it is so.
+func BucketSteps(f *Feed, there bool, add, remove Step) []Step {
+	switch {
+	case there == f.ByBucket():
+		return nil
+	case there:
+		return []Step{remove}
+	}
+	return []Step{add}
+}
 
 // buckets are the first bucket of the part that q asks for, their number, and how many
 // rows a page takes from each at most where every one is cut: somewhat more than its share,

@@ -139,10 +139,10 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	var steps []dialect.Step
 	if f.InRows() {
 		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) + " (\n  n bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) + " (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
 	}
 	byBucket := ""
-	if f.Sharded() { // pages of a part of the shards
+	if f.ByBucket() { // pages of a part of the shards
 		byBucket = ",\n  KEY " + bucketIndex + " " + bucketColumns
 	}
 	return append(steps, []dialect.Step{

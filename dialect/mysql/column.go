@@ -76,7 +76,8 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 // PlaceRows takes four statements; DESIGN.md gives the forms that stall. The
 // locking read goes along the index and skips what others hold; the keys stay in the
 // database, in a table that only publishers write and that is empty between them; the
-// UPDATE starts from those keys and so meets locked rows only.
+// UPDATE starts from those keys and so meets locked rows only. What is numbered there is
+// named seq, which no key column is (see dialect.StoredName).
 func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
@@ -101,7 +102,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if f.Sharded() {
 		err = d.placeSharded(ctx, tx, f, mode, lookup, base, keep, shard)
 	} else {
-		_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY n) AS place, %s FROM %s) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.place%s",
+		_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY k.seq) AS seq, %s FROM %s k) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.seq%s",
 			stored, batch, source, lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep))
 	}
 	if err != nil {
@@ -112,11 +113,11 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if err != nil {
 		return 0, nil, err
 	}
-	last, err := dialect.ReadKey(ctx, tx, d, f, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.n DESC LIMIT 1", nil)
+	last, err := dialect.ReadKey(ctx, tx, d, f, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq DESC LIMIT 1", nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE n > 0") // a key, for sessions with sql_safe_updates
+	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE seq > 0") // a key, for sessions with sql_safe_updates
 	return int(n), last, err
 }
 
@@ -125,7 +126,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, update, lookup string, base int64, keep string, shard func([]any) (int, error)) error {
 	batch := dialect.Qualified(d, f.Batch())
 	list := []byte{'['}
-	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.n"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.n", nil, func(first []string, key []any) error {
+	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.seq"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq", nil, func(first []string, key []any) error {
 		s, err := shard(key)
 		if len(list) > 1 {
 			list = append(list, ',')
@@ -136,7 +137,7 @@ func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialec
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, update+fmt.Sprintf("JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, n BIGINT PATH '$[0]', shard INT PATH '$[1]')) j\nSTRAIGHT_JOIN %s b FORCE INDEX (PRIMARY) ON b.n = j.n\n"+
+	_, err = tx.Exec(ctx, update+fmt.Sprintf("JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', shard INT PATH '$[1]')) j\nSTRAIGHT_JOIN %s b FORCE INDEX (PRIMARY) ON b.seq = j.seq\n"+
 		"STRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + j.place, t.shard = j.shard%s",
 		batch, dialect.Qualified(d, f.Source), lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep), string(append(list, ']')))
 	return err

@@ -45,12 +45,11 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 // BucketIndex implements [dialect.Schema]. The table can be read and written meanwhile.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	indexes, err := indexNames(ctx, q, f.Positions())
-	if err != nil || slices.Contains(indexes, bucketIndex) == f.Sharded() {
+	if err != nil {
 		return nil, err
 	}
-	table := dialect.Qualified(d, f.Positions())
-	if f.Sharded() {
-		return []dialect.Step{{Note: "pages of parts are read in this order", SQL: "ALTER TABLE " + table + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns}}, nil
-	}
-	return []dialect.Step{{Note: "pages of parts are no more", SQL: "ALTER TABLE " + table + " DROP INDEX " + d.Quote(bucketIndex)}}, nil
+	alter := "ALTER TABLE " + dialect.Qualified(d, f.Positions())
+	return dialect.BucketSteps(f, slices.Contains(indexes, bucketIndex),
+		dialect.Step{Note: "pages of a part of the shards are read in this order", SQL: alter + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns},
+		dialect.Step{Note: "pages of a part of the shards are read otherwise", SQL: alter + " DROP INDEX " + d.Quote(bucketIndex)}), nil
 }

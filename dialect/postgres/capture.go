@@ -55,7 +55,7 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 		{Note: "old tombstones are found here",
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
-	if f.Sharded() {
+	if f.ByBucket() {
 		steps = append(steps, d.bucketIndex(f))
 	}
 	return steps

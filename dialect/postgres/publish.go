@@ -121,6 +121,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		}
 	}
 	sets := make([]string, 0, len(stored)+4)
+	// Not shard and bucket, which a key keeps.
 	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
 		sets = append(sets, column+" = excluded."+column)
 	}
@@ -128,14 +129,14 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT ` + distinct + changed + `,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  COALESCE(old.shard, j.shard::int), ` + f.Bucket("COALESCE(old.shard, j.shard::int)", "/") + `, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
+  j.shard::int, ` + f.Bucket("j.shard::int", "/") + `, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END
 FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]))
   AS j(seq, position, shard, kind)
 CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) + ` c WHERE c.seq = j.seq OFFSET 0) c
 LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
-LEFT JOIN LATERAL (SELECT ` + old + ", old.feed_sync_id, old.shard, old.hidden, old.published_at FROM " + dialect.Qualified(d, f.Positions()) +
+LEFT JOIN LATERAL (SELECT ` + old + ", old.feed_sync_id, old.hidden, old.published_at FROM " + dialect.Qualified(d, f.Positions()) +
 		" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true
 WHERE ` + f.Seen(row, old) + order + `
 ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")

@@ -28,14 +28,11 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 // cannot run in a transaction, and leaves an index that must be looked after when it
 // breaks off.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	name := dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})
 	var there bool
-	err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})}, &there)
-	if err != nil || there == f.Sharded() {
+	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{name}, &there); err != nil {
 		return nil, err
 	}
-	if f.Sharded() {
-		return []dialect.Step{d.bucketIndex(f)}, nil
-	}
-	return []dialect.Step{{Note: "pages of parts are no more",
-		SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})}}, nil
+	return dialect.BucketSteps(f, there, d.bucketIndex(f),
+		dialect.Step{Note: "pages of a part of the shards are read otherwise", SQL: "DROP INDEX IF EXISTS " + name}), nil
 }

@@ -69,7 +69,8 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	list.WriteString("]")
 	stored := dialect.StoredRefs(d, f, "")
 	row, old := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
-	sets := make([]string, 0, len(stored)+6)
+	sets := make([]string, 0, len(stored)+4)
+	// Not shard and bucket, which a key keeps.
 	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
 		sets = append(sets, column+" = excluded."+column)
 	}
@@ -77,7 +78,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  COALESCE(old.shard, j.shard), ` + f.Bucket("COALESCE(old.shard, j.shard)", "/") + `, ` + row + ` IS NULL,
+  j.shard, ` + f.Bucket("j.shard", "/") + `, ` + row + ` IS NULL,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ` + strconv.FormatInt(publishedAt, 10) + ` END
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS position, value ->> 2 AS shard, value ->> 3 AS kind FROM json_each(?)) j

@@ -34,12 +34,9 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 // BucketIndex is made or removed in one transaction, which keeps other writers out.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	var there bool
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?", []any{f.Object("bucket")}, &there)
-	if err != nil || there == f.Sharded() {
+	if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?", []any{f.Object("bucket")}, &there); err != nil {
 		return nil, err
 	}
-	if f.Sharded() {
-		return []dialect.Step{d.bucketIndex(f)}, nil
-	}
-	return []dialect.Step{{Note: "pages of parts are no more", SQL: "DROP INDEX IF EXISTS " + d.Quote(f.Object("bucket"))}}, nil
+	return dialect.BucketSteps(f, there, d.bucketIndex(f),
+		dialect.Step{Note: "pages of a part of the shards are read otherwise", SQL: "DROP INDEX IF EXISTS " + d.Quote(f.Object("bucket"))}), nil
 }

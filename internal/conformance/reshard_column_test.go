@@ -41,6 +41,13 @@ func TestColumnShards(t *testing.T) {
 			x.reshard(f, shards)
 			x.wantParts(f, shards)
 		}
+		if n := x.scalar(x.by(map[string]string{
+			"sqlite":   "SELECT count(*) FROM sqlite_schema WHERE name = 'rowfeed_kv_bucket'",
+			"postgres": "SELECT count(*) FROM pg_class WHERE relname = 'rowfeed_kv_bucket'",
+			"mysql":    "SELECT count(*) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'rowfeed_positions_kv' AND INDEX_NAME = 'bucket'",
+		})); n > 0 {
+			t.Error("there is an index by bucket, which no page reads")
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,18 +224,45 @@ func TestPartWaits(t *testing.T) {
 	})
 }
 
-// TestPartsWaitTogether: those who wait for different parts from one cursor, and are woken
-// together, do not share a page.
+// TestPartsWaitTogether: those who ask for different parts from one cursor at one moment,
+// and are woken together, do not share a page: each of their reads is under way before
+// any has come back.
 func TestPartsWaitTogether(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
-		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 8})
+		own := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 8})
 		x.insertKV(1, 6) // in the shards 7, 5, 3, 0 and 6
-		x.publish(f)
+		x.publish(own)
 		ids := map[int]int{7: 1, 5: 2, 3: 3, 0: 4, 6: 5}
-		results := map[int]chan fetched{}
 		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
 		x.Cleanup(cancel)
+		begun, read := make(chan struct{}, 100), make(chan struct{}, 100)
+		var gate atomic.Pointer[chan struct{}]
+		shut := func() { closed := make(chan struct{}); gate.Store(&closed) }
+		shut()
+		f := x.tapped(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if !strings.Contains(ev.SQL, "f.tombstones_below") {
+				return nil
+			}
+			closed := *gate.Load()
+			begun <- struct{}{}
+			select {
+			case <-closed:
+			case <-ctx.Done():
+			}
+			return nil
+		}}, &rowfeed.Config{Observer: &rowfeed.Observer{Fetched: func(rowfeed.FetchEvent) { read <- struct{}{} }}})
+		each := func(what string, events <-chan struct{}) {
+			x.Helper()
+			for n := range len(ids) {
+				select {
+				case <-events:
+				case <-ctx.Done():
+					x.Fatalf("%s: %d of %d readers, each by itself", what, n, len(ids))
+				}
+			}
+		}
+		results := map[int]chan fetched{}
 		for shard := range ids {
 			results[shard] = make(chan fetched, 1)
 			go func() {
@@ -242,8 +270,15 @@ func TestPartsWaitTogether(t *testing.T) {
 				results[shard] <- fetched{page, err}
 			}()
 		}
+		each("begin to read", begun)
+		first := *gate.Load()
+		shut()
+		close(first)
+		each("have read", read) // nothing yet
 		x.exec("UPDATE kv SET v = 2")
-		x.publish(f)
+		x.publish(own)
+		each("are woken and read", begun)
+		close(*gate.Load())
 		for shard, id := range ids {
 			x.wantWoken(results[shard], "10", kv(id, fmt.Sprint("k", id), 2))
 		}
@@ -314,8 +349,10 @@ func TestShardColumn(t *testing.T) {
 	})
 }
 
-// TestBucketIndexMissing: a feed whose index by bucket is gone is not in order, which
-// verification tells, and upgrade mends.
+// TestBucketIndexMissing: a feed whose index by bucket is gone is whole for publishers and
+// readers of all of it, and its publisher is as ready as ever; readers of parts are told
+// what is missing and what to do, where they cannot be answered. Everybody who looks after
+// the feed is told, too, and upgrade mends it.
 func TestBucketIndexMissing(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
@@ -325,14 +362,56 @@ func TestBucketIndexMissing(t *testing.T) {
 		want, _ := x.part(f, rowfeed.Part(1, 3), "", 7)
 		inOrder := func(when string, order bool) {
 			x.Helper()
-			problems, err := f.Verify(x.ctx)
-			if err != nil || (len(problems) == 0) != order || !order && !strings.Contains(problems[0], "no index by bucket") {
+			if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
 				x.Fatalf("%s: %v, %v", when, problems, err)
+			}
+			problem, err := f.VerifyParts(x.ctx)
+			if err != nil || (problem == "") != order || !order && !strings.Contains(problem, "no index by bucket") {
+				x.Fatalf("%s: %q, %v", when, problem, err)
+			}
+			findings, err := f.Check(x.ctx)
+			if err != nil || (len(findings) == 0) != order || !order && findings[0].Rule != "index-by-bucket" {
+				x.Fatalf("%s: %v, %v", when, findings, err)
+			}
+			status, err := f.Status(x.ctx)
+			if err != nil || (len(status.Problems) == 0) != order {
+				x.Fatalf("%s: %v, %v", when, status, err)
 			}
 		}
 		inOrder("new", true)
 		x.exec(x.by(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_bucket", "postgres": "DROP INDEX rowfeed_kv_bucket", "mysql": "DROP INDEX bucket ON rowfeed_positions_kv"}))
 		inOrder("without the index", false)
+		page, err := f.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.Part(1, 3), Limit: 7})
+		switch {
+		case x.family() == "postgres": // which reads it otherwise
+			x.wantSame("the beginning of the part", page.Entries, want[:len(page.Entries)])
+		case !isCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), "no index by bucket") || !strings.Contains(err.Error(), "feed upgrade kv"):
+			x.Errorf("who reads a part is told: %v", err)
+		}
+		if page := x.fetch(f, "", 1000); len(page.Entries) != 50 {
+			x.Errorf("the whole feed has %d entries", len(page.Entries))
+		}
+		trouble := make(chan error, 100)
+		other := x.tapped(testdb.Hooks{}, &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) { trouble <- ev.Err }}})
+		ctx, stop := context.WithTimeout(x.ctx, time.Minute)
+		x.Cleanup(stop)
+		ended := make(chan error, 1)
+		go func() { ended <- other.RunPublisher(ctx) }()
+		select {
+		case err := <-trouble:
+			if !strings.Contains(err.Error(), "no index by bucket") || !strings.Contains(err.Error(), "feed upgrade kv") || strings.Contains(err.Error(), "uncaptured") {
+				x.Errorf("its publisher says: %v", err)
+			}
+		case <-ctx.Done():
+			x.Error("its publisher says nothing")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		if problems := other.Problems(); len(problems) > 0 {
+			x.Errorf("its publisher is not ready: %v", problems)
+		}
 		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
 			x.Fatalf("%v, %v", mended, err)
 		}

@@ -137,7 +137,7 @@ var publishing = []mutant{
 	},
 	{
 		Name: "dropped-feed-mended", Guards: "feed upgrade beside feed drop",
-		File: "feed.go", Old: "		// While this waited for the lock the feed may have been dropped.\n		if err := f.reload(ctx); err != nil {\n			return err\n		}\n", New: "",
+		File: "setup_upgrade.go", Old: "		// While this waited for the lock the feed may have been dropped.\n		if err := f.reload(ctx); err != nil {\n			return err\n		}\n", New: "",
 		Package: conformance, Test: "TestUpgradeAfterDrop", Engines: "mariadb",
 	},
 	{

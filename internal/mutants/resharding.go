@@ -10,7 +10,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "parts-amid-sharding", Guards: "hazard 24: parts are not served while keys have shards of before",
-		File: "shard.go", Old: "case l.sharding && !s.All():", New: "case l.sharding && s.All() && !s.All():",
+		File: "shard.go", Old: "case l.unplaced != \"\" && !s.All():", New: "case l.unplaced == \"?\" && !s.All():",
 		Package: conformance, Test: "TestReshardUnderAPage", Engines: "sqlite",
 	},
 	{
@@ -32,6 +32,11 @@ var resharding = []mutant{
 		Name: "held-rows-left-behind", Guards: "upgrade, capture column: rows that others hold get their shards later",
 		File: "reshard.go", Old: "	case late > 0:\n", New: "	case late > 1<<40:\n",
 		Package: conformance, Test: "TestReshardHeldRows$", Engines: "postgres15",
+	},
+	{
+		Name: "held-rows-counted-against", Guards: "upgrade, capture column: rows that become fewer are waited for",
+		File: "reshard.go", Old: "if late < former {", New: "if late < former-1 {",
+		Package: conformance, Test: "TestReshardGetsOn", Engines: "postgres15",
 	},
 	{
 		Name: "held-rows-waited-for-postgres", Guards: "hazard 12: an upgrade waits for nobody while it holds rows",

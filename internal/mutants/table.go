@@ -176,7 +176,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "unfit-table-unnoticed", Guards: "hazards 11 and 21: what turns a table unfit later",
-		File: "publish.go", Old: "	problems = append(problems, table.Refusals...)\n", New: "",
+		File: "setup_upgrade.go", Old: "	problems = append(problems, table.Refusals...)\n", New: "",
 		Package: conformance, Test: "TestTableTurnsUnfit", Engines: "postgres15",
 	},
 	{

@@ -1,0 +1,158 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Upgrade mends the feed's triggers and tables where they are not as this rowfeed
+// would make them, without a moment in which a change goes uncaptured, and answers
+// what was wrong. Changes made while triggers were missing are not known: Check
+// finds what it can of them, Repair records it.
+func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
+	err = f.db.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
+		// While this waited for the lock the feed may have been dropped.
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
+		if mended, err = f.mend(ctx, q); err != nil {
+			return err
+		}
+		problem, err := f.mendParts(ctx, q)
+		if err == nil && problem != "" {
+			mended = append(mended, problem)
+		}
+		return err
+	})
+	if err == nil {
+		err = f.reload(ctx)
+	}
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
+	}
+	left, err := f.Verify(ctx)
+	if err == nil && len(left) > 0 {
+		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "still not in order: " + strings.Join(left, "; ")}
+	}
+	f.setProblems(left)
+	slices.Sort(mended)
+	return mended, err
+}
+
+// mend is Upgrade's work under the schema lock.
+func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, err error) {
+	r := f.record.Load()
+	table, err := f.db.describeSource(ctx, q, r)
+	if err != nil {
+		return nil, err
+	}
+	if mended, err = f.db.verify(ctx, q, r, table); err != nil || len(mended) == 0 {
+		return nil, err
+	}
+	// The key's types may be others by now.
+	now := *r
+	now.Key = slices.Clone(r.Key)
+	for i, c := range now.Key {
+		current := table.Column(c.Name)
+		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
+		now.Key[i] = c
+	}
+	steps, err := f.db.d.Repair(ctx, q, now.feed(f.db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	if err := run(ctx, q, steps); err != nil {
+		return nil, err
+	}
+	key, err := json.Marshal(now.Key)
+	if err != nil {
+		return nil, err
+	}
+	b := dialect.NewBuilder(f.db.d)
+	_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
+	return mended, err
+}
+
+// mendParts makes the index by bucket again, and answers what was wrong.
+func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
+	r := f.record.Load()
+	if problem, err = f.db.verifyParts(ctx, q, r); err != nil || problem == "" {
+		return "", err
+	}
+	steps, err := f.db.d.BucketIndex(ctx, q, r.feed(f.db.names))
+	if err != nil {
+		return "", err
+	}
+	return problem, run(ctx, q, steps)
+}
+
+// Verify compares the feed's triggers and tables with what they should be, and
+// answers one sentence for each difference, sorted. By what parts of the feed are read is
+// a question of its own: see VerifyParts.
+func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+	r := f.record.Load()
+	table, err := f.db.describeSource(ctx, f.db.on(), r)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := f.db.verify(ctx, f.db.on(), r, table)
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
+	}
+	return problems, nil
+}
+
+// verify adds to the dialect's findings what has become of the table itself: it may
+// have turned into one that feed add would refuse.
+func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, table.Refusals...)
+	if r.Capture == dialect.CaptureTrigger && !r.AcceptUntriggered {
+		for _, u := range table.Untriggered {
+			problems = append(problems, "some writes fire no trigger: "+u)
+		}
+	}
+	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
+		if err := db.leaveOurs(ctx, q, table); err != nil {
+			return nil, err
+		}
+		for _, name := range table.OnUpdate {
+			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
+		}
+	}
+	slices.Sort(problems)
+	return problems, nil
+}
+
+// VerifyParts says why parts of the feed cannot be read, or only slowly, while changes are
+// captured and published, and the whole feed is read, as ever; empty when nothing is wrong.
+func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
+	problem, err = f.db.verifyParts(ctx, f.db.on(), f.record.Load())
+	return problem, f.db.fail(feedObject(f.name), "verify its index by bucket", err)
+}
+
+// withoutIndex is the error that a problem of VerifyParts is, for whom it is in the way.
+func (f *Feed) withoutIndex(problem string) error {
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: problem, Next: "run `rowfeed feed upgrade " + f.name + "`, which makes it again"}
+}
+
+// verifyParts leaves an index alone that is there in vain.
+func (db *DB) verifyParts(ctx context.Context, q dialect.Querier, r *record) (problem string, err error) {
+	feed := r.feed(db.names)
+	if r.State != stateActive || !feed.ByBucket() {
+		return "", nil
+	}
+	steps, err := db.d.BucketIndex(ctx, q, feed)
+	if err != nil || len(steps) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("table %s has no index by bucket: parts of the feed cannot be read, or only slowly", feed.Positions()), nil
+}
