@@ -291,8 +291,18 @@ func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
 func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
 	e := &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
 	b := dialect.NewBuilder(db.d)
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT DISTINCT feed FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" ORDER BY feed", b.Args(),
-		func(rows dialect.Rows) (feed string, err error) { return feed, rows.Scan(&feed) })
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (feed string, err error) {
+			var shards int
+			err = rows.Scan(&feed, &shards)
+			switch {
+			case id.Shard != nil && shards == 1:
+				feed += " (shard 0 alone)"
+			case id.Shard != nil:
+				feed += fmt.Sprintf(" (shards 0 to %d)", shards-1)
+			}
+			return feed, err
+		})
 	if err == nil && len(feeds) > 0 {
 		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
 	}

@@ -22,8 +22,9 @@ func newCheck(a *app) *cobra.Command {
 		Short: "Compare a feed with its table; exit 1 when something is wrong",
 		Long: `Compares a feed with its table, in one snapshot and under load: positions are unique
 and not above the sequence, every row has a position or a change waiting, every
-position has a row, is deleted, or has a change waiting, and the triggers are in
-place. It writes nothing. When something is wrong it prints the rules and keys at
+position has a row, is deleted, or has a change waiting, every key is in its data shard
+(unless keys can be equal though they are spelled differently), and the triggers are
+in place. It writes nothing. When something is wrong it prints the rules and keys at
 fault (at most 100 a rule) and exits with 1.
 
 With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
@@ -50,7 +51,7 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 		if len(findings) == 0 {
 			return printed
 		}
-		next := fmt.Sprintf("`rowfeed repair %s` records changes for the keys; `rowfeed feed upgrade %s` mends triggers", o.name, o.name)
+		next := fmt.Sprintf("`rowfeed repair %s` records changes for the keys; `rowfeed feed upgrade %s` mends triggers and indexes", o.name, o.name)
 		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
 			Cause: plural(int64(len(findings)), "thing") + " not in order", Next: next}
 	})
@@ -82,7 +83,10 @@ func newRepair(a *app) *cobra.Command {
 		Use:   "repair NAME",
 		Short: "Record changes for the keys that check finds",
 		Long: `Records changes for the keys that "check" finds missing on either side, so that the
-publisher brings them in order. Triggers are mended by "rowfeed feed upgrade".`,
+publisher brings them in order. A key in the wrong data shard gets its own, and is
+published again for the readers of that part; those who have had it in the other part
+are not told: where each part goes to a place of its own, "rowfeed feed bump" has all
+begin anew. Triggers are mended by "rowfeed feed upgrade".`,
 		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,13 +18,13 @@ import (
 // consumerFlags say which cursors are meant.
 type consumerFlags struct {
 	consumer, feed string
-	shard          uint
+	shard          shardNumber
 	oneShard       func() bool // whether shard was given; else every shard is meant
 }
 
 func (o *consumerFlags) bind(cmd *cobra.Command) {
 	o.bindFeed(cmd)
-	cmd.Flags().UintVar(&o.shard, "shard", 0, "only this `shard`")
+	cmd.Flags().Var(&o.shard, "shard", "only this `shard`")
 	o.oneShard = func() bool { return cmd.Flags().Changed("shard") }
 }
 

@@ -204,7 +204,7 @@ func TestShardCommands(t *testing.T) {
 	s.prints("consumer resume mail", "mail: resumed\n")
 	s.prints("consumer reset mail --shard 1", "mail, shard 1: set back to the beginning\n")
 	for _, line := range []string{"consumer pause mail --shard 2", "consumer seek mail --feed kv --shard 2 --to 1", "dead drop mail --shard 2 --all"} {
-		if out := s.fails(1, line); !strings.Contains(out, "shard 2: there is no such cursor") || !strings.Contains(out, "rowfeed consumer list") {
+		if out := s.fails(1, line); !strings.Contains(out, "shard 2: there is no such cursor, but there are some of feed kv (shards 0 to 1)") || !strings.Contains(out, "rowfeed consumer list") {
 			t.Errorf("%s: %s", line, out)
 		}
 	}

@@ -68,7 +68,7 @@ shards in batches; what a column shard of the table's own says is written over.
 and changes nothing. The key's columns are then given with their types.
 
 With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; rows is
-the number recorded by this call.`,
+the number recorded by this call, 0 where positions are kept.`,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
@@ -111,9 +111,8 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones", Object: fmt.Sprintf("feed %q", o.name),
 			Cause: "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}
 	}
-	if o.dataShards == 0 { // to the library it means a default
-		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: fmt.Sprintf("--data-shards 0 is not between 1 and %d", rowfeed.MaxDataShards), Next: "leave it out for one"}
+	if o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards { // to the library 0 means a default
+		return rowfeed.FeedSpec{}, notDataShards(o.name, o.dataShards, "leave it out for one; 1024 is a good choice for a feed that is read in parallel")
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
@@ -139,13 +138,20 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	complete := err == nil && before.State() == "active"
-	var rows int64
-	bar := a.newProgress("recording rows of "+o.table, -1)
-	f, err := s.AddFeed(ctx, spec, func(n int64) { rows = n; bar.set(n) })
+	// Rows that keep their positions are not recorded: their keys are looked at for shards.
+	kept := o.adopt || err == nil && before.State() == "sharding"
+	var rows, keys int64
+	told := &rows
+	doing, what, done := "recording rows of "+o.table, "row", "recorded"
+	if kept {
+		told, doing, what, done = &keys, "giving keys their shards", "key", "given their shards"
+	}
+	bar := a.newProgress(doing, -1)
+	f, err := s.AddFeed(ctx, spec, func(n int64) { *told = n; bar.set(n) })
 	bar.done()
 	if err != nil {
-		if rows > 0 {
-			fmt.Fprintf(a.stderr, "rowfeed: %s recorded before it broke off; the same line goes on from there\n", plural(rows, "row"))
+		if *told > 0 {
+			fmt.Fprintf(a.stderr, "rowfeed: %s %s before it broke off; the same line goes on from there\n", plural(*told, what), done)
 		}
 		return err
 	}
@@ -173,7 +179,14 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if info.DataShards > 1 {
 		shards = shardsText(info) + ", "
 	}
-	return a.say("%s: follows table %s by key (%s), capture %s, %s%s recorded by this call", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, plural(rows, "row"))
+	by := plural(rows, "row") + " recorded by this call"
+	switch {
+	case kept && info.DataShards > 1:
+		by = "keys given their shards"
+	case kept:
+		by = "positions kept"
+	}
+	return a.say("%s: follows table %s by key (%s), capture %s, %s%s", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, by)
 }
 
 // printSQL prints the script for a database that is not at hand.

@@ -24,7 +24,8 @@ func newFeedUpgrade(a *app) *cobra.Command {
 		Long: `Compares a feed's triggers and tables with those that this rowfeed would make, and
 mends what differs, without a moment in which a change goes uncaptured. Do it after an
 upgrade of rowfeed, and when "status" or a publisher's log says that triggers are
-missing; then let "check" and "repair" find what was written meanwhile.
+missing; then let "check" and "repair" find what was written meanwhile. An index by
+bucket that is missing, which readers of parts need, is made again.
 
 --data-shards divides the feed by another number of data shards, which moves nearly
 every key to another shard and so begins a new generation: cursors of before are refused
@@ -33,8 +34,10 @@ beginning (after="") and removes what the new pass does not bring. Positions sta
 Writers, publishers and readers of the whole feed go on meanwhile; requests for a part
 are answered with 503 sharding until every key has its shard. When it breaks off, run
 the same line again: it goes on where it stopped. With the number that the feed has
-already nothing changes. The shard column stays; for another one drop the feed and add
-it again.`,
+already nothing changes. The new generation is of the database that this is run on, as
+after "feed bump": after a failover or a restored backup it is the answer to
+database-changed, too. The shard column stays; for another one drop the feed and add it
+again.`,
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
   rowfeed feed upgrade kv --data-shards 1024`,
 		Args: takes(1, 1, "the feed's NAME"),
@@ -55,8 +58,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 			Next: "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: a new generation, too"}
 	}
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: fmt.Sprintf("--data-shards %d is not between 1 and %d", o.dataShards, rowfeed.MaxDataShards), Next: "1024 is a good choice for a feed that is read in parallel"}
+		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
 		mended, err := f.Upgrade(ctx)
@@ -89,15 +91,26 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 	})
 }
 
-// reshard says what it means before it begins.
+// notDataShards refuses a number of data shards that no feed can have.
+func notDataShards(feed string, n int, next string) error {
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", feed),
+		Cause: fmt.Sprintf("--data-shards %d is not between 1 and %d", n, rowfeed.MaxDataShards), Next: next}
+}
+
+// reshard says what it means before it begins, where it does.
 func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Feed, info *rowfeed.Info) error {
-	meaning := fmt.Sprintf("goes on giving keys their shards among %d", info.DataShards)
-	if info.State != "sharding" {
+	meaning := ""
+	switch {
+	case info.State == "sharding" && info.DataShards == o.dataShards:
+		meaning = fmt.Sprintf("goes on giving keys their shards among %d", info.DataShards)
+	case info.State == "active":
 		meaning = fmt.Sprintf("from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
 			info.DataShards, plural(int64(o.dataShards), "data shard"))
 	}
-	if err := a.say("%s: %s", o.name, meaning); err != nil {
-		return err
+	if meaning != "" {
+		if err := a.say("%s: %s", o.name, meaning); err != nil {
+			return err
+		}
 	}
 	var keys int64
 	bar := a.newProgress("giving keys their shards", -1)

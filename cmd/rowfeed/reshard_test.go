@@ -38,8 +38,8 @@ func TestUpgradeDataShards(t *testing.T) {
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
 		t.Errorf("half done: %s", out)
 	}
-	if out := s.fails(exitFailed, "feed upgrade kv --data-shards 4"); !strings.Contains(out, "among 8") {
-		t.Errorf("another number: %s", out)
+	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed || !strings.Contains(got.err, "among 8") || got.out != "" {
+		t.Errorf("another number: %+v", got)
 	}
 	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") || !strings.Contains(out, "Next:") {
 		t.Errorf("a part of a feed half done: %s", out)
@@ -48,6 +48,26 @@ func TestUpgradeDataShards(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	s.ok("fetch kv")
-	s.ok("feed upgrade kv --data-shards 8")
+	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out, "kv: goes on giving keys their shards among 8\n") {
+		t.Errorf("it does not say that it goes on: %s", out)
+	}
 	s.ok("fetch kv --shard 1")
+	// So does the line that makes the feed, and says what it has done.
+	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
+	s.prints("feed add kv --table kv --data-shards 8", "kv: follows table kv by key (id), capture trigger, 8 data shards, keys given their shards\n")
+	s.ok("fetch kv --shard 1")
+}
+
+// TestAdoptSaysWhatItDid: positions that are kept are not recorded.
+func TestAdoptSaysWhatItDid(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "INSERT INTO own VALUES (1, 1), (2, 2)")
+	s.ok("init")
+	s.prints("feed add own --table own --capture column --adopt --data-shards 8", "own: follows table own by key (id), capture column, 8 data shards, keys given their shards\n")
+	s.ok("feed drop own")
+	if out := s.ok("feed add own --table own --capture column --adopt --data-shards 8 --json"); !strings.Contains(out, `"rows": 0`) {
+		t.Errorf("it says %s", out)
+	}
+	s.ok("feed drop own")
+	s.prints("feed add own --table own --capture column --adopt", "own: follows table own by key (id), capture column, positions kept\n")
 }

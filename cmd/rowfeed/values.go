@@ -20,6 +20,21 @@ func (o *optionalText) String() string {
 func (o *optionalText) Set(text string) error { o.value = &text; return nil }
 func (o *optionalText) Type() string          { return "text" }
 
+// shardNumber is a flag that takes the number of a consumer's shard.
+type shardNumber int
+
+func (n *shardNumber) String() string { return strconv.Itoa(int(*n)) }
+func (n *shardNumber) Type() string   { return "shard" }
+
+func (n *shardNumber) Set(text string) error {
+	i, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return fmt.Errorf("%q is no number of a shard; they are numbered from 0", text)
+	}
+	*n = shardNumber(i)
+	return nil
+}
+
 // duration is a flag that takes days beside Go's units: "30d", "1d12h", "90m".
 type duration struct {
 	time.Duration
