@@ -8,7 +8,7 @@
 //
 // ROWFEED_FAULTS_SEED repeats the choices of a run (what processes make of them is theirs),
 // ROWFEED_FAULTS_SHARDS sets the number of shards (8), ROWFEED_FAULTS_LEASE the term of their
-// leases in seconds (4), ROWFEED_TEST_ENGINES the databases.
+// leases in seconds (2), ROWFEED_TEST_ENGINES the databases.
 package faults
 
 import (
