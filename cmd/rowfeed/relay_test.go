@@ -284,21 +284,21 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 			}
 		}
 	}()
-	if r := s.run(strings.Fields("relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4")...); r.code != exitDone {
-		t.Errorf("exit code %d: %s", r.code, r.err)
-	}
-	if err := <-changed; err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
+		if r := s.run(strings.Fields("relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4")...); r.code != exitDone {
+			ended <- fmt.Errorf("exit code %d: %s", r.code, r.err)
+			return
+		}
 		wait()
-		close(ended)
+		ended <- <-changed
 	}()
 	for over := false; !over; {
 		select {
-		case <-ended:
-			over = true
+		case err := <-ended:
+			if over = true; err != nil {
+				t.Fatal(err)
+			}
 		default:
 			if log := errs.String(); strings.Contains(log, "and is started again") {
 				t.Fatal(log)
