@@ -349,4 +349,8 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	s.ok("feed bump kv")
+	if out := s.ok("status kv"); !strings.Contains(out, "kv: consumer hook, shard 1 of 2, stands elsewhere (another generation, ") {
+		t.Errorf("status of a consumer of another generation: %s", out)
+	}
 }

@@ -127,7 +127,11 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			if c.ShardCount > 1 {
 				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
 			}
-			note := fmt.Sprintf("%s: consumer %s is %s behind, cursor %q", s.Name, who, behind(c, " (%s)"), string(c.Cursor))
+			where := "is " + behind(c, " (%s)") + " behind"
+			if c.Behind == nil {
+				where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
+			}
+			note := fmt.Sprintf("%s: consumer %s %s, cursor %q", s.Name, who, where, string(c.Cursor))
 			if l := c.Lease; l != nil {
 				note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
 			}
