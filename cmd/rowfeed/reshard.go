@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,10 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		unindexed, err := f.VerifyParts(ctx)
+		if err != nil {
+			return err
+		}
 		mended, err := f.Upgrade(ctx)
 		if err != nil {
 			return err
@@ -70,7 +75,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 				return err
 			}
 		}
-		if len(mended) > 0 {
+		if slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
 			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
 				return err
 			}

@@ -33,6 +33,9 @@ func TestUpgradeDataShards(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
+	// Without the index by bucket no change was missed.
+	s.sql("DROP INDEX rowfeed_kv_bucket")
+	s.prints("feed upgrade kv", "kv: mended: table rowfeed_positions_kv has no index by bucket: parts of the feed cannot be read, or only slowly\n")
 	// Killed in the midst: plain upgrade says how to go on, another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
