@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/sink"
 )
 
 // TestShardRests (guarantee: one bad key, one shard only itself): of a consumer of two
@@ -134,6 +136,55 @@ func TestShardsInterrupted(t *testing.T) {
 			if err := c.RunOnce(ctx); !errors.Is(err, context.Canceled) {
 				x.Errorf("RunOnce of %d shards: %v; cursors %v", shards, err, x.cursors("test"))
 			}
+		}
+	})
+}
+
+// TestRelayShardRests: so it is with a relay of two shards whose receiver refuses an entry.
+// What comes behind that of the same shard waits, and no shard of others does.
+func TestRelayShardRests(t *testing.T) {
+	each(t, func(x *env) {
+		f, s := x.addShards(8), &spy{env: x}
+		good, bad := idsOf(1, 2, 8, 0, 4), idsOf(1, 2, 8, 4, 8)
+		var mended atomic.Bool
+		s.decide = func(e sink.Entry) sink.Result {
+			if entryID(e) == bad[0] && !mended.Load() {
+				return sink.Reject(errOff)
+			}
+			return sink.Accept()
+		}
+		r := s.relay(f)
+		r.ShardCount, r.Lease = 2, groupTTL
+		x.insertIDs(good[0], bad[0])
+		x.publish(f)
+		ctx, stop := context.WithCancel(x.ctx)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		at := func(want ...int64) func() bool {
+			return func() bool {
+				select {
+				case err := <-ended:
+					x.Fatalf("the relay has ended: %v", err)
+				default:
+				}
+				got, _ := x.positions("test")
+				return slices.Equal(got, want)
+			}
+		}
+		x.eventually("one shard is through", at(2, 0))
+		x.eventually("it is said why the other rests", func() bool {
+			all, err := x.rf.Consumers(x.ctx, testConsumer)
+			return err == nil && len(all) == 2 && all[0].Failure == "" && strings.Contains(all[1].Failure, errOff.Error())
+		})
+		x.insertIDs(good[1], bad[1])
+		x.publish(f)
+		x.eventually("one shard goes on", at(4, 0))
+		mended.Store(true)
+		x.eventually("so does the other", at(4, 4))
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
 		}
 	})
 }

@@ -178,4 +178,9 @@ var grouping = []mutant{
 		File: "lease_list.go", Old: "		return s.isConsumers() && !s.held() && ", New: "		return s.isConsumers() && s.held() && !s.held() && ",
 		Package: conformance, Test: "TestCurrentLeases", Engines: "sqlite",
 	},
+	{
+		Name: "one-refusal-ends-every-instance", Guards: "guarantee: one bad key only itself, one shard only itself",
+		File: "deliver.go", Old: "Err: &entryError{refusal.Err},", New: "Err: refusal.Err,",
+		Package: conformance, Test: "TestRelayShardRests", Engines: "sqlite",
+	},
 }
