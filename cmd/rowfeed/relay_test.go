@@ -251,7 +251,9 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
 	defer hook.Close()
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n")
-	a, errs := quietApp(t)
+	a, _ := quietApp(t)
+	log := newLines(t.Context())
+	a.stderr = log
 	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
 	db, err := a.connect(t.Context())
 	if err != nil {
@@ -299,9 +301,9 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 			if over = true; err != nil {
 				t.Fatal(err)
 			}
-		default:
-			if log := errs.String(); strings.Contains(log, "and is started again") {
-				t.Fatal(log)
+		case line := <-log.c:
+			if strings.Contains(line, "and is started again") {
+				t.Fatal(line)
 			}
 		}
 	}
