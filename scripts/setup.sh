@@ -202,7 +202,7 @@ postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
 
 # tools: what tests and go test -race (it links C) call.
 tools() {
-  { have curl && have sqlite3; } || install_packages curl sqlite3
+  { have curl && have sqlite3 && have python3; } || install_packages curl sqlite3 python3
   have gcc || have cc || install_packages gcc libc6-dev
 }
 
