@@ -35,6 +35,7 @@ type player struct {
 
 	mu     sync.Mutex
 	has    map[int]*rowfeed.Job
+	freed  []string // names of leases that it has released
 	lost   int
 	doubts []string
 	// do, where it is set, is what a job does. It is called with the job's number.
@@ -53,6 +54,15 @@ func (x *env) join(jobs int, do map[int]func(ctx context.Context, j *rowfeed.Job
 			p.sent.Add(1)
 			if ev.Kind == testdb.Exec {
 				p.wrote.Add(1)
+			}
+		}
+		if strings.Contains(ev.SQL, "SET owner = '', expires_at = NULL") {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, arg := range ev.Args {
+				if name, ok := arg.Value.(string); ok {
+					p.freed = append(p.freed, name)
+				}
 			}
 		}
 		return nil
@@ -108,6 +118,13 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 	case <-j.HandOver():
 	}
 	return nil
+}
+
+// hasReleased tells whether it has released a job, lost or not.
+func (p *player) hasReleased(jobs, job int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.freed, rowfeed.JobLease("g", jobs, job))
 }
 
 // unlessLost is an error of the test, unless the member has lost a term, as it may on a

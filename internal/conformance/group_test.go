@@ -127,6 +127,9 @@ func TestGroupRebalanceWaits(t *testing.T) {
 		hung := <-asked
 		was2 := x.awaitBalance("g", jobs, 2, was)
 		x.eventually("two terms pass", func() bool { return x.standing("g", jobs).beats(was2) > 8 })
+		if first.hasReleased(jobs, hung) {
+			x.Errorf("job %d is released while it is done", hung)
+		}
 		now := x.standing("g", jobs)
 		if now.epochs[hung] != was.epochs[hung] || now.owners[hung] != was.owners[hung] {
 			first.unlessLost("job %d had epoch %d of %s, and has %d of %s", hung, was.epochs[hung], was.owners[hung], now.epochs[hung], now.owners[hung])
