@@ -313,7 +313,7 @@ func (c *campaign) judge(history History) {
 	}
 	c.Logf("%d kills, %d pauses, %d cuts, %d restarts of the database; %d processes could not start meanwhile", c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome", c.writers.committed, c.writers.failed, c.writers.unknown)
-	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp)
+	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up, %d perhaps", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
 	if c.kills.Load() == 0 || c.pauses.Load() == 0 || c.cuts.Load() == 0 || c.restarts.Load() != 2 || v.Epochs < 2 {
 		c.Error("not every kind of fault has happened")

@@ -46,6 +46,16 @@ type sent struct {
 	top  int64           // the highest position
 	seen map[int64]bool  // positions
 	keys map[int64]int64 // each key's highest position
+	// inOrder counts the requests none of whose entries came out of order.
+	inOrder int
+}
+
+// late is an entry that came after a later one of its term: of its key, or any if it is
+// the first at its position.
+type late struct {
+	at      int // its place in the log
+	of      *sent
+	inOrder int // of then
 }
 
 // NewInbox makes an empty one.
@@ -123,8 +133,8 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	late, refused := b.take(arrivals)
-	b.await(r, late)
+	held, refused := b.take(arrivals)
+	b.await(r, held)
 	if refused { // all the same to a sender whose term is over
 		w.WriteHeader([]int{http.StatusOK, http.StatusConflict, http.StatusGone}[rand.N(3)])
 	}
@@ -163,45 +173,53 @@ func (b *Inbox) parse(body []byte, sender string) ([]Arrival, error) {
 	return all, nil
 }
 
-// write notes arrivals that all get the same answer. late are those of take.
-func (b *Inbox) write(arrivals []Arrival, answer Answer) (late []int) {
+// write notes arrivals that all get the same answer. late are those of put.
+func (b *Inbox) write(arrivals []Arrival, answer Answer) []late {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for i := range arrivals {
+		arrivals[i].Answer = answer
+	}
+	return b.put(arrivals)
+}
+
+// put appends a request to the log, and answers what of it came out of order; b.mu is held.
+func (b *Inbox) put(arrivals []Arrival) (all []late) {
+	terms := map[*sent]bool{}
 	for _, a := range arrivals {
-		a.Answer = answer
-		if b.put(a) {
-			late = append(late, len(b.log)-1)
+		of := term{a.Shard, a.Epoch}
+		if b.Part != nil {
+			of.shard = b.Part(a.Shard)
+		}
+		t := b.terms[of]
+		if t == nil {
+			t = &sent{seen: map[int64]bool{}, keys: map[int64]int64{}}
+			b.terms[of] = t
+		}
+		terms[t] = true
+		b.log = append(b.log, a)
+		if a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position] {
+			all = append(all, late{at: len(b.log) - 1, of: t, inOrder: t.inOrder})
+			continue // and so it is if it comes again
+		}
+		t.seen[a.Position] = true
+		t.top = max(t.top, a.Position)
+		t.keys[a.Key] = max(t.keys[a.Key], a.Position)
+	}
+	if len(all) == 0 {
+		for t := range terms {
+			t.inOrder++
 		}
 	}
-	return late
+	return all
 }
 
-// put appends to the log; b.mu is held. It tells whether the entry came after a later one
-// of its term: of its key, or any if it is the first at its position.
-func (b *Inbox) put(a Arrival) (late bool) {
-	b.log = append(b.log, a)
-	of := term{a.Shard, a.Epoch}
-	if b.Part != nil {
-		of.shard = b.Part(a.Shard)
-	}
-	t := b.terms[of]
-	if t == nil {
-		t = &sent{seen: map[int64]bool{}, keys: map[int64]int64{}}
-		b.terms[of] = t
-	}
-	late = a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position]
-	t.seen[a.Position] = true
-	t.top = max(t.top, a.Position)
-	t.keys[a.Key] = max(t.keys[a.Key], a.Position)
-	return late
-}
-
-// take decides about the entries of a request, in one go. late are the places in the log
-// of those that came after a later one of the same term.
-func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
+// take decides about the entries of a request, in one go. late are those of put.
+func (b *Inbox) take(arrivals []Arrival) (all []late, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range arrivals {
+	for i := range arrivals {
+		a := &arrivals[i]
 		was := b.keys[a.Key]
 		switch {
 		case a.Epoch < b.epochs[a.Shard]:
@@ -213,17 +231,17 @@ func (b *Inbox) take(arrivals []Arrival) (late []int, refused bool) {
 			b.keys[a.Key] = known{a.Position, a.Version, a.Delete}
 		}
 		b.epochs[a.Shard] = max(b.epochs[a.Shard], a.Epoch)
-		if b.put(a) {
-			late = append(late, len(b.log)-1)
-		}
 	}
-	return late, refused
+	return b.put(arrivals), refused
 }
 
-// await holds the answer until its sender is known to have given the request up: it must
-// have, before it sent a later version. One that still waits is at fault.
-func (b *Inbox) await(r *http.Request, late []int) {
-	if len(late) == 0 {
+// await holds the answer to a request that came out of order until its connection ends: its
+// sender must have given it up before it sent a later one. If it goes on meanwhile, with
+// something in order, it has: it sends one after the other. If it does not, nobody knows:
+// the connection of one that waits for the answer may be cut as well. One that still waits
+// when Patience is over is at fault.
+func (b *Inbox) await(r *http.Request, all []late) {
+	if len(all) == 0 {
 		return
 	}
 	t := time.NewTimer(b.Patience)
@@ -235,7 +253,10 @@ func (b *Inbox) await(r *http.Request, late []int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, i := range late {
-		b.log[i].GivenUp = true
+	for _, l := range all {
+		b.log[l.at].Fate = Unknown
+		if l.of.inOrder > l.inOrder {
+			b.log[l.at].Fate = GivenUp
+		}
 	}
 }

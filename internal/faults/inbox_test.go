@@ -65,7 +65,7 @@ func TestInbox(t *testing.T) {
 	var got []string
 	for _, a := range log {
 		got = append(got, fmt.Sprintf("%d %v", a.Position, a.Answer))
-		if a.Sender != "0/1" || a.GivenUp {
+		if a.Sender != "0/1" || a.Fate != Awaited {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -77,46 +77,105 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestInboxLate: a request out of order is one that its sender has given up, or the
-// sender is at fault.
+// observed is an inbox of which is known when it has answered a request.
+type observed struct {
+	*Inbox
+	*httptest.Server
+	answered chan struct{}
+}
+
+func observe(t *testing.T) *observed {
+	o := &observed{Inbox: NewInbox("id", "v"), answered: make(chan struct{}, 10)}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.ServeHTTP(w, r)
+		o.answered <- struct{}{}
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *observed) written() []Arrival {
+	log, _ := o.Log()
+	return log
+}
+
+// held sends an entry whose request is held, and answers what cuts it off.
+func (o *observed) held(t *testing.T, entry string) (cut func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	before := len(o.written())
+	go func() {
+		_, err := send(ctx, o.URL, 1, entry)
+		ended <- err
+	}()
+	for len(o.written()) == before {
+		<-time.After(time.Millisecond)
+	}
+	return func() {
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("a request out of order was answered")
+		}
+		<-o.answered
+	}
+}
+
+// inOrder sends an entry that is answered at once.
+func (o *observed) inOrder(t *testing.T, entry string) {
+	t.Helper()
+	if _, err := send(t.Context(), o.URL, 1, entry); err != nil {
+		t.Fatal(err)
+	}
+	<-o.answered
+}
+
+// TestInboxLate: a request out of order is one that its sender has given up, or the sender
+// is at fault. That it has is known where it goes on; where the connection ends, and
+// nothing else came, nothing is known.
 func TestInboxLate(t *testing.T) {
-	for i, entry := range []string{"1 0 7 1", "1 0 7 1", "1 0 8 1", "1 0 8 1"} { // of the same key, or another
-		givesUp := i%2 == 0
-		b := NewInbox("id", "v")
-		if !givesUp {
-			b.Patience = 0
-		}
-		answered := make(chan struct{}, 2)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			b.ServeHTTP(w, r)
-			answered <- struct{}{}
-		}))
-		if _, err := send(t.Context(), s.URL, 1, "2 0 7 2"); err != nil {
-			t.Fatal(err)
-		}
-		<-answered
-		ctx, giveUp := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := send(ctx, s.URL, 1, entry)
-			ended <- err
-		}()
-		if givesUp {
-			for log, _ := b.Log(); len(log) < 2; log, _ = b.Log() {
-				<-time.After(time.Millisecond)
+	for i, entry := range []string{"1 0 7 1", "1 0 8 1"} { // of the same key, or another
+		for _, want := range []Fate{Awaited, GivenUp, Unknown} {
+			o := observe(t)
+			o.inOrder(t, "2 0 7 2")
+			if want == Awaited {
+				o.Patience = 0
+				o.inOrder(t, entry)
+			} else {
+				cut := o.held(t, entry)
+				if want == GivenUp {
+					o.inOrder(t, "3 0 9 1")
+				} else if _, err := send(t.Context(), o.URL, 2, "3 0 9 1"); err != nil { // of another term
+					t.Fatal(err)
+				} else {
+					<-o.answered
+				}
+				cut()
 			}
-			giveUp()
+			if log := o.written(); log[1].Answer != []Answer{Repeated, Took}[i] || log[1].Fate != want {
+				t.Errorf("%s, want %d: %+v", entry, want, log)
+			}
 		}
-		<-answered
-		if err := <-ended; (err != nil) != givesUp {
-			t.Error(err)
+	}
+}
+
+// TestReorderingSender: one that sends a later entry first is found out, be its requests
+// answered or, again and again, cut off.
+func TestReorderingSender(t *testing.T) {
+	history, final := History{7: {{Version: 1}}, 8: {{Version: 1}}}, map[int64]int64{7: 1, 8: 1}
+	for _, cuts := range []int{0, 1, maxUnknown + 1} {
+		o := observe(t)
+		o.inOrder(t, "2 0 8 1")
+		for range cuts {
+			o.held(t, "1 0 7 1")()
 		}
-		giveUp()
-		log, err := b.Log()
-		if err != nil || len(log) != 2 || log[1].Answer != []Answer{Repeated, Took}[i/2] || log[1].GivenUp != givesUp {
-			t.Errorf("%s, gives up %v: %+v, %v", entry, givesUp, log, err)
+		if cuts <= maxUnknown { // one that waits for its answer
+			o.Patience = 0
+			o.inOrder(t, "1 0 7 1")
 		}
-		s.Close()
+		v := Judge(o.written(), same, history, final)
+		if len(v.Faults) != 1 || !strings.HasPrefix(v.Faults[0], "order: ") || v.Unknown != cuts {
+			t.Errorf("%d cuts: %+v", cuts, v)
+		}
 	}
 }
 

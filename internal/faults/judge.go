@@ -42,9 +42,25 @@ type Arrival struct {
 	Epoch    int64
 	Sender   string // the process
 	Answer   Answer
-	// GivenUp: by the time of the answer the sender had gone, or no longer waited for it.
-	GivenUp bool
+	Fate     Fate
 }
+
+// Fate is what is known of a request that came after a later one of its term: see await.
+type Fate int
+
+const (
+	// Awaited: its sender waited for the answer; so it is with all that came in order.
+	Awaited Fate = iota
+	// GivenUp: its connection ended, and before that its sender had gone on.
+	GivenUp
+	// Unknown: its connection ended. The sender may have given it up before, or not.
+	Unknown
+)
+
+// maxUnknown is how often an entry may come out of order in a term without that anything
+// is known of it. It takes a request each, cut off and read when a later one was answered;
+// a sender that lacks the answer sends it again and again.
+const maxUnknown = 3
 
 // Write is one that may have been committed; a key's versions grow with every write.
 type Write struct {
@@ -58,11 +74,12 @@ type History map[int64][]Write
 // Verdict is what Judge found.
 type Verdict struct {
 	Arrivals, Taken, Repeated, Superseded, Busy int
-	// GivenUp are arrivals out of order that their sender no longer waited for.
-	GivenUp int
-	Epochs  int // terms in which something arrived, of all shards
-	Faults  []string
-	Wrong   []int64 // keys that the faults are about
+	// GivenUp are arrivals out of order that their sender no longer waited for, and Unknown
+	// those of which it is not known whether it did.
+	GivenUp, Unknown int
+	Epochs           int // terms in which something arrived, of all shards
+	Faults           []string
+	Wrong            []int64 // keys that the faults are about
 }
 
 // maxFaults are listed; what is wrong is often wrong everywhere.
@@ -97,6 +114,8 @@ type termSeen struct {
 	top    int64
 	seen   map[int64]bool  // positions
 	keys   map[int64]int64 // each key's highest position
+	// unknown counts, by position, what came with that fate.
+	unknown map[int64]int
 }
 
 // state is what the receiver knows of a key.
@@ -148,7 +167,7 @@ func (j *judging) inTerm(i int, a Arrival) {
 	of := term{j.part(a.Shard), a.Epoch}
 	t := j.terms[of]
 	if t == nil {
-		t = &termSeen{sender: a.Sender, seen: map[int64]bool{}, keys: map[int64]int64{}}
+		t = &termSeen{sender: a.Sender, seen: map[int64]bool{}, keys: map[int64]int64{}, unknown: map[int64]int{}}
 		j.terms[of] = t
 	}
 	if t.sender != a.Sender {
@@ -157,8 +176,14 @@ func (j *judging) inTerm(i int, a Arrival) {
 	again := t.seen[a.Position] || slices.ContainsFunc(j.history[a.Key], func(w Write) bool { return w.Delete })
 	earlier := a.Position < t.keys[a.Key] || a.Position < t.top && !again
 	switch {
-	case earlier && a.GivenUp:
+	case earlier && a.Fate == GivenUp:
 		j.GivenUp++
+		return // it was sent long ago
+	case earlier && a.Fate == Unknown:
+		j.Unknown++
+		if t.unknown[a.Position]++; t.unknown[a.Position] == maxUnknown+1 {
+			j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after a later one %d times", i, a.Epoch, of.shard, a.Position, maxUnknown+1)
+		}
 		return // it may have been sent long ago
 	case a.Position < t.keys[a.Key]:
 		j.fault(a.Key, "order: arrival %d: within epoch %d key %d came at position %d after %d", i, a.Epoch, a.Key, a.Position, t.keys[a.Key])

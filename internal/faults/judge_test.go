@@ -24,7 +24,7 @@ func rightLog() []Arrival {
 		{Key: 3, Delete: true, Position: 6, Shard: 1, Epoch: 2, Sender: "b", Answer: Took},
 		{Key: 1, Version: 2, Position: 4, Shard: 1, Epoch: 2, Sender: "b", Answer: Repeated},
 		{Key: 3, Version: 4, Position: 7, Shard: 1, Epoch: 2, Sender: "b", Answer: Took},
-		{Key: 3, Delete: true, Position: 6, Shard: 1, Epoch: 2, Sender: "b", Answer: Repeated, GivenUp: true},
+		{Key: 3, Delete: true, Position: 6, Shard: 1, Epoch: 2, Sender: "b", Answer: Repeated, Fate: GivenUp},
 		{Key: 4, Delete: true, Position: 8, Shard: 0, Epoch: 2, Sender: "b", Answer: Took},
 		{Key: 4, Delete: true, Position: 9, Shard: 0, Epoch: 2, Sender: "b", Answer: Took},
 		{Key: 5, Version: 3, Position: 0, Shard: 0, Epoch: 2, Sender: "b", Answer: Busy},
@@ -75,12 +75,16 @@ func TestJudgeFinds(t *testing.T) {
 		"swapped: versions at right positions": {func(l []Arrival) []Arrival { l[0].Version, l[4].Version = 2, 1; return l }, []string{"order: arrival 4: version 1 of key 1 came after 2", "stale: key 1"}},
 		"swapped: two of one term":             {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l }, []string{"order: arrival 3: within epoch 1 of shard 1 position 1 came after 3"}},
 		"stale: an earlier term is taken in":   {change(5, func(a *Arrival) { a.Answer = Took }), []string{"epoch: arrival 5: key 1 was taken in from epoch 1 after one of epoch 2", "order: arrival 5: key 1 was taken in at position 1 after 4", "order: arrival 5: version 1 of key 1 came after 2", "stale: key 1"}},
-		"stale: a sender that still waits":     {change(10, func(a *Arrival) { a.GivenUp = false }), []string{"order: arrival 10: within epoch 2 key 3 came at position 6 after 7"}},
+		"stale: a sender that still waits":     {change(10, func(a *Arrival) { a.Fate = Awaited }), []string{"order: arrival 10: within epoch 2 key 3 came at position 6 after 7"}},
 		"stale: an old version in the end":     {add(Arrival{Key: 1, Version: 1, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 14: version 1 of key 1 came after 2", "stale: key 1"}},
-		"a term of two processes":              {change(8, func(a *Arrival) { a.Sender = "c" }), []string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
-		"a version that was rolled back":       {add(Arrival{Key: 1, Version: 3, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"invented: arrival 14: key 1 has no version 3", "stale: key 1"}},
-		"a deletion that was none":             {add(Arrival{Key: 1, Delete: true, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 14: key 1 came as deleted", "lost: key 1 came last as deleted"}},
-		"taken in twice":                       {change(8, func(a *Arrival) { a.Answer = Took }), []string{"order: arrival 8: key 1 was taken in at position 4 after 4"}},
+		"swapped: again and again": {func(l []Arrival) []Arrival {
+			l[10].Fate = Unknown
+			return append(l, l[10], l[10], l[10])
+		}, []string{"order: arrival 16: within epoch 2 of shard 1 position 6 came after a later one 4 times"}},
+		"a term of two processes":        {change(8, func(a *Arrival) { a.Sender = "c" }), []string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
+		"a version that was rolled back": {add(Arrival{Key: 1, Version: 3, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"invented: arrival 14: key 1 has no version 3", "stale: key 1"}},
+		"a deletion that was none":       {add(Arrival{Key: 1, Delete: true, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 14: key 1 came as deleted", "lost: key 1 came last as deleted"}},
+		"taken in twice":                 {change(8, func(a *Arrival) { a.Answer = Took }), []string{"order: arrival 8: key 1 was taken in at position 4 after 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Judge(c.spoil(rightLog()), same, rightHistory, rightFinal)
