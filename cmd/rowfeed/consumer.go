@@ -229,7 +229,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 			paused = "yes"
 		}
 		if c.Failure != "" {
-			resting = append(resting, "rests: "+a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " "))))
+			resting = append(resting, a.rests(c))
 		}
 		cursor := string(c.Cursor)
 		if cursor == "" {
@@ -271,6 +271,11 @@ func (s *session) holders(ctx context.Context, all []rowfeed.ConsumerStatus) err
 		}
 	}
 	return nil
+}
+
+// rests says why a shard of a consumer rests, in one line.
+func (a *app) rests(c rowfeed.ConsumerStatus) string {
+	return "rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 }
 
 // behind is how far a consumer is behind its feed: positions and, in the form of since, time.

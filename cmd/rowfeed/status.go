@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -139,7 +138,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 				note += ", paused"
 			}
 			if c.Failure != "" {
-				note += ", rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
+				note += ", " + a.rests(c)
 			}
 			if c.DeadLetters > 0 {
 				note += ", " + plural(c.DeadLetters, "dead letter")
