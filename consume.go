@@ -130,8 +130,8 @@ type OnFailure int
 const (
 	// Stop ends Run with the handler's error. Nothing is passed over. With several shards Run
 	// goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
-	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, here or wherever it
-	// is handed over to. So it is with a shard that is refused with TombstonesExpired.
+	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, or when an operator has
+	// moved it, here or wherever it is handed over to. So it is with a shard that is refused with TombstonesExpired.
 	Stop OnFailure = iota
 	// SetAside makes the key a dead letter and goes on with the others. Later versions
 	// of the key join it, so that none overtakes it, until it is retried or dropped.

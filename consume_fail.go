@@ -125,12 +125,22 @@ func (r *consuming) attempts() int {
 
 // backoff is the pause after the n-th failure in a row.
 func (r *consuming) backoff(n int) time.Duration {
-	first, most := r.c.Retry.Backoff, r.c.Retry.MaxBackoff
+	first, most := r.backoffs()
+	shift := min(n-1, 20)
+	if first > most>>shift { // so that nothing overflows
+		return jitter(most)
+	}
+	return jitter(first << shift)
+}
+
+// backoffs are the first and the longest of the pauses after failures.
+func (r *consuming) backoffs() (first, most time.Duration) {
+	first, most = r.c.Retry.Backoff, r.c.Retry.MaxBackoff
 	if first == 0 {
 		first = defaultBackoff
 	}
 	if most == 0 {
 		most = max(defaultMaxBackoff, first)
 	}
-	return jitter(min(first<<min(n-1, 20), most))
+	return first, most
 }

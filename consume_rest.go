@@ -36,27 +36,77 @@ func (r *consuming) workOrRest(ctx, until context.Context, shard int, epoch int6
 		}
 		one.row = nil
 		one.trouble(err)
-		if noted := one.noteFailure(ctx, err); noted != nil && ctx.Err() == nil {
-			one.trouble(noted)
-		}
-		if err := one.pause(ctx, one.backoff(restAttempts)); err != nil {
+		if err := one.rest(ctx, err); err != nil {
 			return err
 		}
 	}
 }
 
-// restAttempts makes a backoff that has come to its maximum.
-const restAttempts = 21
+// rest notes why the shard stands still, and waits until it is to be tried again: after
+// Retry.MaxBackoff, or when the database says that it should not rest any more.
+func (r *consuming) rest(ctx context.Context, why error) error {
+	noted, err := r.noteFailure(ctx, why)
+	switch {
+	case err == nil && !noted:
+		return nil // moved since it was tried: it does not rest where it stands now
+	case err != nil && ctx.Err() == nil:
+		r.trouble(err)
+	}
+	_, most := r.backoffs()
+	for left := jitter(most); left > 0 && r.until.Err() == nil; {
+		step := min(left, jitter(pausedPoll))
+		left -= step
+		if err := r.pause(ctx, step); err != nil {
+			return err
+		}
+		wanted, err := r.isWanted(ctx)
+		if wanted {
+			return nil
+		}
+		if err := r.survive(ctx, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// noteFailure stores why a shard rests, for operators: see ConsumerStatus.Failure. Every
-// later write of the cursor takes it away.
-func (r *consuming) noteFailure(ctx context.Context, why error) error {
+// isWanted tells whether somebody has written the cursor of a shard that rests, such as
+// an operator who has moved or paused it, or has asked for the release of a dead letter.
+// Where the consumer has another number of shards by now it answers that conflict: the
+// others wait for this instance's leases.
+func (r *consuming) isWanted(ctx context.Context) (bool, error) {
+	row, err := r.loadCursor(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case row.version != r.version:
+		return true, nil
+	case row.aside == 0 || !row.value.settled():
+		return false, nil
+	}
 	db := r.c.DB
-	return db.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+	b := dialect.NewBuilder(db.d)
+	var releases int
+	err = dialect.QueryRow(ctx, db.on(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
+		" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+" AND state = "+b.Arg(LetterRetry), b.Args(), &releases)
+	return releases > 0, err
+}
+
+// noteFailure stores why a shard rests, for operators: see ConsumerStatus.Failure. It does
+// so only where the cursor is still as it was tried, and says whether it was. What moves or
+// pauses the cursor takes it away.
+func (r *consuming) noteFailure(ctx context.Context, why error) (noted bool, err error) {
+	db := r.c.DB
+	err = db.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(db.d)
-		_, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET failure = "+b.Arg(letterText(why))+", version = version + 1"+
+		n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET failure = "+b.Arg(letterText(why))+", version = version + 1"+
 			" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+
-			" AND shard_count = "+b.Arg(r.count)+" AND epoch = "+b.Arg(r.epoch), b.Args()...)
+			" AND shard_count = "+b.Arg(r.count)+" AND epoch = "+b.Arg(r.epoch)+" AND version = "+b.Arg(r.version), b.Args()...)
+		noted = n == 1
 		return err
 	})
+	if err == nil && noted {
+		r.version++
+	}
+	return noted, err
 }

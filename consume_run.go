@@ -30,6 +30,8 @@ type consuming struct {
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
 	row    *cursorRow
 	readAt time.Time // when the database was asked last
+	// version is that of the row as it was read or written last, also where row is nil by now.
+	version int64
 	// releases: a dead letter may be there for whose release an operator has asked. What a
 	// batch's keys are looked up with tells that as well.
 	releases bool
@@ -73,7 +75,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return false, r.survive(ctx, err)
 		}
-		r.row, r.readAt, r.releases = row, time.Now(), true
+		r.row, r.version, r.readAt, r.releases = row, row.version, time.Now(), true
 	}
 	if r.row.paused {
 		r.row = nil

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
@@ -89,6 +91,162 @@ func TestShardRests(t *testing.T) {
 		x.eventually("the shard goes on", func() bool { return x.scalar("SELECT count(*) FROM applied") == 5 && failure(1) == "" })
 		first.end()
 		second.end()
+	})
+}
+
+// resting is a consumer of two shards that delivers, stops at what is refused, and then
+// rests for so long that only something else than time wakes it up.
+func (r *receiver) resting(f rowfeed.Source, deliver func(id int64) error) *teammate {
+	m := r.teammate(f, 2)
+	m.c.Handle, m.c.OnFailure = nil, rowfeed.Stop
+	m.c.Retry = rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond, MaxBackoff: time.Hour}
+	m.c.Deliver = func(_ context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, _ error) {
+		for i, e := range entries {
+			id, _ := e.Key.Get("id")
+			if err := deliver(id.(int64)); err != nil {
+				refused = append(refused, rowfeed.Refusal{Entry: i, Err: err})
+			}
+		}
+		return refused, nil
+	}
+	return m
+}
+
+// failure says why a shard rests, where it does.
+func (x *env) failure(shard int) string {
+	x.Helper()
+	all, err := x.rf.Consumers(x.ctx, testConsumer)
+	if err != nil {
+		x.Fatal(err)
+	}
+	if len(all) <= shard {
+		return ""
+	}
+	return all[shard].Failure
+}
+
+// fetches is a source that counts what is asked of one part.
+type fetches struct {
+	rowfeed.Source
+	part rowfeed.Shards
+	n    atomic.Int64
+}
+
+func (s *fetches) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	if req.Shards == s.part {
+		s.n.Add(1)
+	}
+	return s.Source.Fetch(ctx, req)
+}
+
+// TestRestIsLeft (guarantee: an operator is told of what is, and is heard): a shard that
+// rests goes on when its cursor is moved. Moved while an entry is tried, it does not
+// rest, and is not said to, when that is refused.
+func TestRestIsLeft(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addShards(8)
+		source := &fetches{Source: f, part: rowfeed.Part(1, 2)}
+		ids := idsOf(1, 2, 8, 4, 8)
+		entered, release := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		m := x.receiver().resting(source, func(id int64) error {
+			if id == ids[1] {
+				once.Do(func() { close(entered) })
+				<-release
+			}
+			return errOff
+		})
+		seek := func() {
+			x.Helper()
+			one := 1
+			if _, err := x.rf.SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &one}, rowfeed.Now); err != nil {
+				x.Fatal(err)
+			}
+		}
+		x.insertIDs(ids[0])
+		x.publish(f)
+		m.start()
+		x.eventually("a shard rests", func() bool { return x.failure(1) != "" })
+		seek()
+		x.insertIDs(ids[1])
+		x.publish(f)
+		x.eventually("it goes on", func() bool {
+			select {
+			case <-entered:
+				return true
+			default:
+				return false
+			}
+		})
+		asked := source.n.Load()
+		seek()
+		close(release)
+		x.eventually("it goes on from where it stands now", func() bool {
+			if text := x.failure(1); text != "" {
+				x.Fatalf("a shard that was moved is said to rest: %s", text)
+			}
+			return source.n.Load() > asked
+		})
+		if text := x.failure(1); text != "" {
+			x.Errorf("a shard that was moved is said to rest: %s", text)
+		}
+		m.end()
+	})
+}
+
+// TestRestReleases: a shard that rests hands over the dead letter for which an operator asks.
+func TestRestReleases(t *testing.T) {
+	each(t, func(x *env) {
+		f, r := x.addShards(8), x.receiver()
+		ids := idsOf(1, 2, 8, 4, 8)
+		var released atomic.Bool
+		deliver := func(id int64) error {
+			if id == ids[0] && released.Load() {
+				return nil
+			}
+			return errOff
+		}
+		x.insertIDs(ids[0])
+		x.publish(f)
+		before := r.resting(f, deliver)
+		before.c.OnFailure = rowfeed.SetAside
+		if err := before.c.RunOnce(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.insertIDs(ids[1])
+		x.publish(f)
+		m := r.resting(f, deliver).start()
+		x.eventually("a shard rests", func() bool { return x.failure(1) != "" })
+		released.Store(true)
+		if n, err := x.rf.RetryDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
+			x.Fatal(n, err)
+		}
+		x.eventually("the letter is delivered", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0 })
+		m.end()
+	})
+}
+
+// TestRestEndsByRecount: an instance whose shards all rest ends when a later one has divided
+// them anew, which waits for its leases: see awaitFormer.
+func TestRestEndsByRecount(t *testing.T) {
+	each(t, func(x *env) {
+		f, r := x.addShards(8), x.receiver()
+		x.insertIDs(idsOf(1, 1, 8, 0, 4)[0], idsOf(1, 1, 8, 4, 8)[0])
+		x.publish(f)
+		former := r.resting(f, func(int64) error { return errOff }).start()
+		x.eventually("both shards rest", func() bool { return x.failure(0) != "" && x.failure(1) != "" })
+		var delivered atomic.Int64
+		later := r.resting(f, func(int64) error { delivered.Add(1); return nil })
+		later.c.ShardCount = 4
+		later.start()
+		select {
+		case err := <-former.ended:
+			x.wantCode(err, rowfeed.Conflict)
+		case <-time.After(time.Minute):
+			x.Fatal("the former instance rests")
+		}
+		x.eventually("the new division delivers", func() bool { return delivered.Load() == 2 })
+		later.end()
 	})
 }
 

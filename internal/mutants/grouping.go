@@ -154,13 +154,38 @@ var grouping = []mutant{
 	},
 	{
 		Name: "rests-in-silence", Guards: "an operator is told why a shard rests",
-		File: "consume_rest.go", Old: "one.noteFailure(ctx, err); noted", New: "ctx.Err(); noted",
+		File: "consume_rest.go", Old: "noted, err := r.noteFailure(ctx, why)", New: "noted, err := true, ctx.Err()",
 		Package: conformance, Test: "TestShardRests", Engines: "sqlite",
 	},
 	{
 		Name: "rests-though-it-works", Guards: "an operator is told of what is, and not of what was",
 		File: "consume_cursor.go", Old: ", failure = NULL, updated_at", New: ", updated_at",
 		Package: conformance, Test: "TestShardRests", Engines: "sqlite",
+	},
+	{
+		Name: "rests-where-it-was", Guards: "an operator is told of what is, and not of what was",
+		File: "consume_rest.go", Old: " AND version = \"+b.Arg(r.version), b", New: " AND version <> \"+b.Arg(-r.version), b",
+		Package: conformance, Test: "TestRestIsLeft", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "rests-though-moved", Guards: "an operator is heard",
+		File: "consume_rest.go", Old: "case row.version != r.version:", New: "case row.version < r.version:",
+		Package: conformance, Test: "TestRestIsLeft", Engines: "sqlite",
+	},
+	{
+		Name: "rests-though-letters-wait", Guards: "an operator is heard",
+		File: "consume_rest.go", Old: "return releases > 0, err", New: "return false, err",
+		Package: conformance, Test: "TestRestReleases", Engines: "sqlite",
+	},
+	{
+		Name: "rests-under-former-leases", Guards: "who has another number of shards ends, and holds nobody up",
+		File: "consume_rest.go", Old: "step := min(left, jitter(pausedPoll))", New: "step := left",
+		Package: conformance, Test: "TestRestEndsByRecount", Engines: "sqlite",
+	},
+	{
+		Name: "backoff-that-overflows", Guards: "failures are not repeated without a pause",
+		File: "consume_fail.go", Old: "if first > most>>shift {", New: "if first<<shift > most {",
+		Package: ".", Test: "TestBackoff", Short: true,
 	},
 	{
 		Name: "panic-of-deliver-shard", Guards: "a panic of the application's is an error",

@@ -1,0 +1,27 @@
+package rowfeed
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBackoff: pauses double and come to their maximum; long ones do not overflow.
+func TestBackoff(t *testing.T) {
+	for _, c := range []struct {
+		first, most, want time.Duration
+		n                 int
+	}{
+		{0, 0, 100 * time.Millisecond, 1},
+		{0, 0, 400 * time.Millisecond, 3},
+		{0, 0, 30 * time.Second, 1000},
+		{time.Minute, 0, time.Minute, 1},
+		{time.Minute, time.Second, time.Second, 1},
+		{3 * time.Hour, 4 * time.Hour, 4 * time.Hour, 21},
+		{1 << 60, 1 << 61, 1 << 61, 5},
+	} {
+		r := &consuming{c: &Consumer{Retry: Retry{Backoff: c.first, MaxBackoff: c.most}}}
+		if got := r.backoff(c.n); got < c.want/2 || got > c.want/2+c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
