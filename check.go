@@ -70,7 +70,8 @@ func rules(feed *dialect.Feed) []keyRule {
 // is wrong: positions that are not unique or above the sequence, rows without a
 // position and without a change waiting, positions that contradict their rows,
 // triggers that are missing. Keys that are in other data shards than theirs are looked
-// for behind that, in batches. At most 100 findings a rule. It writes nothing; see Repair.
+// for behind that, in batches; of a feed that is being divided anew a finding says that
+// they were not. At most 100 findings a rule. It writes nothing; see Repair.
 func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	if err := f.reload(ctx); err != nil {
 		return nil, err
@@ -208,7 +209,9 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 // Repair records changes for the keys that Check finds missing on either side, so
 // that the publisher brings them in order, and answers how many. Keys that are in other
 // data shards than theirs get their own, and are published anew for the readers of it;
-// those who had them in the other one are not told.
+// those who had them in the other one are not told. Rows with capture column that others
+// hold are passed over: when all else is done they are an error with the code Locked. A
+// feed that is being divided anew is one with the code Sharding.
 func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	if err := f.reload(ctx); err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -19,8 +20,8 @@ import (
 const (
 	// checkBatch is the number of keys that are looked at together.
 	checkBatch = 1000
-	// fewPlaces are as many as one statement names, or one transaction takes from writers.
-	fewPlaces = 100
+	// namedPlaces are as many as one statement names.
+	namedPlaces = 100
 )
 
 // places are keys of a feed that follow one another, as a look found them.
@@ -38,6 +39,9 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 	if p.keys, err = dialect.WalkKeys(ctx, tx, db.d, p.r.feed(db.names), p.rows, p.after, checkBatch); err != nil {
 		return err
 	}
+	if len(p.keys) > 0 && p.after != nil && keyIdentity(p.keys[0].Key) == keyIdentity(p.after) {
+		return fmt.Errorf("the walk along the key does not get beyond %v", p.after)
+	}
 	// The record is read behind the keys: what it is then it was when they were read.
 	b := dialect.NewBuilder(db.d)
 	var n int64
@@ -53,12 +57,35 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 }
 
 // lookAtShards walks along the keys, without locks, and hands those places to found where a
-// key has not its shard. A feed that is divided anew meanwhile is left alone.
-func (f *Feed) lookAtShards(ctx context.Context, found func(*places) error) error {
-	r := f.record.Load()
-	if r.DataShards <= 1 || r.inexact() >= 0 {
-		return nil
+// key has not its shard. When the feed has become another meanwhile, by a bump or an
+// upgrade, it is looked at again from its first key on; begin is called before each walk.
+// While its keys are being given their shards nothing can be said of them: an error with
+// the code Sharding.
+func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
+	for {
+		r := f.record.Load()
+		switch {
+		case r.DataShards <= 1 || r.inexact() >= 0:
+			return nil
+		case r.State == stateCreating:
+			return &Error{Code: Sharding, Object: feedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",
+				Next: "wait for `rowfeed feed add " + f.name + "`, or run it again with its options where it broke off"}
+		case r.State == stateSharding:
+			return &Error{Code: Sharding, Object: feedObject(f.name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
+				Next: finishSharding(f.name, r.DataShards)}
+		}
+		begin()
+		if err := f.walkShards(ctx, r, found); !errors.Is(err, errRecordChanged) {
+			return err
+		}
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
 	}
+}
+
+// walkShards is one walk of lookAtShards; errRecordChanged ends it.
+func (f *Feed) walkShards(ctx context.Context, r *record, found func(*places) error) error {
 	walks := []bool{false}
 	if r.Capture == dialect.CaptureColumn {
 		walks = append(walks, true)
@@ -69,9 +96,6 @@ func (f *Feed) lookAtShards(ctx context.Context, found func(*places) error) erro
 			err := f.db.inTx(ctx, dialect.ForRead, "look at the shards of "+f.name, func(tx dialect.Querier) error { return p.look(ctx, tx, f.db) })
 			if err == nil && len(p.wrong) > 0 {
 				err = found(p)
-			}
-			if errors.Is(err, errRecordChanged) {
-				return nil
 			}
 			if err != nil {
 				return err
@@ -91,7 +115,7 @@ var errEnough = errors.New("enough is known")
 // checkShards finds the keys that are in other data shards than theirs. A key's shard is a
 // question about this key alone, so that one look at each is enough.
 func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) {
-	err = f.lookAtShards(ctx, func(p *places) error {
+	err = f.lookAtShards(ctx, func() { findings = nil }, func(p *places) error {
 		columns := make([]Column, len(p.r.Key))
 		for i, c := range p.r.Key {
 			columns[i] = Column{c.Name, c.Type, c.Kind}
@@ -109,8 +133,12 @@ func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) 
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	var untold *Error
+	switch {
+	case errors.Is(err, errEnough):
 		err = nil
+	case errors.As(err, &untold) && untold.Code == Sharding:
+		return []Finding{{Rule: ruleShard, Problem: untold.Cause + ": " + untold.Next}}, nil
 	}
 	return findings, f.settle(ctx, "check its shards", err)
 }
@@ -128,6 +156,7 @@ func misplacedAs(k dialect.PlaceKey, shard int) string {
 
 // repairShards gives keys their data shards and has them published anew, so that the
 // readers of their parts are told of them, wherever their cursors are. It answers how many.
+// Rows that others hold are passed over, and are the error when all else is done.
 func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 	in := func(give func(dialect.Querier) (int64, error)) error {
 		var n int64
@@ -140,12 +169,16 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		}
 		return err
 	}
-	err = f.lookAtShards(ctx, func(p *places) error {
+	left := 0
+	err = f.lookAtShards(ctx, func() { left = 0 }, func(p *places) error {
 		if !p.rows {
 			return in(func(tx dialect.Querier) (int64, error) { return f.giveShardsAgain(ctx, tx, p) })
 		}
-		for part := range slices.Chunk(p.wrong, fewPlaces) {
-			if err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.feed(f.db.names), part) }); err != nil {
+		for _, w := range p.wrong {
+			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.feed(f.db.names), w) })
+			if errors.Is(err, errHeld) {
+				left++
+			} else if err != nil {
 				return err
 			}
 		}
@@ -154,22 +187,35 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 	if errors.Is(err, errNoRows) { // dropped meanwhile
 		err = firstError(f.reload(ctx), err)
 	}
+	if err == nil && left > 0 {
+		err = &Error{Code: Locked, Object: feedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
+			Next: "`rowfeed status " + f.name + "` names the transactions; then run `rowfeed repair " + f.name + "` again"}
+	}
 	return total, f.settle(ctx, "give keys their shards", err)
 }
 
-// waitAgain lets rows wait for a position, with which a publisher gives them their shard.
-// One that has had another position meanwhile has got it already. They are taken one by
-// one: a list may be read as a scan, which would wait for rows that others hold.
-func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, wrong []dialect.Sharded) (total int64, err error) {
-	for _, w := range wrong {
-		b := dialect.NewBuilder(f.db.d)
-		n, err := f.db.d.ResetRows(ctx, tx, feed, "t.feed_sync_id = "+b.Arg(w.Position), b.Args())
-		if err != nil {
-			return 0, err
-		}
-		total += n
+// errHeld says that somebody holds a row.
+var errHeld = errors.New("another transaction holds the row")
+
+// waitAgain lets a row wait for a position, with which a publisher gives it its shard. One
+// that has had another position meanwhile has got it already. It waits for nobody, and is
+// the whole transaction, so that nobody waits behind a row for the next.
+func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
+	d, b := f.db.d, dialect.NewBuilder(f.db.d)
+	stands := "t.feed_sync_id = " + b.Arg(w.Position)
+	// The shard is written for the lock that comes with it, which passes over what others
+	// hold. If the feed is divided anew meanwhile it is the wrong one, until the publisher.
+	n, err := d.SetShards(ctx, tx, feed, true, []dialect.Sharded{w})
+	if err == nil && n > 0 {
+		return d.ResetRows(ctx, tx, feed, stands, b.Args())
 	}
-	return total, nil
+	if err == nil {
+		err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+stands, b.Args(), &n)
+	}
+	if err == nil && n > 0 {
+		err = errHeld
+	}
+	return 0, err
 }
 
 // giveShardsAgain writes shards in the table of positions, and records the keys. The
@@ -183,26 +229,25 @@ func (f *Feed) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *place
 		return 0, err
 	}
 	if n, err := d.SetShards(ctx, tx, feed, false, p.wrong); err != nil || n != int64(len(p.wrong)) {
-		return 0, firstError(err, fmt.Errorf("%d of %d positions could be given their shards: somebody else writes %s", n, len(p.wrong), feed.Positions()))
+		return 0, firstError(err, fmt.Errorf("%d of %d positions could be given their shards: a position was given twice, which `rowfeed check` names, or somebody else writes %s", n, len(p.wrong), feed.Positions()))
 	}
-	// A key that is hidden is to be told as a delete, and stays hidden.
-	for hidden, kind := range []dialect.ChangeKind{dialect.Changed, dialect.Unpublished} {
-		for part := range slices.Chunk(p.wrong, fewPlaces) {
-			b := dialect.NewBuilder(d)
-			positions := ""
-			for i, w := range part {
-				if i > 0 {
-					positions += ", "
-				}
-				positions += b.Arg(w.Position)
+	// Also a key that is hidden is to be told, as a delete, and stays hidden: unless somebody
+	// has wished otherwise and a publisher has not come to it yet.
+	for part := range slices.Chunk(p.wrong, namedPlaces) {
+		b := dialect.NewBuilder(d)
+		positions := ""
+		for i, w := range part {
+			if i > 0 {
+				positions += ", "
 			}
-			n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), kind, " FROM "+dialect.Qualified(d, feed.Positions())+
-				" p WHERE p.feed_sync_id IN ("+positions+") AND p.hidden = "+b.Arg(hidden)), b.Args()...)
-			if err != nil {
-				return 0, err
-			}
-			total += n
+			positions += b.Arg(w.Position)
 		}
+		n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Placed, " FROM "+dialect.Qualified(d, feed.Positions())+
+			" p WHERE p.feed_sync_id IN ("+positions+") LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
+		if err != nil {
+			return 0, err
+		}
+		total += n
 	}
 	return total, nil
 }

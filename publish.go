@@ -221,7 +221,7 @@ func unsafeDurability(err error) error {
 
 // assign collapses changes by key and numbers the keys from above base, in the
 // order of each key's last change. The last explicit wish (republish, unpublish) of
-// a key's changes holds.
+// a key's changes holds, whatever a repair has recorded.
 func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
 	type fate struct {
 		last int // index of the key's last change
@@ -233,7 +233,7 @@ func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignm
 		names[i] = keyIdentity(c.Key)
 		k := keys[names[i]]
 		k.last = i
-		if c.Kind != dialect.Changed {
+		if c.Kind != dialect.Changed && (c.Kind != dialect.Placed || k.kind == dialect.Changed) {
 			k.kind = c.Kind
 		}
 		keys[names[i]] = k

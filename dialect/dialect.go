@@ -140,7 +140,8 @@ type Publish interface {
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, limit int) ([]Change, error)
 	// AssignPositions upserts the keys of the assignments into the feed's positions.
 	// It looks up which rows exist; a key that has neither a row nor a position is left
-	// out, a hidden one keeps its position unless the assignment says otherwise.
+	// out, a hidden one keeps its position, and stays hidden, unless the assignment's kind
+	// says otherwise.
 	// publishedAt is in microseconds since the Unix epoch.
 	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
 	// PlaceRows locks up to limit rows that wait (their position is NULL) in key order,
@@ -228,6 +229,9 @@ const (
 	Republished ChangeKind = 1
 	// Unpublished hides the key: consumers get a delete.
 	Unpublished ChangeKind = 2
+	// Placed asks for a new position, which a hidden key gets, too, and stays hidden. It is
+	// no wish: among changes of one key that are published together a wish holds.
+	Placed ChangeKind = 3
 )
 
 // Change is one record of changes_<feed>.

@@ -21,11 +21,12 @@ func newCheck(a *app) *cobra.Command {
 		Use:   "check NAME",
 		Short: "Compare a feed with its table; exit 1 when something is wrong",
 		Long: `Compares a feed with its table, in one snapshot and under load: positions are unique
-and not above the sequence, every row has a position or a change waiting, every
-position has a row, is deleted, or has a change waiting, every key is in its data shard
-(unless keys can be equal though they are spelled differently), and the triggers are
-in place. It writes nothing. When something is wrong it prints the rules and keys at
-fault (at most 100 a rule) and exits with 1.
+and not above the sequence, every row has a position or a change waiting, and every
+position has a row, is deleted, or has a change waiting. Beside that snapshot, key by
+key, it looks whether every key is in its data shard (unless keys can be equal though
+they are spelled differently; while "feed upgrade --data-shards" is at work it says that
+it cannot), and whether the triggers are in place. It writes nothing. When something is
+wrong it prints the rules and keys at fault (at most 100 a rule) and exits with 1.
 
 With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
 missing where the finding is about the whole feed. [] says that all is in order.`,
@@ -86,7 +87,8 @@ func newRepair(a *app) *cobra.Command {
 publisher brings them in order. A key in the wrong data shard gets its own, and is
 published again for the readers of that part; those who have had it in the other part
 are not told: where each part goes to a place of its own, "rowfeed feed bump" has all
-begin anew. Triggers are mended by "rowfeed feed upgrade".`,
+begin anew. Rows that other transactions hold are passed over; how many is said at the
+end, with exit code 1. Triggers are mended by "rowfeed feed upgrade".`,
 		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,12 +101,16 @@ begin anew. Triggers are mended by "rowfeed feed upgrade".`,
 func (o *repairOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
 		n, err := f.Repair(ctx)
+		var printed error
+		switch {
+		case n > 0: // also where not all could be
+			printed = a.say("%s: %s recorded; a publisher brings them in order", o.name, plural(n, "change"))
+		case err == nil:
+			printed = a.say("%s: nothing to repair", o.name)
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return a.say("%s: nothing to repair", o.name)
-		}
-		return a.say("%s: %s recorded; a publisher brings them in order", o.name, plural(n, "change"))
+		return printed
 	})
 }

@@ -50,6 +50,14 @@ func TestUpgradeDataShards(t *testing.T) {
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
 		t.Errorf("status: %s", out)
 	}
+	if got := s.run("check", "kv"); got.code != exitFailed || !strings.Contains(got.out, "were not looked at") {
+		t.Errorf("check: %+v", got)
+	}
+	s.sql("DELETE FROM rowfeed_positions_kv WHERE id = 1")
+	if got := s.run("repair", "kv"); got.code != exitFailed || got.out != "kv: 1 change recorded; a publisher brings them in order\n" || !strings.Contains(got.err, "were not looked at") {
+		t.Errorf("repair: %+v", got)
+	}
+	s.ok("publish --once")
 	s.ok("fetch kv")
 	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out, "kv: goes on giving keys their shards among 8\n") {
 		t.Errorf("it does not say that it goes on: %s", out)
