@@ -33,16 +33,16 @@ type Consumer struct {
 	DB *DB
 	// ShardCount is the number of shards, each with a cursor of its own, that work at the
 	// same time; 0 means as many as the consumer has, which is one where it is new. It is at
-	// most the number of the feed's data shards (see FeedSpec.DataShards). Entries come in order within a shard, and a key is always in one
-	// shard; Handle and Deliver are called for several shards at once. Whoever starts with
-	// another number than the consumer had changes it: entries come again then, from the
-	// lowest of the cursors that a new shard takes over from, and instances that are still
-	// at work with the former number end with the code Conflict. Each shard at work may
-	// have a transaction open: of a pool that is bounded (sql.DB.SetMaxOpenConns) they
-	// leave two connections for pages and leases, and a pool of fewer than three has one
-	// transaction at a time. Shards for which there is no room wait for others' handlers to
-	// end. In a pool of one so do the leases: a handler that takes longer than Lease loses
-	// its shard there, is rolled back, and begins again.
+	// most the number of the feed's data shards (see FeedSpec.DataShards). Entries come in
+	// order within a shard, and a key is always in one shard; Handle and Deliver are called
+	// for several shards at once. Whoever starts with another number than the consumer had
+	// changes it: entries come again then, from the lowest of the cursors that a new shard
+	// takes over from, and instances that are still at work with the former number end with
+	// the code Conflict. Each shard at work may have a transaction open: of a pool that is
+	// bounded (sql.DB.SetMaxOpenConns) they leave two connections for pages and leases, and
+	// a pool of fewer than three has one transaction at a time. Shards for which there is no
+	// room wait for others' handlers to end. In a pool of one so do the leases: a handler
+	// that takes longer than Lease loses its shard there, is rolled back, and begins again.
 	ShardCount int
 	// KeepShardCount makes Run and RunOnce end with the code Conflict where the consumer's
 	// cursors are of another number of shards, instead of changing it. It is for an instance

@@ -105,9 +105,9 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 	return rest, nil
 }
 
-// asideAmong answers keys that are set aside, those of the digests among them, and notes whether an operator has
-// asked for the release of any letter: one statement, unless both keys and letters are
-// many.
+// asideAmong answers keys that are set aside, those of the digests among them, and notes
+// whether an operator has asked for the release of any letter: one statement, unless both
+// keys and letters are many.
 func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
 	const chunk = 500 // letters, or parameters, of which databases take a limited number
 	type found struct{ digest, state string }

@@ -169,15 +169,22 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 	return err
 }
 
-// restart sets every shard, of which lock has answered the rows, back to the beginning.
+// restart sets every shard, of which lock has answered the rows, back to the beginning. The
+// keys may be divided in another way from here on: so each cursor's epoch is above all that
+// there were. Of a data shard epochs then grow, whichever shard it belonged to, and every
+// term at work is over: see awaitDeposed.
 func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*cursorRow) error {
 	aside, err := d.settle(ctx, tx, old)
 	if err != nil {
 		return err
 	}
+	highest := int64(0)
+	for _, row := range old {
+		highest = max(highest, row.epoch)
+	}
 	for _, row := range old {
 		next := *row
-		next.value, next.generation = Beginning, 0
+		next.value, next.generation, next.epoch = Beginning, 0, highest+1
 		if row.shard < len(aside) {
 			next.aside = aside[row.shard]
 		}

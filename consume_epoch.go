@@ -35,6 +35,38 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 	return highest, nil
 }
 
+// raiseEpochs sets the epochs of cursors that are about to be set back above all that their
+// consumers' have, so that the terms at work are over: see restart of a division, which does
+// the same. A consumer's only shard has the epochs of whoever works on it, and of keys that
+// no other shard had.
+func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
+	whole := ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
+	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	b := dialect.NewBuilder(db.d)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+" AND shard_count > 1", b.Args()...); err != nil {
+		return err
+	}
+	type highest struct {
+		feed  string
+		epoch int64
+	}
+	b = dialect.NewBuilder(db.d)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+whole.where(b)+
+		" AND shard_count > 1 GROUP BY feed ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		id.Feed = h.feed
+		b := dialect.NewBuilder(db.d)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+id.where(b), b.Args()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // keepEpochs notes the highest epochs of cursors that are about to be deleted.
 func (db *DB) keepEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	type highest struct {

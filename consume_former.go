@@ -74,3 +74,47 @@ func (r *consuming) stillOf(ctx context.Context) error {
 	}
 	return err
 }
+
+// awaitDeposed tells whether nobody works any more on another shard under a term that is
+// over, since all cursors were set back; it pauses where somebody does. The keys may have
+// been divided anew, and he has a batch on its way, of keys that may be this shard's by now:
+// they would go from new versions back to old ones. He learns of it when his cursor is to be
+// stored, or his lease runs out. It is asked once a term: whoever sets the cursors back
+// later ends this one, too.
+func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
+	if r.c.Handle != nil || r.count == 1 || r.alone {
+		return true, nil
+	}
+	holder, err := r.deposedHolder(ctx)
+	if err != nil || holder == nil {
+		r.alone = err == nil
+		return r.alone, err
+	}
+	if !r.told {
+		r.told = true
+		r.trouble(&Error{Code: LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
+			Next: "wait until it has brought to its end what it has in hand"})
+	}
+	return false, r.pause(ctx, jitter(maxIdle))
+}
+
+// deposedHolder is somebody who holds the lease of another of the consumer's shards under an
+// epoch below that of its cursor; nil where nobody does. Leases are read after the cursors: a
+// term that begins in between is above its cursor.
+func (r *consuming) deposedHolder(ctx context.Context) (*LeaseStatus, error) {
+	db := r.c.DB
+	rows, err := db.cursorsOf(ctx, db.on(), r.c.Name, r.feed)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := db.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if s := leases.jobs[row.shard]; s != nil && s.held() && s.Epoch < row.epoch && row.shard != r.shard {
+			return s, nil
+		}
+	}
+	return nil, nil
+}

@@ -106,9 +106,18 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		}
 		return nil
 	}
-	return lease.Hold(ctx, func(ctx context.Context, t *Term) error {
-		return r.work(ctx, ctx, shard, t.Epoch())
-	})
+	for {
+		deposed := false
+		err := lease.Hold(ctx, func(ctx context.Context, t *Term) error {
+			err := r.work(ctx, ctx, shard, t.Epoch())
+			deposed = errors.Is(err, LeaseLost) && t.Context().Err() == nil
+			return err
+		})
+		if !deposed {
+			return err
+		}
+		// The lease was held, and the cursor is above it: all were set back, see restart.
+	}
 }
 
 // shardLease is the name of the lease of a cursor's shard.

@@ -36,6 +36,10 @@ type consuming struct {
 	// batch's keys are looked up with tells that as well.
 	releases bool
 
+	// alone: nobody delivers under a term that is over, see awaitDeposed; told that it has
+	// said for whom it waits.
+	alone, told bool
+
 	failedAt Cursor        // the cursor above which the handler failed
 	failures int           // how often in a row
 	outages  int           // of the source or the database, in a row
@@ -71,6 +75,12 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		row, err := r.loadCursor(ctx)
 		if err == nil {
 			row, err = r.claim(ctx, row)
+		}
+		if err == nil && !row.paused {
+			var alone bool
+			if alone, err = r.awaitDeposed(ctx); err == nil && !alone {
+				return false, nil // the cursor is read again meanwhile
+			}
 		}
 		if err != nil {
 			return false, r.survive(ctx, err)

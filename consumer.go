@@ -159,10 +159,15 @@ func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) 
 
 // ResetConsumer sets a consumer back to the beginning: it will be handed the whole
 // feed again. Rows that are gone by then are not named in such a pass: the receiver is
-// to remove what the pass did not bring.
+// to remove what the pass did not bring. Shards of several end what they have in hand and
+// begin anew, under epochs above all before: the feed may have divided its keys in another
+// way by now.
 func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.forgetPlaces(ctx, tx, id)
+		if err := db.forgetPlaces(ctx, tx, id); err != nil {
+			return "", err
+		}
+		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.raiseEpochs(ctx, tx, id)
 	})
 }
 

@@ -17,8 +17,9 @@ type Entry struct {
 	// Feed is its name.
 	Feed string
 	// Epoch is that of the lease under which the entry is delivered; 0 without one. A
-	// relay that was paused may deliver late: a receiver that keeps the highest epoch of each
-	// data shard (Entry.Shard) and refuses lower ones is safe from it.
+	// relay that was paused may deliver late: a receiver that keeps the highest generation
+	// (Entry.Generation), and the highest epoch of each data shard (Entry.Shard), and refuses
+	// what is lower in either is safe from it.
 	Epoch int64
 }
 

@@ -133,6 +133,26 @@ var recounting = []mutant{
 		Package: conformance, Test: "TestDivisionWaits", Engines: "sqlite",
 	},
 	{
+		Name: "deposed-shard-overtaken", Guards: "guarantee 3: another number of data shards turns no key's versions round",
+		File: "consume_former.go", Old: "r.c.Handle != nil || r.count == 1 || r.alone {", New: "r.c.Handle != nil || r.count > 0 {",
+		Package: conformance, Test: "TestDeliveredOverReshard", Engines: "sqlite",
+	},
+	{
+		Name: "set-back-under-former-epochs", Guards: "M54: a data shard's epochs grow, whichever shard had it before",
+		File: "consume_division.go", Old: "Beginning, 0, highest+1", New: "Beginning, 0, next.epoch+highest*0",
+		Package: conformance, Test: "TestEpochsOverReshard", Engines: "sqlite",
+	},
+	{
+		Name: "reset-under-former-epochs", Guards: "M54: a data shard's epochs grow, also when an operator sets the consumer back",
+		File: "consumer.go", Old: "db.raiseEpochs(ctx, tx, id)", New: "nil",
+		Package: conformance, Test: "TestEpochsOverReshard", Engines: "sqlite",
+	},
+	{
+		Name: "deposed-by-oneself", Guards: "RunOnce goes on when it has set the shards back",
+		File: "consume_group.go", Old: "		if !deposed {", New: "		if !deposed || deposed {",
+		Package: conformance, Test: "TestEpochsOverReshard", Engines: "sqlite",
+	},
+	{
 		Name: "sole-worker-overtaken", Guards: "guarantee 3: the former worker of the only shard is waited for as well",
 		File: "consume_former.go", Old: "return r.count > 1\n", New: "return false\n",
 		Package: conformance, Test: "TestDivisionWaits", Engines: "sqlite",
