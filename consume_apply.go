@@ -141,7 +141,10 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 		return fn(tx, t)
 	})
 	if err == nil {
-		r.row, r.version, r.denials = t.next, t.next.version, 0
+		r.row, r.denials = t.next, 0
+		if t.next != nil { // else all shards were set back, and the database is to be asked
+			r.version = t.next.version
+		}
 		return nil
 	}
 	if err = r.blame(ctx, err, t.after); !isHandlerError(err) { // after which all is rolled back
