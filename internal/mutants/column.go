@@ -31,7 +31,7 @@ var inRows = []mutant{
 	{
 		Name: "never-round", Guards: "hazard 13: rows written all the time do not keep others waiting",
 		File: "column.go", Old: "f.turn = turn{generation, last}", New: "f.turn = turn{-1, last}",
-		Package: conformance, Test: "TestGoingRound", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestGoingRound", Engines: "sqlite",
 	},
 	{
 		Name: "round-ends-at-the-last-key", Guards: "hazard 13: after the last key comes the first",
@@ -66,7 +66,7 @@ var inRows = []mutant{
 	{
 		Name: "deletes-left-out", Guards: "guarantee 1, capture column: a delete is published though no position tells of the key",
 		File: "dialect/column.go", Old: "		return \"1 = 1\"\n", New: "		return row + \" IS NOT NULL OR \" + old + \" IS NOT NULL\"\n",
-		Package: conformance, Test: "TestRepublishedHighest", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRepublishedHighest", Engines: "sqlite",
 	},
 	{
 		Name: "rows-shown-twice", Guards: "capture column: a key stands in one place, the higher one",
@@ -122,7 +122,7 @@ var inRows = []mutant{
 	{
 		Name: "unfit-positions", Guards: "guarantee 1, --adopt: columns that cannot hold positions are refused",
 		File: "column.go", Old: "case position != nil && position.PositionProblem() != \"\":", New: "case position != nil && !position.Nullable:",
-		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestAdoptUnfitColumns", Engines: "sqlite",
 	},
 	{
 		Name: "unfit-positions-later", Guards: "guarantee 1, --adopt: a column that cannot hold positions any more is reported",

@@ -102,7 +102,7 @@ var consuming = []mutant{
 	{
 		Name: "processed-twice", Guards: "M73: the mark tells whether it is the first time",
 		File: "processed.go", Old: "	return n == 1, db.fail", New: "	return n <= 1, db.fail",
-		Package: conformance, Test: "TestProcessedOnce", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestProcessedOnce", Engines: "sqlite",
 	},
 	{
 		Name: "a-pool-in-a-pgx-transaction", Guards: "calls cannot leave the caller's transaction",

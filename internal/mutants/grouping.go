@@ -135,7 +135,7 @@ var grouping = []mutant{
 	{
 		Name: "epochs-of-leases-alone", Guards: "hazard 3: epochs grow, whatever the lease is called",
 		File: "lease.go", Old: "max(seen.Epoch, above)+1)", New: "seen.Epoch+min(above, 0)+1)",
-		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRelayEpochs", Engines: "sqlite",
 	},
 	{
 		Name: "mirror-of-shards", Guards: "a mirror's sweep is of the whole feed",
@@ -165,7 +165,7 @@ var grouping = []mutant{
 	{
 		Name: "rests-where-it-was", Guards: "an operator is told of what is, and not of what was",
 		File: "consume_rest.go", Old: " AND version = \"+b.Arg(r.version), b", New: " AND version <> \"+b.Arg(-r.version), b",
-		Package: conformance, Test: "TestRestIsLeft", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRestIsLeft", Engines: "sqlite",
 	},
 	{
 		Name: "rests-though-moved", Guards: "an operator is heard",

@@ -5,7 +5,7 @@ var recounting = []mutant{
 	{
 		Name: "shards-forgotten", Guards: "M23: who says no number of shards changes none",
 		File: "consume_cursor.go", Old: "	return rows[0].shardCount, nil", New: "	return 1, nil",
-		Package: conformance, Test: "TestShardCountAsItIs", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardCountAsItIs", Engines: "sqlite",
 	},
 	{
 		Name: "relay-shards-forgotten", Guards: "M23: who says no number of shards changes none",
@@ -80,7 +80,7 @@ var recounting = []mutant{
 	{
 		Name: "shards-read-everything", Guards: "M24: a shard reads its part of the feed",
 		File: "consume_shards.go", Old: "	return Part(r.shard, r.count)", New: "	return Shards{}",
-		Package: conformance, Test: "TestShardCursors", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardCursors", Engines: "sqlite",
 	},
 	{
 		Name: "another-division-unnoticed", Guards: "hazard 24: dead letters move before a page of another generation is handled",

@@ -63,7 +63,7 @@ var resharding = []mutant{
 	{
 		Name: "another-walk-ended", Guards: "upgrade: the walk that is ended is the one whose keys have their shards",
 		File: "reshard.go", Old: "return where + \" AND fill_after = \" + b.Arg(*r.fillMark)", New: "return where",
-		Package: conformance, Test: "TestReshardEndedLate", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestReshardEndedLate", Engines: "sqlite",
 	},
 	{
 		Name: "index-of-another-division", Guards: "upgrade: who comes late takes no index away",

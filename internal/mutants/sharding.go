@@ -231,7 +231,7 @@ var sharding = []mutant{
 		File:    "publish.go",
 		Old:     "(c.Kind != dialect.Placed || k.kind == dialect.Changed)",
 		New:     "c.Kind <= dialect.Placed",
-		Package: conformance, Test: "TestRepairBesideWishes", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRepairBesideWishes", Engines: "sqlite",
 	},
 	{
 		Name: "rows-left-in-silence", Guards: "repair says how many rows it has left to their holders",
@@ -266,7 +266,7 @@ var sharding = []mutant{
 		File:    "check_shards.go",
 		Old:     "if err == nil && n != 1 {",
 		New:     "if err == nil && n > 1 {",
-		Package: conformance, Test: "TestShardsCheckedBeside", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardsCheckedBeside", Engines: "sqlite",
 	},
 	{
 		Name: "shards-judged-by-the-spelling", Guards: "hazard 24: a key keeps the shard of its first spelling",

@@ -157,7 +157,7 @@ var capturing = []mutant{
 	{
 		Name: "table-of-yesterday-shown", Guards: "guarantee 1: a feed dropped and added again by another process",
 		File: "fetch.go", Old: "rows.Generation == l.generation &&", New: "rows.Generation == f.Generation() &&",
-		Package: conformance, Test: "TestReaddedFeed", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestReaddedFeed", Engines: "sqlite",
 	},
 	{
 		Name: "replaced-by-default-forgotten", Guards: "hazard 6: OR REPLACE writes the default for NULL",

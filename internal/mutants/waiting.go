@@ -35,7 +35,7 @@ var waiting = []mutant{
 		File:    "wait.go",
 		Old:     "\t\tif over.Err() != nil {\n\t\t\tbreak",
 		New:     "\t\tif over != nil {\n\t\t\tbreak",
-		Package: conformance, Test: "TestWokenForNothing", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestWokenForNothing", Engines: "sqlite",
 	},
 	{
 		Name: "woken-again-and-again", Guards: "a waiter that reads nothing newer does not spin",
