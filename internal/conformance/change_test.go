@@ -26,8 +26,10 @@ func TestReaddedFeed(t *testing.T) {
 			}
 			return y.add(spec)
 		}
-		readd(rowfeed.FeedSpec{Name: "kv", Table: "other"})
-		x.exec("INSERT INTO other VALUES (1, 'S3CRET', 0), (2, 'S3CRET', 0)")
+		again := readd(rowfeed.FeedSpec{Name: "kv", Table: "other"})
+		x.exec("INSERT INTO other VALUES (1, 'S3CRET', 0)")
+		y.publish(again) // so that its head is no lower than that of before
+		x.exec("INSERT INTO other VALUES (2, 'S3CRET', 0)")
 		x.wantDrain(stale, "", `upsert {"id":1,"secret":"S3CRET","v":0}`, `upsert {"id":2,"secret":"S3CRET","v":0}`)
 		x.wantSound(stale)
 		x.fetch(stale, "", 0) // it knows the table's columns
