@@ -64,34 +64,12 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
 // letterShards says of dead letters which data shard their keys are in, so that they can
 // follow them to another shard of the consumer.
 func (d Dialect) letterShards(name func(base string) string) dialect.Migration {
-	return dialect.Migration{
-		Version: 5,
-		Title:   "data shards of dead letters",
-		Up: []string{
-			"ALTER TABLE " + name("dead_letters") + " ADD COLUMN data_shard bigint",
-			"INSERT INTO " + name("schema_version") + " VALUES (5, " + d.Now() + ")",
-		},
-		Down: []string{
-			"ALTER TABLE " + name("dead_letters") + " DROP COLUMN data_shard",
-			"DELETE FROM " + name("schema_version") + " WHERE version = 5",
-		},
-	}
+	return dialect.AddsColumn(name, d.Now(), 5, "data shards of dead letters", "dead_letters", "data_shard", "bigint")
 }
 
 // cursorFailures keeps why a shard rests, for operators.
 func (d Dialect) cursorFailures(name func(base string) string) dialect.Migration {
-	return dialect.Migration{
-		Version: 6,
-		Title:   "why a consumer's shard rests",
-		Up: []string{
-			"ALTER TABLE " + name("cursors") + " ADD COLUMN failure text",
-			"INSERT INTO " + name("schema_version") + " VALUES (6, " + d.Now() + ")",
-		},
-		Down: []string{
-			"ALTER TABLE " + name("cursors") + " DROP COLUMN failure",
-			"DELETE FROM " + name("schema_version") + " WHERE version = 6",
-		},
-	}
+	return dialect.AddsColumn(name, d.Now(), 6, "why a consumer's shard rests", "cursors", "failure", "text")
 }
 
 // InsertNew is an INSERT with ON CONFLICT DO NOTHING.

@@ -22,7 +22,14 @@ func (x *env) heldReshard(shards int, kind testdb.TapKind, words string) (held *
 		begun = begun || strings.Contains(ev.SQL, "data_shards = ")
 		return held.Before(ctx, ev)
 	}}, nil)
-	end = make(chan error, 1)
+	return held, x.reshardUntil(f, shards, held)
+}
+
+// reshardUntil begins an upgrade and waits until it is held; its end is what comes out of
+// the channel.
+func (x *env) reshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan error {
+	x.Helper()
+	end := make(chan error, 1)
 	go func() {
 		_, err := f.Reshard(x.ctx, shards, nil)
 		end <- err
@@ -32,7 +39,7 @@ func (x *env) heldReshard(shards int, kind testdb.TapKind, words string) (held *
 	case err := <-end:
 		x.Fatalf("the upgrade ended before it was held: %v", err)
 	}
-	return held, end
+	return end
 }
 
 // TestReshardBeside: whatever is done while keys are being given their shards, each does

@@ -25,17 +25,7 @@ func (x *env) lateEnd(shards int) (held *testdb.Held, end chan error) {
 			return err
 		},
 	}, nil)
-	end = make(chan error, 1)
-	go func() {
-		_, err := f.Reshard(x.ctx, shards, nil)
-		end <- err
-	}()
-	select {
-	case <-held.Reached:
-	case err := <-end:
-		x.Fatalf("the upgrade ended before it was held: %v", err)
-	}
-	return held, end
+	return held, x.reshardUntil(f, shards, held)
 }
 
 // TestReshardEndedLate: who has walked along all keys and comes late to the end does not
