@@ -18,6 +18,7 @@ type adopted struct {
 
 type formerCursor struct {
 	consumer string
+	position int64 // as it is there
 	at       place
 }
 
@@ -128,8 +129,9 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 		var position *int64
 		err := rows.Scan(&c.consumer, &position)
 		if position != nil {
-			c.at.position = *position
+			c.position = *position
 		}
+		c.at.position = dialect.Numbered(c.position)
 		return c, err
 	})
 	if err != nil {
@@ -139,8 +141,8 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 		switch {
 		case !consumerNamePattern.MatchString(c.consumer):
 			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
-		case c.at.position < 0 || c.at.position > head:
-			return refuse("correct it, or say with --adopt-sequence where the sequence stood", "the cursor %d of %q is not between 0 and the feed's head %d", c.at.position, c.consumer, head)
+		case c.position < 0 || c.position > head:
+			return refuse("correct it, or say with --adopt-sequence where the sequence stood", "the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)
 		}
 	}
 	return cursors, nil

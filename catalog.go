@@ -13,9 +13,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Mode is how a feed's positions are made.
-const ModeSequence = "sequence"
-
 // The states of a feed.
 const (
 	stateCreating = "creating" // tables and triggers are being made
@@ -50,9 +47,10 @@ type record struct {
 	Identity          string   // of the database in which positions were given; empty: not known
 	PrimaryKey        bool     // the key is the table's primary key
 	DataShards        int
-	ShardColumn       string  // of the key; empty: data shards are computed from the key
-	FillAfter         []any   // the last key that back-fill recorded, or how far sharding is; nil: none yet
-	fillMark          *string // the same as it is stored
+	ShardColumn       string               // of the key; empty: data shards are computed from the key
+	ULIDs             *dialect.ULIDColumns // where rows hold ULIDs; nil elsewhere
+	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
+	fillMark          *string              // the same as it is stored
 }
 
 type recordOptions struct {
@@ -64,6 +62,8 @@ type recordOptions struct {
 	AdoptSequence  string   `json:"adopt_sequence,omitempty"`
 	AdoptCursors   string   `json:"adopt_cursors,omitempty"`
 	Added          []string `json:"added,omitempty"`
+
+	ULIDs *dialect.ULIDColumns `json:"ulids,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -117,19 +117,21 @@ FROM ` + db.table("feeds")
 		if err != nil {
 			return nil, fmt.Errorf("the record of feed %q is damaged: %w", r.Name, err)
 		}
-		r.setOptions(decodedOptions)
+		if r.setOptions(decodedOptions); r.mode() == nil {
+			return nil, unknownMode(r.Name, r.Mode)
+		}
 		return &r, nil
 	})
 }
 
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
-		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added}
+		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs}
 }
 
 func (r *record) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
-	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
+	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.
@@ -149,7 +151,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards}
+	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs}
 }
 
 // Feed is one feed of a DB. It is safe for concurrent use.
@@ -168,9 +170,10 @@ type Feed struct {
 	mu       sync.Mutex
 	problems []string  // what the last verification found
 	durable  time.Time // when durability was last asserted
-	flushed  place     // the highest that is known to be on the disk
-	seen     place     // the highest that the database has shown
-	turn     turn      // see placeRows
+	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
+	// that are known to be on the disk, and that the database has shown.
+	flushed, seen map[int]place
+	turn          turn // see placeRows
 }
 
 // layout is a feed with its columns, as of a signature of the table.
@@ -201,7 +204,7 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return nil, err
 	}
-	f = &Feed{db: db, name: name, wake: make(chan struct{}, 1)}
+	f = &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]place{}, seen: map[int]place{}}
 	if err := f.reload(ctx); err != nil {
 		return nil, err
 	}
@@ -302,6 +305,9 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	for _, c := range r.Key {
 		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})
 	}
+	if err := r.mode().describe(f.db.d, l.feed, table); err != nil {
+		return nil, err
+	}
 	l.feed.Columns = l.feed.Delivered(table)
 	if r.Columns != nil {
 		l.feed.Columns = nil
@@ -370,11 +376,11 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := f.Fetch(ctx, Request{After: Now})
-	if err != nil {
+	r := f.record.Load()
+	info := &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
+		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn}
+	if err := f.mode().head(ctx, f, info); err != nil {
 		return nil, err
 	}
-	r := f.record.Load()
-	return &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation, Head: page.Cursor,
-		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn}, nil
+	return info, nil
 }

@@ -28,6 +28,7 @@ const (
 	ruleRisen    = "deleted-has-no-row"
 	ruleShard    = "shard-of-key"
 	ruleParts    = "index-by-bucket"
+	ruleULID     = "ulid-was-given"
 	maxFindings  = 100
 )
 
@@ -101,13 +102,13 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 
 // checkKeys finds the keys that break a rule.
 func (f *Feed) checkKeys(ctx context.Context) (findings []Finding, err error) {
-	first, err := f.checkOnce(ctx)
+	first, err := f.mode().check(ctx, f)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
 	// MariaDB's snapshots are not atomic: a key counts only if a second one shows the
 	// same. (Keys that really are wrong stay wrong until Repair.)
-	second, err := f.checkOnce(ctx)
+	second, err := f.mode().check(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +215,9 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 // feed that is being divided anew is one with the code Sharding.
 func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	if err := f.reload(ctx); err != nil {
+		return 0, err
+	}
+	if err := f.mode().keys(f, "repair"); err != nil {
 		return 0, err
 	}
 	d, feed := f.db.d, f.dialectFeed()

@@ -173,6 +173,9 @@ func (f *Feed) sharedPositions(feed *dialect.Feed) string {
 // delete published. With capture "trigger" it is an ordinary DELETE. A key without a
 // row is no error, and nothing is recorded.
 func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
+	if err := f.mode().keys(f, "delete"); err != nil {
+		return err
+	}
 	if err := f.checkKey(key); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (f *Feed) catchUp(ctx context.Context, wait time.Duration) error {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	_, err := f.catchUps.do(over, struct{}{}, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, f.publishVisible(ctx)
+		return struct{}{}, f.mode().publishVisible(ctx, f)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: NotConsistent, Object: feedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),

@@ -227,7 +227,7 @@ func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error 
 // that is not behind the letter. Of a letter from before the consumer began again, only
 // a whole pass without the key tells anything: that the key is gone.
 func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
-	position, err := parseDecimal(l.position)
+	position, err := dialect.ParsePosition(l.position)
 	if err != nil {
 		return nil, fmt.Errorf("position of a dead letter: %w", err)
 	}
@@ -238,8 +238,8 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
 			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
 	}
-	below := place{generation: l.generation, position: position - 1}
-	if below.position == 0 {
+	below := place{generation: l.generation, position: position.Before()}
+	if below.position.IsZero() {
 		below.mark = position // the beginning itself would mean something else
 	}
 	page, err := r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
@@ -252,7 +252,7 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 		if at, err = r.row.value.parse(); err != nil {
 			return nil, err
 		}
-		below.mark = max(at.seen(), position)
+		below.mark = at.seen().Max(position)
 		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
 	}
 	if err != nil {
@@ -265,10 +265,10 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case reached.generation != l.generation || reached.position < position:
+	case reached.generation != l.generation || position.Above(reached.position):
 		return nil, &Error{Code: Unavailable, Object: r.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
 			Next: "wait for it"}
-	case l.op == Delete && below.mark > 0:
+	case l.op == Delete && !below.mark.IsZero():
 		return r.gone(l) // what the mark leaves out
 	}
 	return nil, nil

@@ -113,7 +113,7 @@ func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *
 // mark, which a pass carries until it is through, is written in the cursor itself.
 func (c Cursor) inPass() bool {
 	p, err := c.parse()
-	return err == nil && (p.start || p.mark > p.position)
+	return err == nil && (p.start || p.mark.Above(p.position))
 }
 
 // settled tells whether a cursor is a place outside of a pass. Only there is it known
@@ -130,17 +130,17 @@ func (to Cursor) part(after Cursor, e Entry) (Cursor, error) {
 	if err != nil {
 		return "", err
 	}
-	position, err := parseDecimal(e.Position)
+	position, err := dialect.ParsePosition(e.Position)
 	if err != nil {
 		return "", fmt.Errorf("position %q: %w", e.Position, err)
 	}
 	p := place{generation: end.generation, position: position, mark: end.mark}
 	if from, err := after.parse(); err == nil {
-		p.mark = max(p.mark, from.mark)
+		p.mark = p.mark.Max(from.mark)
 		if from.start {
 			// The mark is the head that the page began with; where the page reached it, it
 			// is the page's end. A later one would do as well: nothing was handed over above.
-			p.mark = max(p.mark, end.position)
+			p.mark = p.mark.Max(end.position)
 		}
 	}
 	return p.cursor(), nil

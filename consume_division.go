@@ -100,8 +100,8 @@ func (d *division) place(ctx context.Context, at Cursor) (place, error) {
 		return place{}, err
 	}
 	if len(page.Entries) > 0 {
-		position, err := parseDecimal(page.Entries[0].Position)
-		return place{generation: page.Entries[0].Generation, position: position - 1}, err
+		position, err := dialect.ParsePosition(page.Entries[0].Position)
+		return place{generation: page.Entries[0].Generation, position: position.Before()}, err
 	}
 	p, err := page.Cursor.parse()
 	if p.start {

@@ -3,6 +3,8 @@ package rowfeed
 import (
 	"math"
 	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // former is a cursor that a consumer had before the number of its shards was changed, for
@@ -82,22 +84,22 @@ func lowest(cursors []Cursor, at map[Cursor]place) (Cursor, error) {
 		}
 		places = append(places, p)
 	}
-	low := place{generation: generation, position: math.MaxInt64, mark: math.MaxInt64}
+	low := place{generation: generation, position: dialect.LastPosition, mark: dialect.LastPosition}
 	for _, p := range places {
 		switch {
 		case p.start:
-			low.position = 0
+			low.position = dialect.Position{}
 		case p.generation == generation:
-			low.position, low.mark = min(low.position, p.position), min(low.mark, p.seen())
+			low.position, low.mark = low.position.Min(p.position), low.mark.Min(p.seen())
 		}
 	}
-	if low.mark == math.MaxInt64 {
+	if low.mark == dialect.LastPosition {
 		return Beginning, nil // nobody has seen anything
 	}
-	if low.position == 0 && low.mark == 0 {
+	if low.seen().IsZero() {
 		// Below every position, and yet every delete is wanted: only a time says so.
 		for c, p := range at {
-			if p.position == 0 && slices.Contains(cursors, c) {
+			if p.position.IsZero() && slices.Contains(cursors, c) {
 				return c, nil
 			}
 		}

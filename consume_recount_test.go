@@ -1,11 +1,12 @@
 package rowfeed
 
 import (
-	"math"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // TestRecount (hazards 2 and 24, M22): for every data shard the new cursor is at or below
@@ -22,9 +23,9 @@ func TestRecount(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
 				continue
 			}
-			p := place{generation: 1, position: rapid.Int64Range(1, 50).Draw(t, "position")}
+			p := place{generation: 1, position: dialect.Numbered(rapid.Int64Range(1, 50).Draw(t, "position"))}
 			if rapid.Bool().Draw(t, "in a pass") {
-				p.mark = p.position + rapid.Int64Range(1, 50).Draw(t, "mark")
+				p.mark = dialect.Numbered(p.position.Number() + rapid.Int64Range(1, 50).Draw(t, "mark"))
 			}
 			if rapid.IntRange(0, 5).Draw(t, "at the beginning") == 0 {
 				p = place{start: true}
@@ -49,18 +50,18 @@ func TestRecount(t *testing.T) {
 			t.Fatalf("data shard %d is in none of %d parts", shard, n)
 			return -1
 		}
-		type bound struct{ position, seen int64 }
+		type bound struct{ position, seen dialect.Position }
 		least := make([]bound, n)
 		for i := range least {
-			least[i] = bound{math.MaxInt64, math.MaxInt64}
+			least[i] = bound{dialect.LastPosition, dialect.LastPosition}
 		}
 		for shard := range dataShards {
 			old, i := places[owner(shard, count)], owner(shard, n)
 			seen := old.seen()
-			if old.position == 0 { // it has seen nothing
-				seen = math.MaxInt64
+			if old.position.IsZero() { // it has seen nothing
+				seen = dialect.LastPosition
 			}
-			least[i] = bound{min(least[i].position, old.position), min(least[i].seen, seen)}
+			least[i] = bound{least[i].position.Min(old.position), least[i].seen.Min(seen)}
 			if partOf(shard, n, dataShards) != i {
 				t.Fatalf("partOf(%d, %d, %d)", shard, n, dataShards)
 			}
@@ -69,10 +70,10 @@ func TestRecount(t *testing.T) {
 			got, err := next[i].value.parse()
 			seen := got.seen()
 			if got.start {
-				seen = math.MaxInt64
+				seen = dialect.LastPosition
 			}
 			if err != nil || got.position != want.position || seen != want.seen || next[i].shard != i || next[i].shardCount != n {
-				t.Fatalf("shard %d of %d is at %q, want position %d, seen %d (%v)", i, n, next[i].value, want.position, want.seen, err)
+				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].value, want.position, want.seen, err)
 			}
 		}
 	})
@@ -81,7 +82,7 @@ func TestRecount(t *testing.T) {
 // TestLowest: cursors that are no places yet, marks, and generations.
 func TestLowest(t *testing.T) {
 	early, late := At(time.Unix(1000, 0)), At(time.Unix(2000, 0))
-	at := map[Cursor]place{early: {generation: 1}, late: {generation: 1, position: 30}}
+	at := map[Cursor]place{early: {generation: 1}, late: {generation: 1, position: dialect.Numbered(30)}}
 	for _, c := range []struct {
 		want Cursor
 		of   []Cursor

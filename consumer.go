@@ -100,50 +100,13 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 			feeds[row.feed] = f
 		}
 		if f != nil {
-			if err := f.lag(ctx, &s); err != nil {
+			if err := f.mode().lag(ctx, f, &s); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, s)
 	}
 	return all, nil
-}
-
-// lag fills in how far a consumer's cursor is behind the feed's head.
-func (f *Feed) lag(ctx context.Context, s *ConsumerStatus) error {
-	at, err := s.Cursor.parse()
-	if err != nil || !at.start && at.generation != f.Generation() {
-		return nil // "now", "at:…", or a place in another history
-	}
-	b := dialect.NewBuilder(f.db.d)
-	var head, now int64
-	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value, "+f.db.d.Now()+" FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
-	if errors.Is(err, errNoRows) {
-		return nil // dropped
-	}
-	if err != nil {
-		return f.db.fail(feedObject(f.name), "read its sequence", err)
-	}
-	if at.seen() > head {
-		return nil // ahead of the feed: the source will refuse it
-	}
-	behind, age := head-at.position, 0.0
-	s.Behind = &behind
-	if behind > 0 && f.Capture() == dialect.CaptureColumn {
-		return nil
-	}
-	if behind > 0 {
-		_, publishedAt, err := f.publishedAbove(ctx, at.position)
-		switch {
-		case errors.Is(err, errNoRows):
-		case err != nil:
-			return f.db.fail(feedObject(f.name), "look for the oldest entry not consumed", err)
-		default:
-			age = seconds(max(now-publishedAt, 0))
-		}
-	}
-	s.BehindSeconds = &age
-	return nil
 }
 
 // PauseConsumer makes a consumer stand still, in whatever process it runs, without a
@@ -209,8 +172,8 @@ func (c Cursor) parsesAsBeginning() bool {
 // refusal where it would refuse it.
 func (f *Feed) locate(ctx context.Context, to Cursor) (Cursor, error) {
 	if t, ok, _ := to.parseAt(); ok {
-		at, err := f.placeAt(ctx, t)
-		if err != nil || at.position == 0 {
+		at, err := f.mode().placeAt(ctx, f, t, Shards{})
+		if err != nil || at.position.IsZero() {
 			return to, err // below every position; written as a cursor it would be the beginning
 		}
 		return at.cursor(), nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // Cursor is what a consumer stores and sends back as After:
@@ -54,8 +56,8 @@ func (c Cursor) check() error {
 // below it. Zero means none.
 type place struct {
 	generation int64
-	position   int64
-	mark       int64
+	position   dialect.Position
+	mark       dialect.Position
 	// start says that the consumer begins here and has seen nothing: it is not to be
 	// told of rows that are gone. A place found by its time is no start, also where it
 	// is below every position.
@@ -63,19 +65,19 @@ type place struct {
 }
 
 // seen is the position up to which the consumer knows of every delete.
-func (p place) seen() int64 { return max(p.position, p.mark) }
+func (p place) seen() dialect.Position { return p.position.Max(p.mark) }
 
 // cursor writes the place down; a feed without any entry has only the beginning.
 func (p place) cursor() Cursor {
-	if p.position == 0 && p.mark == 0 {
+	if p.seen().IsZero() {
 		return Beginning
 	}
-	s := strconv.FormatInt(p.position, 10)
+	s := p.position.String()
 	if p.generation != 1 {
 		s = strconv.FormatInt(p.generation, 10) + ":" + s
 	}
-	if p.mark > p.position {
-		s += "@" + strconv.FormatInt(p.mark, 10)
+	if p.mark.Above(p.position) {
+		s += "@" + p.mark.String()
 	}
 	return Cursor(s)
 }
@@ -100,18 +102,21 @@ func (c Cursor) parse() (place, error) {
 		rest = after
 	}
 	if position, mark, ok := strings.Cut(rest, "@"); ok {
-		if p.mark, err = parseDecimal(mark); err != nil {
-			return bad("the start mark after '@' is no number")
+		if p.mark, err = dialect.ParsePosition(mark); err != nil {
+			return bad("the start mark after '@' is no position")
 		}
 		rest = position
 	}
-	if p.position, err = parseDecimal(rest); err != nil {
-		return bad("the position is no number between 0 and 9223372036854775807")
+	if p.position, err = dialect.ParsePosition(rest); err != nil {
+		return bad("the position is neither a number between 0 and 9223372036854775807 nor a ULID")
 	}
-	if p.mark != 0 && p.mark < p.position {
+	if !p.mark.IsZero() && p.position.Above(p.mark) {
 		return bad("the start mark is below the position")
 	}
-	p.start = p.position == 0 && p.mark == 0
+	if !p.position.IsZero() && !p.mark.IsZero() && p.position.IsULID() != p.mark.IsULID() {
+		return bad("position and start mark are of different feeds")
+	}
+	p.start = p.seen().IsZero()
 	return p, nil
 }
 

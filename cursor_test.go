@@ -8,25 +8,32 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // A cursor is [generation:]position[@start mark], generation 1 left out, the mark
 // dropped once reached, URL-safe as it stands (design, section 2).
 func TestCursorRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := place{generation: rapid.Int64Range(1, math.MaxInt64).Draw(t, "generation"), position: rapid.Int64Range(0, math.MaxInt64).Draw(t, "position")}
+		p := place{generation: rapid.Int64Range(1, math.MaxInt64).Draw(t, "generation"), position: dialect.Numbered(rapid.Int64Range(0, math.MaxInt64).Draw(t, "position"))}
+		if rapid.Bool().Draw(t, "ulid") {
+			p.position = dialect.Position{High: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "high"), Low: rapid.Uint64Range(0, math.MaxUint64-1).Draw(t, "low")}
+		}
 		if rapid.Bool().Draw(t, "first") {
 			p.generation = 1
 		}
-		if rapid.Bool().Draw(t, "marked") && p.position < math.MaxInt64 {
-			p.mark = rapid.Int64Range(p.position+1, math.MaxInt64).Draw(t, "mark")
+		if marked := rapid.Bool().Draw(t, "marked"); marked && p.position.IsULID() {
+			p.mark = dialect.Position{High: p.position.High, Low: rapid.Uint64Range(p.position.Low+1, math.MaxUint64).Draw(t, "mark")}
+		} else if marked && p.position.Number() < math.MaxInt64 {
+			p.mark = dialect.Numbered(rapid.Int64Range(p.position.Number()+1, math.MaxInt64).Draw(t, "mark"))
 		}
 		c := p.cursor()
 		if escaped := url.PathEscape(string(c)); escaped != string(c) {
 			t.Fatalf("%q becomes %q in a URL", c, escaped)
 		}
 		back, err := c.parse()
-		if p.position == 0 && p.mark == 0 {
+		if p.seen().IsZero() {
 			p = place{start: true}
 		}
 		if err != nil || back != p {
@@ -34,14 +41,16 @@ func TestCursorRoundTrip(t *testing.T) {
 		}
 	})
 	for p, want := range map[place]Cursor{
-		{}:                                    "",
-		{generation: 1}:                       "",
-		{generation: 7}:                       "", // the beginning is of every generation
-		{generation: 1, position: 3}:          "3",
-		{generation: 7, position: 3}:          "7:3",
-		{generation: 7, mark: 9}:              "7:0@9",
-		{generation: 1, position: 3, mark: 9}: "3@9",
-		{generation: 1, position: 9, mark: 9}: "9",
+		{}:              "",
+		{generation: 1}: "",
+		{generation: 7}: "", // the beginning is of every generation
+		{generation: 1, position: dialect.Numbered(3)}:                            "3",
+		{generation: 7, position: dialect.Numbered(3)}:                            "7:3",
+		{generation: 7, mark: dialect.Numbered(9)}:                                "7:0@9",
+		{generation: 1, position: dialect.Numbered(3), mark: dialect.Numbered(9)}: "3@9",
+		{generation: 1, position: dialect.Numbered(9), mark: dialect.Numbered(9)}: "9",
+		{generation: 7, position: dialect.Position{High: 1 << 60, Low: 9}}:        "7:0G000000000000000000000009",
+		{generation: 1, mark: dialect.Position{High: 1 << 60, Low: 9}}:            "0@0G000000000000000000000009",
 	} {
 		if got := p.cursor(); got != want {
 			t.Errorf("%+v is written %q, want %q", p, got, want)
@@ -52,7 +61,8 @@ func TestCursorRoundTrip(t *testing.T) {
 // Whatever is no cursor is refused by name, and never taken for another place (M16).
 func TestCursorMalformed(t *testing.T) {
 	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1", "0:1", "-1:1", "a:1", "1:", "1:2:3",
-		"@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4", "NOW", "at", "１"} {
+		"@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4", "3@0G000000000000000000000009", "0G000000000000000000000009@3", "0G000000000000000000000009@0G000000000000000000000008",
+		"0G00000000000000000000000U", "0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１"} {
 		p, err := c.parse()
 		var e *Error
 		if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "after" || e.Next == "" {

@@ -77,7 +77,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := db.mustNotBeOurs(ctx, q, table.Name); err != nil {
 		return false, err
 	}
-	r, err := newRecord(spec, table)
+	r, err := newRecord(db.d, spec, table)
 	if err != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return false, err
 		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
-		if _, err := db.feedUp(r, table); err != nil {
+		if _, err := r.mode().up(db, r, table); err != nil {
 			return false, err
 		}
 		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
@@ -160,7 +160,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
 		return false, err
 	}
-	steps, err := db.feedUp(r, table)
+	steps, err := r.mode().up(db, r, table)
 	if err != nil {
 		return false, err
 	}
@@ -170,12 +170,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := run(ctx, q, steps); err != nil {
 		return false, err
 	}
-	state := stateFilling
-	switch {
-	case r.Adopt && r.DataShards > 1:
-		state = stateSharding // rows that have a position have no shard of ours
-	case r.feed(db.names).InRows():
-		state = stateActive // rows without a position wait already
+	state, err := r.mode().begin(ctx, db, q, r)
+	if err != nil {
+		return false, err
 	}
 	return true, db.setState(ctx, q, spec.Name, state)
 }
@@ -344,7 +341,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err != nil && db.d.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
-		if err := run(ctx, q, db.d.FeedDown(known[0].feed(db.names), table)); err != nil {
+		if err := known[0].mode().down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(db.d)

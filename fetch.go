@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -35,17 +33,18 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	return got.Page, err
 }
 
-// reading is a page, and how far the feed was when it was read.
+// reading is a page, and how far the feed, or the shard, was when it was read.
 type reading struct {
 	Page
-	at standing
+	key watchKey
+	at  standing
 }
 
 // read reads a page, which is empty only when nothing is to be shown, or after
 // emptyPages tries.
 func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 	started := time.Now()
-	at, err := f.resolve(ctx, asked.after)
+	at, err := f.resolve(ctx, asked.after, asked.shards)
 	if err != nil {
 		return reading{}, err
 	}
@@ -55,14 +54,14 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		limit := f.fit.cap(asked.limit)
 		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
 		if at.start {
-			q.Mark = math.MaxInt64 // the head of this page, whatever it is
+			q.Mark = dialect.LastPosition // the head of this page, whatever it is
 		}
 		rows, l, err := f.readPage(ctx, q, asked.shards)
 		if err != nil {
 			return reading{}, err
 		}
 		f.fit.learn(rows, limit)
-		got.at = standing{rows.Generation, rows.Head}
+		got.key, got.at = l.watchKey(rows), standing{rows.Generation, rows.Given}
 		if asked.after == Now {
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
@@ -98,17 +97,22 @@ func (r Request) limit() (int, error) {
 
 // resolve turns a request's cursor into a place. "now" reads a page above every
 // position, which brings the head alone.
-func (f *Feed) resolve(ctx context.Context, after Cursor) (place, error) {
+func (f *Feed) resolve(ctx context.Context, after Cursor, shards Shards) (place, error) {
 	if after == Now {
-		return place{generation: f.Generation(), position: math.MaxInt64}, nil
+		return place{generation: f.Generation(), position: dialect.LastPosition}, nil
 	}
 	if t, ok, err := after.parseAt(); ok {
 		if err != nil {
 			return place{}, err
 		}
-		return f.placeAt(ctx, t)
+		return f.mode().placeAt(ctx, f, t, shards)
 	}
-	return after.parse()
+	at, err := after.parse()
+	if err == nil && !at.start && !f.mode().takes(at.seen()) {
+		err = &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
+			Next: "send back a cursor that this feed gave"}
+	}
+	return at, err
 }
 
 // readPage reads a page with the columns and data shards that the feed has at the time
@@ -121,17 +125,17 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 		if err != nil {
 			return nil, nil, err
 		}
-		floor := f.highest()
+		floor := f.highest(asked.Shard)
 		rows, err := f.db.d.ReadPage(ctx, f.db.sql, l.feed, asked)
 		switch {
 		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
-			if err := f.notSetBack(floor, rows.Generation, rows.Head); err != nil {
+			if err := f.notSetBack(floor, rows.Generation, rows.Given); err != nil {
 				return nil, nil, f.unlessReadOnly(ctx, err)
 			}
-			if err := f.makeDurable(ctx, rows); err != nil {
+			if err := f.makeDurable(ctx, asked.Shard, rows); err != nil {
 				return nil, nil, err
 			}
-			f.saw(rows.Generation, rows.Head) // not before: a crash may take it back, and nobody was shown it
+			f.saw(asked.Shard, rows.Generation, rows.Given) // not before: a crash may take it back, and nobody was shown it
 			return rows, l, nil
 		case err != nil && f.db.d.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := pause(ctx, backoff(try)); err != nil {
@@ -166,13 +170,18 @@ func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards Shards
 		if err != nil {
 			return nil, err
 		}
-		if err = l.part(q, shards); err == nil || fresh {
+		if err = f.mode().part(ctx, f, l, q, shards); err == nil || fresh {
 			return l, err
 		}
 		if err := f.reload(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// watchKey is what a page's standing is of.
+func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
+	return watchKey{l.feed.Name, l.feed.ULIDs != nil, rows.Shard}
 }
 
 // judge refuses a place that is not of this feed's history, and completes one at
@@ -188,21 +197,21 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 	switch {
 	case f.db.cfg.Replica && at.generation > rows.Generation:
 		// The bump is on its way here. Until then nothing that is here is for this cursor.
-		rows.Rows, rows.Head = nil, 0
+		rows.Rows, rows.Head = nil, dialect.Position{}
 		return at, nil
 	case at.generation != rows.Generation:
 		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
 			at.cursor(), at.generation, rows.Generation)
-	case at.seen() > rows.Head && f.db.cfg.Replica:
+	case at.seen().Above(rows.Given) && f.db.cfg.Replica:
 		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor
 		// is never told of.
-		rows.Rows, rows.Head = nil, 0
+		rows.Rows, rows.Head = nil, dialect.Position{}
 		return at, nil
-	case at.seen() > rows.Head:
-		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %d: it belongs to another feed or database, or the database was set back",
-			at.cursor(), rows.Head)
-	case at.seen() < rows.TombstonesBelow:
-		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %d): deletes since then are forgotten",
+	case at.seen().Above(rows.Given):
+		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed or database, or the database was set back",
+			at.cursor(), rows.Given)
+	case rows.TombstonesBelow.Above(at.seen()):
+		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",
 			at.cursor(), rows.TombstonesBelow)
 	}
 	return at, nil
@@ -246,12 +255,12 @@ func (f *fit) learn(page *dialect.PageRows, limit int) {
 
 // next is the position that a page reaches, and whether there was more. A page
 // that was not cut reaches its head, also where filters left entries out.
-func next(after int64, rows *dialect.PageRows, limit int) (position int64, more bool) {
+func next(after dialect.Position, rows *dialect.PageRows, limit int) (position dialect.Position, more bool) {
 	if len(rows.Rows) < limit && !rows.Truncated && !rows.Cut {
-		return max(after, rows.Head), false
+		return after.Max(rows.Head), false
 	}
 	last := rows.Rows[len(rows.Rows)-1].Position
-	return last, last < rows.Head
+	return last, rows.Head.Above(last)
 }
 
 // assemble makes entries of a page's rows and counts those left out: keys whose
@@ -259,8 +268,8 @@ func next(after int64, rows *dialect.PageRows, limit int) (position int64, more 
 func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
 	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	for _, r := range rows.Rows {
-		e := Entry{Position: strconv.FormatInt(r.Position, 10), Shard: r.Shard, Generation: rows.Generation}
-		if !l.feed.Sharded() {
+		e := Entry{Position: r.Position.String(), Shard: r.Shard, Generation: rows.Generation}
+		if l.feed.ULIDs == nil && !l.feed.Sharded() {
 			e.Shard = 0 // whatever stands in a column shard of the table's own
 		}
 		switch {
@@ -296,45 +305,4 @@ func newRow(columns []Column, raw []any) (Row, error) {
 		}
 	}
 	return r, nil
-}
-
-// placeAt is just below the lowest position published at or after t. The
-// publisher's times never go back from one position to a higher one, so a binary
-// search finds it in as many probes of the position's index as the head has bits.
-func (f *Feed) placeAt(ctx context.Context, t time.Time) (place, error) {
-	if f.Capture() == dialect.CaptureColumn {
-		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
-			Next: `start at the beginning (after="") or at the head (after=now)`}
-	}
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1}, Shards{})
-	if err != nil {
-		return place{}, err
-	}
-	// Everything at or below low is too old; answer is the best candidate so far.
-	low, high, answer := int64(0), page.Head, page.Head
-	for low < high {
-		middle := low + (high-low)/2
-		position, publishedAt, err := f.publishedAbove(ctx, middle)
-		switch {
-		case errors.Is(err, errNoRows):
-			high = middle
-		case err != nil:
-			return place{}, f.db.fail(feedObject(f.name), "look for a time", err)
-		case publishedAt >= t.UnixMicro():
-			high, answer = middle, min(answer, position-1)
-		default:
-			low = max(position, middle+1)
-		}
-	}
-	return place{generation: page.Generation, position: answer}, nil
-}
-
-// publishedAbove is the lowest position above one, and when it was published, in
-// microseconds since the Unix epoch; sql.ErrNoRows when there is none.
-func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
-	b := dialect.NewBuilder(f.db.d)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.d, f.dialectFeed().Positions()) +
-		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
-	return position, publishedAt, err
 }

@@ -16,10 +16,10 @@ const flushTimeout = 30 * time.Second
 
 // makeDurable returns when a crash can no longer take back what the page shows. What a
 // replica shows its primary has on its disk.
-func (f *Feed) makeDurable(ctx context.Context, rows *dialect.PageRows) error {
-	shown := place{generation: rows.Generation, position: rows.Head}
+func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
+	shown := place{generation: rows.Generation, position: rows.Given}
 	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability || f.db.cfg.Replica ||
-		len(rows.Rows) == 0 && !shown.above(f.knownDurable()) {
+		len(rows.Rows) == 0 && !shown.above(f.knownDurable(shard)) {
 		return nil
 	}
 	if rows.Forgetful != nil {
@@ -28,32 +28,32 @@ func (f *Feed) makeDurable(ctx context.Context, rows *dialect.PageRows) error {
 	if err := f.db.flush(ctx); err != nil {
 		return f.db.fail(feedObject(f.name), "make sure that what was read is on the disk", err)
 	}
-	f.isDurable(rows.Generation, rows.Head)
+	f.isDurable(shard, shown)
 	return nil
 }
 
-func (f *Feed) knownDurable() place {
+func (f *Feed) knownDurable(shard int) place {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.flushed
+	return f.flushed[shard]
 }
 
 // isDurable notes that a commit of this process's own has been answered, which saw
-// the feed at head.
-func (f *Feed) isDurable(generation, head int64) {
+// the feed, or a shard with ULIDs, at a place.
+func (f *Feed) isDurable(shard int, at place) {
 	if f.db.cfg.UnsafeDurability {
 		return // the answer says nothing
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at := (place{generation: generation, position: head}); at.above(f.flushed) {
-		f.flushed = at
+	if at.above(f.flushed[shard]) {
+		f.flushed[shard] = at
 	}
 }
 
 // above tells whether p is of a later time than q.
 func (p place) above(q place) bool {
-	return p.generation > q.generation || p.generation == q.generation && p.position > q.position
+	return p.generation > q.generation || p.generation == q.generation && p.position.Above(q.position)
 }
 
 // flush returns when everything that the caller has read is on the database's disk.

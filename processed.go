@@ -42,14 +42,11 @@ func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e
 
 // orderedPosition is a position as text that sorts as positions do.
 func orderedPosition(position string) (string, error) {
-	if len(position) == 26 {
-		return position, nil // a ULID
-	}
-	n, err := parseDecimal(position)
+	p, err := dialect.ParsePosition(position)
 	if err != nil {
 		return "", invalid("entry", "%q is no position", position)
 	}
-	return fmt.Sprintf("%019d", n), nil
+	return p.Ordered(), nil
 }
 
 // purgeSize is the number of processed ids that one transaction forgets.
@@ -84,7 +81,7 @@ func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo Cu
 		return 0, db.fail(object, "purge processed ids", err)
 	}
 	for _, p := range parts {
-		last := fmt.Sprintf("%019d", at.position)
+		last := at.position.Ordered()
 		if p.generation < at.generation {
 			last = strings.Repeat("Z", 40) // above every position
 		}
@@ -135,7 +132,7 @@ func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (Cursor, 
 		if err != nil { // "now" or "at:…": nothing has been read
 			return Beginning, nil
 		}
-		if !found || at.generation < lowest.generation || at.generation == lowest.generation && at.position < lowest.position {
+		if !found || at.generation < lowest.generation || at.generation == lowest.generation && lowest.position.Above(at.position) {
 			lowest, found = at, true
 		}
 	}

@@ -41,7 +41,7 @@ var errStale = errors.New("the sequence's version or the feed's generation chang
 func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	for {
 		generation := f.Generation()
-		e, err := f.passOnce(ctx, limit, full)
+		e, err := f.mode().pass(ctx, f, limit, full)
 		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || f.Generation() == generation {
 			return e, err
 		}
@@ -88,9 +88,10 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 		return PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
 	}
 	e.Took = time.Since(started)
-	f.isDurable(e.Generation, e.Head)
-	f.saw(e.Generation, e.Head)
-	f.db.watch.tell(f.name, standing{e.Generation, e.Head})
+	head := dialect.Numbered(e.Head)
+	f.isDurable(0, place{generation: e.Generation, position: head})
+	f.saw(0, e.Generation, head)
+	f.db.watch.tell(watchKey{feed: f.name}, standing{e.Generation, head})
 	f.db.cfg.Observer.published(e)
 	return e, nil
 }
@@ -118,7 +119,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, err
 	}
-	floor := f.highest()
+	floor := f.highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, errNoRows) {
 		return e, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
@@ -127,7 +128,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err != nil {
 		return e, err
 	}
-	if err := firstError(f.sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, seq.Value)); err != nil {
+	if err := firstError(f.sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
 		return e, err
 	}
 	changes, err := d.TakeChanges(ctx, tx, feed, limit)

@@ -39,6 +39,9 @@ func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
 }
 
 func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, keys []Key) error {
+	if err := f.mode().keys(f, "record changes"); err != nil {
+		return err
+	}
 	feed := f.dialectFeed()
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
@@ -84,6 +87,9 @@ func (f *Feed) keyError(key Key, doing string, err error) error {
 // position, so that nothing comes of republishing or unpublishing them. A key that no
 // row can have is an error with code InvalidRequest.
 func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
+	if err := f.mode().keys(f, "look for keys"); err != nil {
+		return nil, err
+	}
 	var unknown []Key
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
@@ -154,6 +160,9 @@ func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
 // after every batch with the number of rows so far, and ends the work with its error.
 // The condition is the operator's own SQL and runs as it is written.
 func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
+	if err := f.mode().keys(f, "republish"); err != nil {
+		return 0, err
+	}
 	if batch < 1 {
 		return 0, invalid("batch", "%d must be positive", batch)
 	}

@@ -44,6 +44,9 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 	if dataShards < 1 || dataShards > MaxDataShards {
 		return false, invalid("data-shards", "%d must be between 1 and %d", dataShards, MaxDataShards)
 	}
+	if err := f.mode().keys(f, "divide by data shards"); err != nil {
+		return false, err
+	}
 	for {
 		if err := f.reload(ctx); err != nil {
 			return false, err

@@ -3,7 +3,6 @@ package rowfeed
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -16,31 +15,32 @@ import (
 // database of another identity: up to its head it is as it was, cursors beyond that
 // are refused, and nobody raises it.
 
-// highest is the highest place of the feed that this process has seen.
-func (f *Feed) highest() place {
+// highest is the highest place of the feed, or of a shard with ULIDs, that this process
+// has seen.
+func (f *Feed) highest(shard int) place {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen
+	return f.seen[shard]
 }
 
 // saw notes a place that the database has shown.
-func (f *Feed) saw(generation, position int64) {
+func (f *Feed) saw(shard int, generation int64, position dialect.Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at := (place{generation: generation, position: position}); at.above(f.seen) {
-		f.seen = at
+	if at := (place{generation: generation, position: position}); at.above(f.seen[shard]) {
+		f.seen[shard] = at
 	}
 }
 
 // notSetBack refuses what lies below floor, the highest place seen before the database
 // was asked. A replica may lag behind what another showed.
-func (f *Feed) notSetBack(floor place, generation, position int64) error {
+func (f *Feed) notSetBack(floor place, generation int64, position dialect.Position) error {
 	at := place{generation: generation, position: position}
 	if f.db.cfg.Replica || !floor.above(at) {
 		return nil
 	}
 	return &Error{Code: DatabaseChanged, Object: feedObject(f.name),
-		Cause: fmt.Sprintf("the database was set back: it shows position %d of generation %d, this process has seen position %d of generation %d",
+		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, this process has seen position %s of generation %d",
 			at.position, at.generation, floor.position, floor.generation),
 		Next: "run `rowfeed feed bump " + f.name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
 }
@@ -73,8 +73,7 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 	if err := f.sameDatabase(f.record.Load(), identity); err != nil {
 		return err
 	}
-	_, _, err = f.readPage(ctx, dialect.PageQuery{After: math.MaxInt64, Limit: 1, MaxBytes: 1}, Shards{})
-	return err
+	return f.mode().asBefore(ctx, f)
 }
 
 func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,12 @@ type FeedSpec struct {
 	// Table is the source: "t", "schema.t", or with quotes where names hold dots:
 	// `"odd.schema"."odd.table"`.
 	Table string
-	// Mode is ModeSequence, also when empty.
+	// Mode is ModeSequence, also when empty, or ModeBlocking.
 	Mode string
+	// PositionColumn is, with ModeBlocking, the table's column that holds a row's ULID, and
+	// ShardColumn the integer column that says which shard the row is in. A unique index
+	// has both, in the order shard, ULID.
+	PositionColumn string
 	// Capture is CaptureTrigger when empty.
 	Capture dialect.Capture
 	// Key names the columns of a unique index; default: the primary key. For printing
@@ -36,7 +41,7 @@ type FeedSpec struct {
 	// feed that is to be read in parallel. Another number later begins a new generation.
 	DataShards int
 	// ShardColumn is an integer column of the key that gives the data shard, modulo
-	// DataShards, in place of the checksum.
+	// DataShards, in place of the checksum. (With ModeBlocking see PositionColumn.)
 	ShardColumn string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
@@ -63,6 +68,9 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Mode == "" {
 		s.Mode = ModeSequence
 	}
+	if s.Capture == "" && s.Mode == ModeBlocking {
+		s.Capture = dialect.CaptureNone
+	}
 	if s.Capture == "" {
 		s.Capture = dialect.CaptureTrigger
 	}
@@ -82,8 +90,12 @@ func (s FeedSpec) validate() error {
 	switch {
 	case s.Table == "":
 		return invalid("table", "name the table that the feed follows")
-	case s.Mode != ModeSequence:
-		return invalid("mode", "%q is not one of: sequence", s.Mode)
+	case modes[s.Mode] == nil:
+		return invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+	case s.Mode == ModeBlocking:
+		return s.validateBlocking()
+	case s.PositionColumn != "":
+		return invalid("position-column", "only mode blocking has positions in a column of your own")
 	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
 		return invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Adopt && s.Capture != dialect.CaptureColumn:
@@ -96,6 +108,25 @@ func (s FeedSpec) validate() error {
 		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
 	case s.Tombstones < time.Second:
 		return invalid("tombstones", "%s is less than a second", s.Tombstones)
+	}
+	return nil
+}
+
+// validateBlocking is validate for a table whose rows hold ULIDs.
+func (s FeedSpec) validateBlocking() error {
+	switch {
+	case s.PositionColumn == "":
+		return invalid("position-column", "name the column that holds a row's ULID")
+	case s.ShardColumn == "":
+		return invalid("shard-column", "name the integer column that says which shard a row is in")
+	case s.Capture != dialect.CaptureNone:
+		return invalid("capture", "with mode blocking nothing is captured: leave it out")
+	case s.DataShards != 1:
+		return invalid("data-shards", "with mode blocking a row's shard is what its shard column says: leave it out")
+	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
+		return invalid("adopt", "with mode blocking shards begin above the ULIDs that are there anyway: leave it out")
+	case s.AcceptTriggers || s.AcceptUntriggered:
+		return invalid("accept-triggers", "with mode blocking there are no triggers: leave it out")
 	}
 	return nil
 }
@@ -144,7 +175,7 @@ func parseTable(text string) (dialect.TableName, error) {
 }
 
 // newRecord checks a spec against the table and makes a feed's record of it.
-func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
+func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*record, error) {
 		return nil, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
@@ -200,9 +231,8 @@ func newRecord(spec FeedSpec, table *dialect.Table) (*record, error) {
 		}
 		r.Key = append(r.Key, key)
 	}
-	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer && r.Key[c].Kind != dialect.Dynamic) {
-		return refuse("`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
-			"%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(names, ", "))
+	if err := r.mode().complete(d, r, spec, table); err != nil {
+		return nil, err
 	}
 	for i, name := range spec.Columns {
 		if table.Column(name) == nil {
@@ -241,6 +271,7 @@ func (r *record) differences(other *record) []string {
 	compare("columns", r.Columns, other.Columns)
 	compare("data-shards", r.DataShards, other.DataShards)
 	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
+	compare("position-column", strconv.Quote(r.positionColumn()), strconv.Quote(other.positionColumn()))
 	compare("tombstones", r.Tombstones, other.Tombstones)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
 	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
@@ -248,6 +279,14 @@ func (r *record) differences(other *record) []string {
 	compare("adopt-sequence", strconv.Quote(r.AdoptSequence), strconv.Quote(other.AdoptSequence))
 	compare("adopt-cursors", strconv.Quote(r.AdoptCursors), strconv.Quote(other.AdoptCursors))
 	return diffs
+}
+
+// positionColumn is the table's own column of ULIDs; empty where there is none.
+func (r *record) positionColumn() string {
+	if r.ULIDs == nil {
+		return ""
+	}
+	return r.ULIDs.Position.Name
 }
 
 func keyNames(key []dialect.Column) []string {
@@ -314,6 +353,9 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	if err := firstError(full.validate(), spec.validate()); err != nil {
 		return nil, err
 	}
+	if spec.Mode != ModeSequence {
+		return nil, invalid("print", "what shards there are only the table itself tells: run feed add with the server")
+	}
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, err
@@ -351,7 +393,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	table.Unique = []dialect.Index{index}
 	columns := spec.Columns
 	spec.Columns = nil // not to be looked up
-	r, err := newRecord(spec, table)
+	r, err := newRecord(d, spec, table)
 	if err != nil {
 		return nil, err
 	}

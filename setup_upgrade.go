@@ -62,11 +62,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
-	steps, err := f.db.d.Repair(ctx, q, now.feed(f.db.names), table)
-	if err != nil {
-		return nil, err
-	}
-	if err := run(ctx, q, steps); err != nil {
+	if err := r.mode().mend(ctx, f.db, q, &now, table); err != nil {
 		return nil, err
 	}
 	key, err := json.Marshal(now.Key)
@@ -107,27 +103,14 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 	return problems, nil
 }
 
-// verify adds to the dialect's findings what has become of the table itself: it may
+// verify adds to the mode's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse.
 func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	problems, err := r.mode().verify(ctx, db, q, r, table)
 	if err != nil {
 		return nil, err
 	}
 	problems = append(problems, table.Refusals...)
-	if r.Capture == dialect.CaptureTrigger && !r.AcceptUntriggered {
-		for _, u := range table.Untriggered {
-			problems = append(problems, "some writes fire no trigger: "+u)
-		}
-	}
-	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
-		if err := db.leaveOurs(ctx, q, table); err != nil {
-			return nil, err
-		}
-		for _, name := range table.OnUpdate {
-			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
-		}
-	}
 	slices.Sort(problems)
 	return problems, nil
 }

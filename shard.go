@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -42,10 +41,14 @@ func (s Shards) Numbers() (shard, count int) {
 	return s.index, s.count
 }
 
+// only is the number of the one shard that is asked for, if it is but one.
+func (s Shards) only() (shard int, one bool) { return s.index, s.one }
+
 // Check answers an error for a request that is good for no feed, in the manner of Range.
+// Any number is good for One: shards with ULIDs have numbers of their writers' choice.
 func (s Shards) Check() error {
-	if s.one && (s.index < 0 || s.index >= MaxDataShards) {
-		return invalid("shard", "%d must be between 0 and %d, which feeds have at most, and below the number of the feed's data shards", s.index, MaxDataShards-1)
+	if s.one {
+		return nil
 	}
 	_, _, err := s.Range(MaxDataShards)
 	return err
@@ -153,24 +156,6 @@ func moduloOf(v any, n int) (int, bool) {
 		return int(v % uint64(n)), true
 	}
 	return 0, false
-}
-
-// part sets the query to the part of the feed that is asked for. A part without any data
-// shard has no position.
-func (l *layout) part(q *dialect.PageQuery, s Shards) error {
-	count := max(l.feed.DataShards, 1)
-	from, to, err := s.Range(count)
-	switch {
-	case err != nil:
-		return err
-	case l.unplaced != "" && !s.All():
-		return l.refuseParts()
-	case from == to:
-		q.After = math.MaxInt64
-	case to-from < count:
-		q.From, q.To, q.Unserved = from, to, unplaced
-	}
-	return nil
 }
 
 // refuseParts is the refusal of a part while keys may have no shard, or one of before.

@@ -51,4 +51,11 @@ type Info struct {
 	// ShardColumn is the column of the key that gives the data shard; empty where it is
 	// computed from the key.
 	ShardColumn string `json:"shard_column,omitempty"`
+	// ShardIDs are the shards of a feed each of which is one by itself, with cursors of its
+	// own, at most MaxShardIDs of them. Head is then that of the only one, and empty where
+	// there are more.
+	ShardIDs []int `json:"shard_ids,omitempty"`
 }
+
+// MaxShardIDs is the greatest number of shards that an Info lists.
+const MaxShardIDs = 10_000

@@ -58,29 +58,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
 
-	b := dialect.NewBuilder(f.db.d)
-	var updated int64
-	err := dialect.QueryRow(ctx, f.db.on(), "SELECT value, updated_at FROM "+f.db.table("sequences")+
-		" WHERE name = "+b.Arg(f.name), b.Args(), &s.Head, &updated)
-	if err != nil {
-		return fail("read its sequence", err)
+	if err := f.mode().status(ctx, f, s); err != nil {
+		return nil, err
 	}
-	if s.Head > 0 {
-		at := time.UnixMicro(updated).UTC()
-		s.PublishedAt = &at
-	}
-	var age int64
-	// The table may be gone: the rest is still worth knowing.
-	// In a transaction, for its settings: without them a plan that was made while most
-	// rows waited reads the whole table when none does.
-	err = f.db.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		s.Waiting, age, err = f.db.d.Backlog(ctx, tx, feed, MaxWaiting)
-		return err
-	})
-	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return fail("count the changes waiting", err)
-	}
-	s.OldestSeconds = seconds(age)
 	publisher, err := f.db.lookAtLease(ctx, f.db.on(), PublisherLease(f.name))
 	if err != nil {
 		return fail("look who publishes", err)
@@ -98,12 +78,6 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	problems, err := f.Verify(ctx)
 	if err != nil {
 		problems = []string{err.Error()}
-	} else {
-		bounded, cancel := context.WithTimeout(ctx, vanishedBudget)
-		defer cancel()
-		if n, err := f.countVanished(bounded); err == nil {
-			s.Vanished = &n
-		}
 	}
 	if identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names); err == nil {
 		if err := f.sameDatabase(r, identity); err != nil {

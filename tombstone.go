@@ -10,7 +10,9 @@ import (
 // PurgeTombstones forgets the deletes that were published longer ago than the feed
 // keeps them, in batches, and answers how many. A cursor that has not passed them
 // is refused from then on, since tombstones_below rises in the same transaction.
-func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) {
+func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) { return f.mode().purge(ctx, f) }
+
+func (f *Feed) purgeTombstones(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0

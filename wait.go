@@ -31,7 +31,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 		pages := &f.pages
 		before := got
 		if !got.More {
-			how, woken, seen := f.db.watch.wait(over, f.name, got.at, patient)
+			how, woken, seen := f.db.watch.wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
 				return Page{}, f.db.fail(feedObject(f.name), "wait for an entry", ctx.Err())
@@ -62,10 +62,11 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 // they asked finds the feed still there. Nil where there is more to know.
 func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.parse()
-	if err != nil || at.start || at.mark > at.position {
+	if err != nil || at.start || at.mark.Above(at.position) {
 		return nil, nil // read will say what is wrong with it
 	}
-	now, ok := f.db.watch.at(f.name)
+	key := watchKey{feed: f.name}
+	now, ok := f.db.watch.at(key)
 	if !ok || now != (standing{at.generation, at.position}) {
 		return nil, nil
 	}
@@ -73,10 +74,10 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.part(&dialect.PageQuery{}, asked.shards) != nil {
+	if f.mode().part(ctx, f, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
-	return &reading{Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, now}, nil
+	return &reading{Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key, now}, nil
 }
 
 // share reads a page together with all who want the same one. The entries are the

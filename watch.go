@@ -20,12 +20,30 @@ const (
 // standing is how far a feed is.
 type standing struct {
 	generation int64
-	head       int64 // the highest position given
+	head       dialect.Position // the highest that may have been given
+}
+
+// watchKey is what has a standing: a feed, or a shard where each is a feed by itself.
+type watchKey struct {
+	feed    string
+	ofShard bool
+	shard   int
+}
+
+// standingOf is a standing that a look has found. A shard that has no position yet is not
+// found, and stands at the beginning of its feed.
+func standingOf(found map[watchKey]standing, key watchKey) (standing, bool) {
+	at, ok := found[key]
+	if !ok && key.ofShard {
+		at, ok = found[watchKey{feed: key.feed}]
+		at.head = dialect.Position{}
+	}
+	return at, ok
 }
 
 // ahead tells whether s is a later standing of the feed than other.
 func (s standing) ahead(other standing) bool {
-	return s.generation > other.generation || s.generation == other.generation && s.head > other.head
+	return s.generation > other.generation || s.generation == other.generation && s.head.Above(other.head)
 }
 
 // watcher lets any number of callers wait for any number of feeds of a DB at the price
@@ -36,11 +54,11 @@ func (s standing) ahead(other standing) bool {
 // was when it was read, and is woken by whatever shows it elsewhere, be that known
 // already or found by a look that begins later.
 type watcher struct {
-	look func(context.Context) (map[string]standing, error)
+	look func(context.Context) (map[watchKey]standing, error)
 	idle time.Duration
 
 	mu      sync.Mutex
-	known   map[string]known
+	known   map[watchKey]known
 	crowds  map[watched]*crowd
 	waiting int           // callers in crowds
 	running bool          // a goroutine looks
@@ -58,7 +76,7 @@ type known struct {
 
 // watched is what a caller waits for: that the feed is elsewhere.
 type watched struct {
-	feed string
+	key  watchKey
 	seen standing
 }
 
@@ -73,9 +91,9 @@ type crowd struct {
 	pages sharing[pageKey, reading]
 }
 
-func newWatcher(idle time.Duration, look func(context.Context) (map[string]standing, error)) *watcher {
+func newWatcher(idle time.Duration, look func(context.Context) (map[watchKey]standing, error)) *watcher {
 	return &watcher{look: look, idle: idle, pause: idle, left: make(chan struct{}, 1),
-		known: make(map[string]known), crowds: make(map[watched]*crowd)}
+		known: make(map[watchKey]known), crowds: make(map[watched]*crowd)}
 }
 
 // verdict is how waiting ended.
@@ -92,13 +110,13 @@ const (
 // standing is what woke it. Who was
 // woken by what is known and then read nothing newer (a pool may lead to servers that
 // lag behind each other) comes back patient, and waits for other news.
-func (w *watcher) wait(ctx context.Context, feed string, seen standing, patient bool) (verdict, *crowd, standing) {
+func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient bool) (verdict, *crowd, standing) {
 	w.mu.Lock()
-	if now, ok := w.known[feed]; ok && !patient && now.ahead(seen) {
+	if now, ok := w.known[key]; ok && !patient && now.ahead(seen) {
 		w.mu.Unlock()
 		return moved, nil, now.standing
 	}
-	what := watched{feed, seen}
+	what := watched{key, seen}
 	c := w.crowds[what]
 	if c == nil {
 		c = &crowd{moved: make(chan struct{}), since: w.round, pages: sharing[pageKey, reading]{keep: true}}
@@ -187,20 +205,20 @@ func (w *watcher) run() {
 }
 
 // found takes the result of a look in, and tells whether it woke anybody.
-func (w *watcher) found(round int64, now map[string]standing) (news bool) {
-	for feed, old := range w.known {
+func (w *watcher) found(round int64, now map[watchKey]standing) (news bool) {
+	for key, old := range w.known {
 		// What was told while the look was under way may be newer.
-		if now, ok := now[feed]; old.round < round || ok && now.ahead(old.standing) {
-			delete(w.known, feed)
+		if now, ok := now[key]; old.round < round || ok && now.ahead(old.standing) {
+			delete(w.known, key)
 		}
 	}
-	for feed, at := range now {
-		if _, newer := w.known[feed]; !newer {
-			w.known[feed] = known{at, round}
+	for key, at := range now {
+		if _, newer := w.known[key]; !newer {
+			w.known[key] = known{at, round}
 		}
 	}
 	for what, c := range w.crowds {
-		at, ok := now[what.feed]
+		at, ok := standingOf(now, what.key)
 		// Who came before the look began has seen something older than it: any difference
 		// is news, also a feed that is gone or was set back.
 		if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {
@@ -212,14 +230,14 @@ func (w *watcher) found(round int64, now map[string]standing) (news bool) {
 }
 
 // tell is how a publisher of this process says what it has committed.
-func (w *watcher) tell(feed string, at standing) {
+func (w *watcher) tell(key watchKey, at standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if old, ok := w.known[feed]; !ok || at.ahead(old.standing) {
-		w.known[feed] = known{at, w.round}
+	if old, ok := w.known[key]; !ok || at.ahead(old.standing) {
+		w.known[key] = known{at, w.round}
 	}
 	for what, c := range w.crowds {
-		if what.feed == feed && at.ahead(what.seen) {
+		if what.key == key && at.ahead(what.seen) {
 			w.wake(what, c, at)
 		}
 	}
@@ -239,26 +257,34 @@ func (w *watcher) wake(what watched, c *crowd, at standing) {
 	}
 }
 
-// at is how far a feed is, as far as is known.
-func (w *watcher) at(feed string) (standing, bool) {
+// at is how far a feed or shard is, as far as is known.
+func (w *watcher) at(key watchKey) (standing, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, ok := w.known[feed]
+	now, ok := w.known[key]
 	return now.standing, ok
 }
 
 // standings reads how far all feeds are. It is a statement by itself, without a
 // transaction around it: were it to show something that is not committed yet, readers
 // would look in vain, and wait on.
-func (db *DB) standings(ctx context.Context) (map[string]standing, error) {
-	all := make(map[string]standing)
-	_, err := dialect.QueryAll(ctx, db.on(), "SELECT s.name, f.generation, s.value FROM "+db.table("sequences")+" s JOIN "+
-		db.table("feeds")+" f ON f.name = s.name", nil, func(rows dialect.Rows) (struct{}, error) {
-		var name string
-		var at standing
-		err := rows.Scan(&name, &at.generation, &at.head)
-		all[name] = at
-		return struct{}{}, err
-	})
+func (db *DB) standings(ctx context.Context) (map[watchKey]standing, error) {
+	all := make(map[watchKey]standing)
+	feeds := db.table("feeds") + " f ON f.name = "
+	_, err := dialect.QueryAll(ctx, db.on(), "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.table("sequences")+" s JOIN "+feeds+"s.name"+
+		" UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.table("shards")+" h JOIN "+feeds+"h.feed", nil,
+		func(rows dialect.Rows) (struct{}, error) {
+			var key watchKey
+			var at standing
+			var shard *int
+			var high, low int64
+			err := rows.Scan(&key.feed, &at.generation, &low, &shard, &high)
+			if at.head = dialect.Numbered(low); shard != nil {
+				key.ofShard, key.shard = true, *shard
+				at.head = dialect.ULIDState{High: high, Low: low}.Given()
+			}
+			all[key] = at
+			return struct{}{}, err
+		})
 	return all, err
 }

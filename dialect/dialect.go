@@ -24,6 +24,7 @@ type Dialect interface {
 	Schema
 	Publish
 	Read
+	ULID
 	Rest
 }
 
@@ -178,6 +179,29 @@ type Read interface {
 	Flush(ctx context.Context, tx Querier, n Names) error
 }
 
+// ULID are the operations on the states of shards with ULIDs, in a transaction that may be
+// the application's own, of any isolation level.
+type ULID interface {
+	// LockShard locks the row of a shard in the table of shards until the transaction ends,
+	// and makes it where there is none. The error is [ErrNoTransaction] where every
+	// statement is committed by itself; then nothing is locked.
+	LockShard(ctx context.Context, tx Querier, f *Feed, shard int) (Shard, error)
+	// AdvanceShard writes the state and witness of a shard that LockShard has locked.
+	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
+	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
+	ULIDProblem(c *Column) string
+}
+
+// Shard is a row of the table of shards, as locked.
+type Shard struct {
+	ULIDState
+	Shard   int
+	Witness string // what AdvanceShard wrote last
+	Now     int64  // the database's clock, in microseconds since the Unix epoch
+	// Transaction tells this transaction from others, on databases that do.
+	Transaction string
+}
+
 // Rest is what fits nowhere else.
 type Rest interface {
 	// Blockers lists the open transactions that may hold back changes of the feed,
@@ -254,15 +278,17 @@ type Assignment struct {
 
 // PageQuery asks for the positions above After, in order.
 type PageQuery struct {
-	After int64
+	After Position
 	// Mark leaves out tombstones at or below it: the consumer started at the beginning
 	// when the head stood there, and has never seen the rows they speak of.
-	Mark     int64
+	Mark     Position
 	Limit    int
 	MaxBytes int // the page ends early, after at least one row, when its values exceed this
 	// From and To are the half-open range of data shards that is asked for; 0 and 0 for
 	// the whole feed.
 	From, To int
+	// Shard is the one that is asked for, of a feed that has [Feed.ULIDs].
+	Shard int
 	// Unserved are the states of a feed in which a part must not be served: its page then
 	// has no signature. At least one, where From and To are set.
 	Unserved []string
@@ -271,12 +297,15 @@ type PageQuery struct {
 // PageRows is a page as the database answered it.
 type PageRows struct {
 	Generation      int64
-	TombstonesBelow int64
-	Head            int64
-	Signature       string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
-	Rows            []PageRow
-	Truncated       bool // MaxBytes ended the page
-	Cut             bool // the page ended before its limit, and there may be more
+	TombstonesBelow Position
+	// Head is the highest position that the page could show, Given the highest that may
+	// have been given by then. They differ only where rows hold ULIDs.
+	Head, Given Position
+	Shard       int    // the one that was asked for, where each is a feed by itself
+	Signature   string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
+	Rows        []PageRow
+	Truncated   bool // MaxBytes ended the page
+	Cut         bool // the page ended before its limit, and there may be more
 	// Unflushed says that the database shows commits before they are on its disk: a
 	// crash could take back what the page shows, until a Flush has been committed.
 	Unflushed bool
@@ -287,7 +316,7 @@ type PageRows struct {
 
 // PageRow is one position with its row as it is now.
 type PageRow struct {
-	Position int64
+	Position Position
 	Shard    int
 	Deleted  bool
 	Hidden   bool

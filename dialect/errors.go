@@ -67,6 +67,9 @@ var ErrNoTable = errors.New("no such table")
 // SystemTable is the refusal that Describe answers for a table of the database's own.
 const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; make feeds of your tables"
 
+// ErrNoTransaction is what LockShard answers where every statement is committed by itself.
+var ErrNoTransaction = errors.New("no transaction is open")
+
 // ErrReadOnly is what Identity answers on a server that takes no writes; its class is
 // ClassReadOnly on every database that has such servers.
 var ErrReadOnly = errors.New("the server is a replica or read-only")

@@ -41,6 +41,8 @@ const (
 	// CaptureColumn keeps each row's position in the row: writers set it to NULL in the
 	// statement of their change.
 	CaptureColumn Capture = "column"
+	// CaptureNone records nothing: rows that are only appended hold their positions.
+	CaptureNone Capture = "none"
 )
 
 // Kind is how a column's values travel: the raw form that [Spelling.Value] reads
@@ -203,6 +205,15 @@ type Feed struct {
 	Added []string
 	// DataShards is the number of data shards; 0 means 1.
 	DataShards int
+	// ULIDs are the columns of a table whose rows hold their positions themselves, given by
+	// whoever inserts them, by shard. Nil where positions come from a publisher.
+	ULIDs *ULIDColumns
+}
+
+// ULIDColumns are columns of the source: the row's ULID and its shard, unique together.
+type ULIDColumns struct {
+	Position, Shard Column
+	Index           string // the unique index of shard and ULID, as the table was described
 }
 
 // Changes is the feed's table of changes.
@@ -217,6 +228,9 @@ func (f *Feed) Batch() TableName { return f.Names.Table("batch_" + f.Name) }
 
 // Tables are all names of tables that the feed may take.
 func (f *Feed) Tables() []TableName {
+	if f.ULIDs != nil {
+		return nil
+	}
 	tables := []TableName{f.Changes(), f.Positions()}
 	if f.InRows() {
 		tables = append(tables, f.Batch())

@@ -9,7 +9,8 @@ import (
 // PageParts are the places where databases differ in a page's statement.
 type PageParts struct {
 	// Head writes an expression for the highest position to show. It must not be newer
-	// than the snapshot that the page is read in.
+	// than the snapshot that the page is read in. Where rows hold ULIDs, nil stands for the
+	// greatest of the statement's own snapshot.
 	Head func(b *Builder) string
 	// Signature is an expression for the source table's columns, evaluated in the
 	// page's own snapshot, or a constant.
@@ -36,6 +37,9 @@ type PageParts struct {
 // index, and only those keys are looked up in the source: the cost of a page does
 // not depend on the size of the table.
 func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
+	if f.ULIDs != nil {
+		return ulidPageSQL(s, f, q, p)
+	}
 	b := NewBuilder(s)
 	var t strings.Builder
 	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + q.signature(s, b, f, p.Signature) + ",\n")
@@ -64,6 +68,13 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	return t.String(), b.Args()
 }
 
+// SequenceHead is a [PageParts].Head from the statement's own snapshot.
+func SequenceHead(s Spelling, f *Feed) func(*Builder) string {
+	return func(b *Builder) string {
+		return "(SELECT value FROM " + Qualified(s, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
+	}
+}
+
 // signature is that of the source's columns; of a page of a part only where the snapshot
 // serves parts of this division of the feed. What was read of the feed before may be of
 // another time, or of another server, in the same generation.
@@ -80,7 +91,9 @@ func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) st
 
 // places are the keys and positions of a page, cut to the limit.
 func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
-	above := func(ref string) string { return ref + " > " + b.Arg(q.After) + " AND " + ref + " <= " + p.Head(b) }
+	above := func(ref string) string {
+		return ref + " > " + b.Arg(q.After.Number()) + " AND " + ref + " <= " + p.Head(b)
+	}
 	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden"
 	if q.To > 0 && !f.InRows() {
 		return partOfPlaces(s, b, f, q, p, columns)
@@ -108,46 +121,80 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
 }
 
-// ScanPage runs a statement of PageSQL and reads it, up to maxBytes of values.
-func ScanPage(ctx context.Context, q Querier, f *Feed, maxBytes int, query string, args []any) (*PageRows, error) {
-	rows, err := q.Query(ctx, query, args...)
+// placing reads what a page's statement says of positions, between what is the same for
+// all feeds.
+type placing interface {
+	// head and row are where the columns of the next row go.
+	head() []any
+	row() []any
+	// place sets the page's head, and answers where the row stands; false where the page
+	// has none.
+	place(page *PageRows) (PageRow, bool, error)
+}
+
+// numbered are the positions of a sequence.
+type numbered struct {
+	below, value                     int64
+	position, shard, deleted, hidden *int64
+	present                          int64
+}
+
+func (n *numbered) head() []any { return []any{&n.below, &n.value} }
+
+func (n *numbered) row() []any {
+	return []any{&n.position, &n.shard, &n.deleted, &n.hidden, &n.present}
+}
+
+func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
+	page.TombstonesBelow, page.Head, page.Given = Numbered(n.below), Numbered(n.value), Numbered(n.value)
+	if n.position == nil {
+		return PageRow{}, false, nil
+	}
+	return PageRow{Position: Numbered(*n.position), Shard: int(*n.shard),
+		Deleted: *n.deleted == 1, Hidden: *n.hidden == 1, Present: n.present == 1}, true, nil
+}
+
+// ScanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
+func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
+	rows, err := on.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	page := &PageRows{}
+	var places placing = &numbered{}
+	if f.ULIDs != nil {
+		places = &ulided{shard: q.Shard}
+	}
 	var bytes int
 	found := false
 	for rows.Next() {
 		found = true
-		if bytes > maxBytes {
+		if bytes > q.MaxBytes {
 			page.Truncated = true
 			break
 		}
-		var (
-			position, shard, deleted, hidden *int64
-			present                          int64
-		)
 		values := make([]any, len(f.Key)+len(f.Columns))
-		dest := []any{&page.Generation, &page.TombstonesBelow, &page.Head, &page.Signature,
-			&position, &shard, &deleted, &hidden, &present}
+		dest := append([]any{&page.Generation}, places.head()...)
+		dest = append(append(dest, &page.Signature), places.row()...)
 		for i := range values {
 			dest = append(dest, &values[i])
 		}
 		if err := rows.Scan(dest...); err != nil {
 			return nil, err
 		}
-		if position == nil {
+		row, ok, err := places.place(page)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue // an empty page
 		}
 		for _, v := range values {
 			bytes += size(v)
 		}
-		page.Rows = append(page.Rows, PageRow{
-			Position: *position, Shard: int(*shard),
-			Deleted: *deleted == 1, Hidden: *hidden == 1, Present: present == 1,
-			Key: values[:len(f.Key)], Values: values[len(f.Key):],
-		})
+		row.Key, row.Values = values[:len(f.Key)], values[len(f.Key):]
+		page.Rows = append(page.Rows, row)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

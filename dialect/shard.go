@@ -69,13 +69,13 @@ func partOfPlaces(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts, col
 		// had it all, that of the positions alone looks cheaper.
 		return "SELECT x.* FROM " + p.Series(b.Arg(first), b.Arg(first+n-1)) + " AS b (n) CROSS JOIN LATERAL (" +
 			"\n  SELECT " + columns + from +
-			"\n  WHERE (bucket, feed_sync_id) > (b.n, " + b.Arg(q.After) + ") AND (bucket, feed_sync_id) <= (b.n, " + p.Head(b) + ")" + q.within(b, "shard") + q.unmarked(b) +
+			"\n  WHERE (bucket, feed_sync_id) > (b.n, " + b.Arg(q.After.Number()) + ") AND (bucket, feed_sync_id) <= (b.n, " + p.Head(b) + ")" + q.within(b, "shard") + q.unmarked(b) +
 			"\n  ORDER BY bucket, feed_sync_id LIMIT " + b.Arg(limit) + ") x" + order + b.Arg(q.Limit)
 	}
 	branches := make([]string, n)
 	for i := range branches {
 		branches[i] = "SELECT " + columns + from +
-			"\n  WHERE bucket = " + b.Arg(first+i) + " AND feed_sync_id > " + b.Arg(q.After) + " AND feed_sync_id <= " + p.Head(b) + q.within(b, "shard") + q.unmarked(b)
+			"\n  WHERE bucket = " + b.Arg(first+i) + " AND feed_sync_id > " + b.Arg(q.After.Number()) + " AND feed_sync_id <= " + p.Head(b) + q.within(b, "shard") + q.unmarked(b)
 		if p.CutBranches && n > 1 {
 			branches[i] = "(" + branches[i] + order + b.Arg(limit) + ")"
 		}
@@ -93,7 +93,7 @@ func (q PageQuery) within(b *Builder, ref string) string {
 
 // unmarked is the condition that leaves out tombstones up to the mark.
 func (q PageQuery) unmarked(b *Builder) string {
-	return "\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark) + " AND (deleted = 1 OR hidden = 1))"
+	return "\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark.Number()) + " AND (deleted = 1 OR hidden = 1))"
 }
 
 // EndAtCut ends a page whose buckets were cut (see [PageParts]) at the lowest position at which

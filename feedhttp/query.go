@@ -89,9 +89,17 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 	return req, nil
 }
 
-// parseShards reads the part of the feed that is asked for: shard alone is one data
-// shard, shard with shard_count a part. Which data shards there are, the feed knows.
+// parseShards reads the part of the feed that is asked for: shard alone is one shard, of
+// any number, shard with shard_count a part. Which shards there are, the feed knows.
 func parseShards(values url.Values) (rowfeed.Shards, error) {
+	if values.Has("shard") && !values.Has("shard_count") {
+		text := values.Get("shard")
+		n, err := strconv.Atoi(text)
+		if err != nil || strings.HasPrefix(text, "+") {
+			return rowfeed.Shards{}, badParameter("shard", "", "%q is no whole number", text)
+		}
+		return rowfeed.One(n), nil
+	}
 	var numbers [2]int
 	for i, p := range []struct {
 		name      string
@@ -112,8 +120,6 @@ func parseShards(values url.Values) (rowfeed.Shards, error) {
 		return rowfeed.Shards{}, nil
 	case !values.Has("shard"):
 		return rowfeed.Shards{}, badParameter("shard_count", "say with shard which of them, from 0", "it has no shard beside it")
-	case !values.Has("shard_count"):
-		return rowfeed.One(numbers[0]), nil
 	}
 	return rowfeed.Part(numbers[0], numbers[1]), nil
 }

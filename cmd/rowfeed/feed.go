@@ -99,7 +99,7 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	}
 	lines, rows := []feedLine{}, []table.Row{}
 	for _, f := range feeds {
-		l := feedLine{f.Name(), f.Source().String(), rowfeed.ModeSequence, string(f.Capture()), f.State(), f.Generation(), f.DataShards()}
+		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(), f.DataShards()}
 		lines = append(lines, l)
 		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}

@@ -21,6 +21,7 @@ type feedAddOptions struct {
 	key, columns      nameList
 	dataShards        int
 	shardColumn       string
+	positionColumn    string
 	tombstones        duration
 	acceptUntriggered bool
 	acceptTriggers    bool
@@ -64,6 +65,13 @@ of cursors (columns name and value or position, and feed where there are several
 Stop the former publisher and consumers first. With --data-shards the rows get their
 shards in batches; what a column shard of the table's own says is written over.
 
+With --mode blocking rows are only appended, and hold their positions themselves: ULIDs,
+16 bytes in --position-column (uuid or bytea on PostgreSQL, binary(16) on MariaDB and
+MySQL, BLOB on SQLite), which writers take with Feed.Lock in the transaction that
+inserts them. Each value of --shard-column, an integer, is a shard with an order of its
+own, read with its own cursor. A unique index on both columns, the shard first, must be
+there.
+
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
 
@@ -73,6 +81,7 @@ the number recorded by this call, 0 where positions are kept.`,
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
   rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
+  rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,12 +91,13 @@ the number recorded by this call, 0 where positions are kept.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
-	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence")
-	f.StringVar(&o.capture, "capture", string(dialect.CaptureTrigger), "how changes are recorded: trigger, app or column")
+	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence or blocking")
+	f.StringVar(&o.capture, "capture", "", "how changes are recorded: trigger (default), app or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
 	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
-	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key)")
+	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking, of the table, that is the shard")
+	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
@@ -100,7 +110,7 @@ the number recorded by this call, 0 where positions are kept.`,
 }
 
 // laterModes are those that the design knows and this version does not have.
-var laterModes = []string{"outbox", "blocking"}
+var laterModes = []string{"outbox"}
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	if slices.Contains(laterModes, o.mode) {
@@ -116,7 +126,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		DataShards: o.dataShards, ShardColumn: o.shardColumn, Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
 }
 
@@ -176,6 +186,9 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 		return a.say("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
 	}
 	shards := ""
+	if f.Mode() != rowfeed.ModeSequence {
+		return a.say("%s: follows table %s by key (%s), mode %s", o.name, f.Source(), columnNames(info.Key), f.Mode())
+	}
 	if info.DataShards > 1 {
 		shards = shardsText(info) + ", "
 	}

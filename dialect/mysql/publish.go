@@ -71,6 +71,9 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 // when the table was empty it would join by reading all of it, for every batch and
 // every page. (Another unique index is not named, since it may be renamed.)
 func byKey(f *dialect.Feed) string {
+	if f.ULIDs != nil {
+		return " FORCE INDEX (" + Dialect{}.Quote(f.ULIDs.Index) + ")"
+	}
 	if f.Primary {
 		return " FORCE INDEX (PRIMARY)"
 	}

@@ -36,35 +36,70 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	}
 	defer tx.Rollback() // after Commit it does nothing
 	on := dialect.On(tx)
-	var head, generation int64
-	var log logSettings
-	err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+dialect.Qualified(d, f.Names.Table("sequences"))+" s JOIN "+
-		dialect.Qualified(d, f.Names.Table("feeds"))+" f ON f.name = s.name WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&head, &generation}, log.dest()...)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
-	}
+	at, err := d.head(ctx, on, f, q.Shard)
 	if err != nil {
 		return nil, err
 	}
 	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
 		CutBranches: true, BucketHint: " FORCE INDEX (bucket)",
-		Head: func(b *dialect.Builder) string { return b.Arg(head) },
+		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
 		Hint:      byKey(f),
 	})
-	page, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)
+	page, err := dialect.ScanPage(ctx, on, f, q, query, args)
 	if err != nil {
 		return nil, err
 	}
 	if page.Generation == 0 {
 		return nil, fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
 	}
-	if page.Generation != generation || page.Head < head {
+	if page.Generation != at.generation || at.given.Above(page.Given) {
 		return nil, errMoved
 	}
-	page.Head = head
+	page.Head, page.Given = at.position, at.given
 	page.EndAtCut(f, q)
-	page.Unflushed, page.Forgetful = !log.binary, log.forgetful()
+	page.Unflushed, page.Forgetful = !at.log.binary, at.log.forgetful()
 	return page, tx.Commit()
+}
+
+// pageHead is what is read before a page.
+type pageHead struct {
+	generation      int64
+	position, given dialect.Position
+	log             logSettings
+}
+
+// expression is the head as a parameter of the page's statement.
+func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder) string {
+	return func(b *dialect.Builder) string {
+		if f.ULIDs == nil {
+			return b.Arg(h.position.Number())
+		}
+		return f.ULIDs.Arg(d, b, h.position)
+	}
+}
+
+// head reads it. A shard's state comes first, too: who waits for another state must not
+// have been told of one that the page lacks.
+func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, shard int) (h pageHead, err error) {
+	feeds := dialect.Qualified(d, f.Names.Table("feeds")) + " f"
+	if f.ULIDs != nil {
+		var state dialect.ULIDState
+		var greatest dialect.ScanULID
+		b := dialect.NewBuilder(d)
+		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + ") FROM " + feeds +
+			" LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(shard) + " WHERE f.name = " + b.Arg(f.Name)
+		err = dialect.QueryRow(ctx, on, query, b.Args(), append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest)...)
+		h.position, h.given = greatest.Position, state.Given()
+	} else {
+		var value int64
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+dialect.Qualified(d, f.Names.Table("sequences"))+" s JOIN "+
+			feeds+" ON f.name = s.name WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&value, &h.generation}, h.log.dest()...)...)
+		h.position, h.given = dialect.Numbered(value), dialect.Numbered(value)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
+	}
+	return h, err
 }

@@ -56,15 +56,15 @@ func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
 			h.sql("INSERT INTO t VALUES (2)")
 			h.publish(f)
 		})
-		if page.Head != 1 || len(page.Rows) != 1 || page.Rows[0].Position != 1 {
-			t.Errorf("head %d, rows %v", page.Head, page.Rows)
+		if page.Head.Number() != 1 || len(page.Rows) != 1 || page.Rows[0].Position.Number() != 1 {
+			t.Errorf("head %s, rows %v", page.Head, page.Rows)
 		}
 		// A feed dropped and added again in between has nothing of the old head.
 		page = after(df, func() {
 			h.sql("UPDATE rowfeed_feeds SET generation = 7; UPDATE rowfeed_sequences SET value = 0; DELETE FROM rowfeed_positions_t")
 		})
-		if page.Head != 0 || page.Generation != 7 || len(page.Rows) != 0 {
-			t.Errorf("after a new generation: head %d, generation %d, rows %v", page.Head, page.Generation, page.Rows)
+		if !page.Head.IsZero() || page.Generation != 7 || len(page.Rows) != 0 {
+			t.Errorf("after a new generation: head %s, generation %d, rows %v", page.Head, page.Generation, page.Rows)
 		}
 		// A head of another generation says nothing of this one, also when it is low enough.
 		page = after(df, func() { h.sql("UPDATE rowfeed_feeds SET generation = 8") })

@@ -10,19 +10,20 @@ import (
 // ReadPage is one statement, and so one snapshot, in a transaction that only
 // carries its settings.
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
-	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
+	parts := dialect.PageParts{
 		// A union of the buckets in order is merged only where the planner does not take them
 		// for short: then it reads each of them whole, and sorts.
 		Series: func(first, last string) string {
 			return "generate_series(CAST(" + first + " AS integer), CAST(" + last + " AS integer))"
 		},
-		Head: func(b *dialect.Builder) string {
-			return "(SELECT value FROM " + dialect.Qualified(d, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
-		},
 		Signature: signature(d.Literal(dialect.Qualified(d, f.Source)) + "::regclass"),
 		// With the statistics of an emptier table the planner reads that whole, once.
 		Lateral: true,
-	})
+	}
+	if f.ULIDs == nil {
+		parts.Head = dialect.SequenceHead(d, f)
+	}
+	query, args := dialect.PageSQL(d, f, q, parts)
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 			return nil, err
 		}
 	}
-	page, err := dialect.ScanPage(ctx, on, f, q.MaxBytes, query, args)
+	page, err := dialect.ScanPage(ctx, on, f, q, query, args)
 	if err != nil {
 		return nil, err
 	}

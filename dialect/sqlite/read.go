@@ -10,13 +10,14 @@ import (
 // ReadPage is one statement, and so one snapshot. The table's definition, as SQLite
 // keeps it, is its signature.
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
-	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
+	parts := dialect.PageParts{
 		// The index of positions would do as well, and read every other part, too.
 		BucketHint: " INDEXED BY " + d.Quote(f.Object("bucket")),
-		Head: func(b *dialect.Builder) string {
-			return "(SELECT value FROM " + dialect.Qualified(d, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
-		},
-		Signature: "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = " + d.Literal(f.Source.Name) + "), '')",
-	})
-	return dialect.ScanPage(ctx, dialect.On(db), f, q.MaxBytes, query, args)
+		Signature:  "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = " + d.Literal(f.Source.Name) + "), '')",
+	}
+	if f.ULIDs == nil {
+		parts.Head = dialect.SequenceHead(d, f)
+	}
+	query, args := dialect.PageSQL(d, f, q, parts)
+	return dialect.ScanPage(ctx, dialect.On(db), f, q, query, args)
 }

@@ -20,7 +20,7 @@ const never = time.Hour
 
 // looks matches the watcher's statement, pageReads the one that reads a page's rows.
 func looks(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation, s.value FROM")
+	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation, s.value, ")
 }
 
 func pageReads(ev testdb.TapEvent) bool {

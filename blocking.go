@@ -1,0 +1,183 @@
+package rowfeed
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+const (
+	// ULIDsPerLock is how many ULIDs of each shard one Lock takes.
+	ULIDsPerLock = dialect.ULIDsPerLock
+	// maxHintAhead is how far a hint may be ahead of the database's clock.
+	maxHintAhead = time.Minute
+	// witnesses is how many Locks of a shard can be told apart: the last ones.
+	witnesses = 8
+)
+
+// LockRequest says what Feed.Lock is to take.
+type LockRequest struct {
+	// Shards are those that the transaction is going to insert rows into, any numbers. Take
+	// all of them at once: transactions that take shards one by one, in different orders,
+	// deadlock. Default: shard 0.
+	Shards []int
+	// Hint is the time that the ULIDs are to have. An earlier one than the shard's ULIDs
+	// have come to is not followed: time does not go back within a shard. One more than a minute ahead of the
+	// database's clock is refused. Default: the database's clock.
+	Hint time.Time
+}
+
+// ULIDs are those that a transaction has taken with Feed.Lock, good for that transaction
+// alone: ULIDsPerLock of each shard.
+type ULIDs struct {
+	feed   *Feed
+	tx     Tx
+	shards []taken
+}
+
+// taken is what was taken of one shard.
+type taken struct {
+	shard   int
+	first   dialect.ULIDState
+	witness string
+}
+
+// Lock takes ULIDs for rows that the caller's transaction is going to insert, of a feed
+// with ModeBlocking. From here to the end of that transaction no other one gets the same
+// shards: it waits, so that rows are committed in the order of their ULIDs. Call it as late
+// as the rows allow, and end the transaction soon.
+//
+// A second call in the same transaction takes more, above those of the first. Do not call
+// it between a SAVEPOINT and a ROLLBACK TO it: that takes the ULIDs back, see ULIDs.Verify.
+// PostgreSQL fails such transactions of REPEATABLE READ or SERIALIZABLE that had to wait.
+func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
+	r := f.record.Load()
+	if r.ULIDs == nil {
+		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come from its publisher, not from writers", Err: errors.ErrUnsupported,
+			Next: "write to the table; triggers record it"}
+	}
+	shards := slices.Compact(slices.Sorted(slices.Values(req.Shards)))
+	if len(shards) == 0 {
+		shards = []int{0}
+	}
+	all := &ULIDs{feed: f, tx: tx}
+	for _, shard := range shards {
+		t, err := f.lockShard(ctx, tx, r.feed(f.db.names), shard, req.Hint)
+		if err != nil {
+			return nil, f.lockError(shard, err)
+		}
+		all.shards = append(all.shards, t)
+	}
+	return all, nil
+}
+
+func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard int, hint time.Time) (taken, error) {
+	row, err := f.db.d.LockShard(ctx, tx, feed, shard)
+	if err != nil {
+		return taken{}, err
+	}
+	now := time.UnixMicro(row.Now)
+	if hint.IsZero() {
+		hint = now
+	}
+	if hint.Sub(now) > maxHintAhead {
+		return taken{}, &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock, %s: the shard's time could not go back from it",
+			hint.UTC().Format(time.RFC3339Nano), maxHintAhead, now.UTC().Format(time.RFC3339Nano)), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
+	}
+	var random dialect.ULIDRandom
+	var token [12]byte
+	rand.Read(random[:])
+	rand.Read(token[:])
+	first, next, err := row.Take(hint.UnixMilli(), random, ULIDsPerLock)
+	if err != nil {
+		return taken{}, err
+	}
+	t := taken{shard: shard, first: first, witness: base64.RawURLEncoding.EncodeToString(token[:])}
+	history := strings.Fields(t.witness + " " + row.Witness)
+	return t, f.db.d.AdvanceShard(ctx, tx, feed, row, next, strings.Join(history[:min(len(history), witnesses)], " "))
+}
+
+// lockError says what a database's error means for whoever wants a lock.
+func (f *Feed) lockError(shard int, err error) error {
+	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
+	switch class := f.db.d.Classify(err); {
+	case errors.Is(err, dialect.ErrNoTransaction):
+		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "no transaction is open: a lock would end with its own statement", Err: err,
+			Next: "begin a transaction, lock, insert, commit"}
+	case errors.Is(err, sql.ErrTxDone):
+		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, and its ULIDs with it", Err: err,
+			Next: "lock in the transaction that inserts the rows"}
+	case class == dialect.ClassRetry:
+		return &Error{Code: Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
+			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
+	case class == dialect.ClassLockTimeout:
+		return &Error{Code: Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
+			Next: "roll back and begin again"}
+	}
+	return f.db.fail(object, "lock", err)
+}
+
+// At is the i-th ULID of a shard, i from 0 to ULIDsPerLock-1. They grow with i, and all of
+// them have the same time.
+func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {
+	t, err := u.of(shard)
+	if err != nil {
+		return ulid.ULID{}, err
+	}
+	if i < 0 || i >= ULIDsPerLock {
+		return ulid.ULID{}, invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(ULIDsPerLock-1))
+	}
+	t.first.Low += i
+	return t.first.Position().Bytes(), nil
+}
+
+// HighLow are the two halves of the first ULID of a shard, for SQL that computes the others:
+// the first eight bytes, and the last eight, to which i is added, both in two's complement
+// and big-endian. Add less than ULIDsPerLock.
+func (u *ULIDs) HighLow(shard int) (high, low int64, err error) {
+	t, err := u.of(shard)
+	return t.first.High, t.first.Low, err
+}
+
+// Time is that of a shard's ULIDs, in whole milliseconds.
+func (u *ULIDs) Time(shard int) (time.Time, error) {
+	t, err := u.of(shard)
+	return time.UnixMilli(t.first.TimeMillis).UTC(), err
+}
+
+func (u *ULIDs) of(shard int) (taken, error) {
+	i := slices.IndexFunc(u.shards, func(t taken) bool { return t.shard == shard })
+	if i < 0 {
+		return taken{}, invalid("shard", "%d was not locked by this call", shard)
+	}
+	return u.shards[i], nil
+}
+
+// Verify answers an error where the ULIDs were taken back: the transaction has ended, or a
+// savepoint from before the Lock was rolled back. Rows with them must not be committed then:
+// others get the same ULIDs, or readers have passed them. Who uses savepoints
+// calls it last of all before COMMIT. It knows the last eight Locks of a shard in a transaction.
+func (u *ULIDs) Verify(ctx context.Context) error {
+	for _, t := range u.shards {
+		// Locking, as a plain read under REPEATABLE READ may be of an old snapshot.
+		row, err := u.feed.db.d.LockShard(ctx, u.tx, u.feed.dialectFeed(), t.shard)
+		if err != nil {
+			return u.feed.lockError(t.shard, err)
+		}
+		if !slices.Contains(strings.Fields(row.Witness), t.witness) {
+			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard), Cause: "its ULIDs were taken back: a savepoint from before the Lock was rolled back",
+				Next: "roll the transaction back, and lock outside of savepoints"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package mysql
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// shardTable has the state of each shard with ULIDs.
+func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 7,
+		Title:   "shards with ULIDs",
+		Up: []string{
+			"CREATE TABLE IF NOT EXISTS " + table("shards") + ` (
+  feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  shard bigint NOT NULL,
+  time_ms bigint NOT NULL,
+  ulid_high bigint NOT NULL,
+  ulid_low bigint NOT NULL,
+  witness varchar(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  PRIMARY KEY (feed, shard)
+)` + tableOptions,
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (7, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE IF EXISTS " + table("shards"),
+			"DELETE FROM " + table("schema_version") + " WHERE version = 7",
+		},
+	}
+}
+
+// LockShard implements [dialect.ULID]. The upsert locks the row, be it there or not: under
+// REPEATABLE READ an UPDATE or a locking read of a row that is missing takes the gap, and two
+// transactions that make the rows of different shards then deadlock. Nothing but a savepoint
+// tells whether there is a transaction: by itself it would be gone after its statement.
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
+	if _, err := tx.Exec(ctx, "SAVEPOINT rowfeed_lock"); err != nil {
+		return dialect.Shard{}, err
+	}
+	if _, err := tx.Exec(ctx, "RELEASE SAVEPOINT rowfeed_lock"); err != nil {
+		if d.Classify(err) == dialect.ClassUndefined {
+			err = dialect.ErrNoTransaction
+		}
+		return dialect.Shard{}, err
+	}
+	b := dialect.NewBuilder(d)
+	if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness", b.Args()...); err != nil {
+		return dialect.Shard{}, err
+	}
+	b = dialect.NewBuilder(d)
+	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE", b.Args())
+}
+
+// AdvanceShard implements [dialect.ULID].
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+	b := dialect.NewBuilder(d)
+	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
+	return err
+}
+
+// ULIDProblem implements [dialect.ULID]. MariaDB's uuid is not ordered as its bytes stand.
+func (Dialect) ULIDProblem(c *dialect.Column) string {
+	if strings.ToLower(c.Type) != "binary(16)" {
+		return "is " + c.Type + ": make it binary(16)"
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// shardTable has the state of each shard with ULIDs; its rows are rewritten by every
+// writer, and want room beside them.
+func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 7,
+		Title:   "shards with ULIDs",
+		Up: []string{
+			"CREATE TABLE " + name("shards") + ` (
+  feed text COLLATE "C" NOT NULL,
+  shard bigint NOT NULL,
+  time_ms bigint NOT NULL,
+  ulid_high bigint NOT NULL,
+  ulid_low bigint NOT NULL,
+  witness text COLLATE "C" NOT NULL,
+  PRIMARY KEY (feed, shard)
+) WITH (fillfactor = 10)`,
+			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE " + name("shards"),
+			"DELETE FROM " + name("schema_version") + " WHERE version = 7",
+		},
+	}
+}
+
+// LockShard looks first, since a row is made once and locked ever after; a locking read
+// leaves no version of the row behind. The transaction's id is kept: a statement that runs
+// by itself has one of its own.
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
+	for made := false; ; made = true {
+		b := dialect.NewBuilder(d)
+		query := dialect.ReadShard(d, b, f, shard, "pg_current_xact_id()::text") + " FOR UPDATE"
+		var transaction string
+		row, err := dialect.ScanShard(ctx, tx, shard, query, b.Args(), &transaction)
+		row.Transaction = transaction
+		if !errors.Is(err, sql.ErrNoRows) || made {
+			return row, err
+		}
+		b = dialect.NewBuilder(d)
+		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...); err != nil {
+			return row, err
+		}
+	}
+}
+
+// AdvanceShard writes nothing in another transaction than LockShard's.
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+	b := dialect.NewBuilder(d)
+	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" + b.Arg(locked.Transaction) + " AS text)"
+	n, err := tx.Exec(ctx, query, b.Args()...)
+	if err == nil && n != 1 {
+		err = dialect.ErrNoTransaction
+	}
+	return err
+}
+
+// ULIDProblem takes the types that order 16 bytes as they stand.
+func (Dialect) ULIDProblem(c *dialect.Column) string {
+	if c.Type != "uuid" && c.Type != "bytea" {
+		return "is " + c.Type + ": make it uuid or bytea"
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package dialect
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ulidPageSQL is [PageSQL] for a page of one shard of a feed whose rows hold ULIDs. The
+// unique index of shard and ULID answers it; what it shows is bounded by the greatest ULID
+// that is present, p.Head where that has to be an older one than the statement's own.
+func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
+	b := NewBuilder(s)
+	position, shard := f.ULIDs.Position, f.ULIDs.Shard
+	values := []string{s.Value(position, Ref(s, "t", position.Name)) + " AS place"}
+	names := []string{"p.place"}
+	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
+		name := "v" + strconv.Itoa(i)
+		values = append(values, s.Value(c, Ref(s, "t", c.Name))+" AS "+name)
+		names = append(names, "p."+name)
+	}
+	ref := Ref(s, "t", position.Name)
+	head := p.Head
+	if head == nil {
+		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
+	}
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), " + head(b) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
+		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
+		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
+		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
+		"\n  FROM " + Qualified(s, f.Source) + " t" + p.Hint +
+		"\n  WHERE " + Ref(s, "t", shard.Name) + " = " + b.Arg(q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
+	if p.Head != nil {
+		t += " AND " + ref + " <= " + head(b)
+	}
+	t += "\n  ORDER BY " + ref + " LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1" +
+		"\nWHERE f.name = " + b.Arg(f.Name) +
+		"\nORDER BY p.place LIMIT " + b.Arg(q.Limit)
+	return t, b.Args()
+}
+
+// Arg is a parameter of a statement: a position, as the column of positions has it.
+func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
+	return s.Param(u.Position, b.Arg(p.raw(u.Position)))
+}
+
+// GreatestULID is a query for the greatest ULID of a shard, in the raw form that
+// [ScanULID] reads; NULL or no row where the shard has none.
+func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
+	ref := Ref(s, "g", f.ULIDs.Position.Name)
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Source) + " g WHERE " +
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + " DESC LIMIT 1"
+}
+
+// ScanULID is where a column of positions goes, in the raw form of its kind.
+type ScanULID struct {
+	Position Position
+	Valid    bool // it is not NULL
+}
+
+// Scan implements [database/sql.Scanner].
+func (u *ScanULID) Scan(v any) (err error) {
+	if u.Valid = v != nil; !u.Valid {
+		u.Position = Position{}
+		return nil
+	}
+	u.Position, err = positionOf(v)
+	return err
+}
+
+// ulided are positions that rows hold.
+type ulided struct {
+	shard              int
+	state              ULIDState
+	greatest, position ScanULID
+}
+
+func (u *ulided) head() []any { return []any{&u.state.High, &u.state.Low, &u.greatest} }
+
+func (u *ulided) row() []any { return []any{&u.position} }
+
+func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
+	page.Shard, page.Head, page.Given = u.shard, u.greatest.Position, u.state.Given()
+	return PageRow{Position: u.position.Position, Shard: u.shard, Present: true}, u.position.Valid, nil
+}

@@ -1,0 +1,76 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// How a feed's positions are made.
+const (
+	// ModeSequence: a publisher gives them, one after the other, after the commit.
+	ModeSequence = "sequence"
+	// ModeBlocking: writers take them with Feed.Lock, in turns within a shard, and insert
+	// rows that hold them. The table is only appended to.
+	ModeBlocking = "blocking"
+)
+
+// mode is what depends on how a feed's positions come about. Everything else in this
+// package, and all above it, is the same for all feeds.
+type mode interface {
+	// complete checks what a spec asks for against the table, and puts into the record what
+	// the mode needs of it.
+	complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error
+	// describe does the same for a feed that is there, whose table may have changed.
+	describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error
+	// up and down are the statements that make and remove what the feed needs in the
+	// database, besides its record; begin does the rest, before the feed is in the state
+	// that it answers.
+	up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error)
+	down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
+	begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (state string, err error)
+	// verify says what is not as the feed needs it, and mend does what can be done about it.
+	verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error)
+	mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
+
+	// part sets a page's query to the part of the feed that is asked for.
+	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error
+	// takes tells whether a position can be one of the feed's.
+	takes(p dialect.Position) bool
+	// placeAt is just below the lowest position of a part that came at or after a time.
+	placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (place, error)
+	// head completes a description of the feed.
+	head(ctx context.Context, f *Feed, info *Info) error
+
+	// pass publishes up to so many changes.
+	pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error)
+	// publishVisible publishes what is visible now.
+	publishVisible(ctx context.Context, f *Feed) error
+	// asBefore refuses a database in which the feed was set back.
+	asBefore(ctx context.Context, f *Feed) error
+	// purge forgets what need not be kept any longer.
+	purge(ctx context.Context, f *Feed) (int, error)
+	// keys refuses what is done to keys one by one, where there is nothing to do.
+	keys(f *Feed, doing string) error
+
+	check(ctx context.Context, f *Feed) ([]Finding, error)
+	status(ctx context.Context, f *Feed, s *Status) error
+	lag(ctx context.Context, f *Feed, s *ConsumerStatus) error
+}
+
+var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}}
+
+// mode is that of the feed. A record of a mode that this version does not know cannot be
+// read, see loadRecords.
+func (r *record) mode() mode { return modes[r.Mode] }
+
+func (f *Feed) mode() mode { return f.record.Load().mode() }
+
+// Mode is how the feed's positions are made: ModeSequence or ModeBlocking.
+func (f *Feed) Mode() string { return f.record.Load().Mode }
+
+func unknownMode(name, mode string) error {
+	return &Error{Code: SchemaVersion, Object: feedObject(name), Cause: fmt.Sprintf("its mode is %q, which this rowfeed does not know", mode), Next: "use a newer rowfeed"}
+}

@@ -1,0 +1,224 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// sequenced is the mode whose positions a publisher gives.
+type sequenced struct{}
+
+func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer && r.Key[c].Kind != dialect.Dynamic) {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
+			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(keyNames(r.Key), ", ")),
+			Next:  "`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key"}
+	}
+	return nil
+}
+
+func (sequenced) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
+
+func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
+	return db.feedUp(r, table)
+}
+
+func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
+	return run(ctx, q, db.d.FeedDown(r.feed(db.names), table))
+}
+
+func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) (string, error) {
+	switch {
+	case r.Adopt && r.DataShards > 1:
+		return stateSharding, nil // rows that have a position have no shard of ours
+	case r.feed(db.names).InRows():
+		return stateActive, nil // rows without a position wait already
+	}
+	return stateFilling, nil
+}
+
+func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
+	steps, err := db.d.Repair(ctx, q, r.feed(db.names), table)
+	if err == nil {
+		err = run(ctx, q, steps)
+	}
+	return err
+}
+
+// verify adds to the dialect's findings what triggers do.
+func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	if r.Capture == dialect.CaptureTrigger && !r.AcceptUntriggered {
+		for _, u := range table.Untriggered {
+			problems = append(problems, "some writes fire no trigger: "+u)
+		}
+	}
+	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
+		if err := db.leaveOurs(ctx, q, table); err != nil {
+			return nil, err
+		}
+		for _, name := range table.OnUpdate {
+			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
+		}
+	}
+	return problems, nil
+}
+
+// part is a range of the data shards. A part without any data shard has no position.
+func (sequenced) part(_ context.Context, _ *Feed, l *layout, q *dialect.PageQuery, s Shards) error {
+	count := max(l.feed.DataShards, 1)
+	from, to, err := s.Range(count)
+	switch {
+	case err != nil:
+		return err
+	case l.unplaced != "" && !s.All():
+		return l.refuseParts()
+	case from == to:
+		q.After = dialect.LastPosition
+	case to-from < count:
+		q.From, q.To, q.Unserved = from, to, unplaced
+	}
+	return nil
+}
+
+func (sequenced) takes(p dialect.Position) bool { return !p.IsULID() }
+
+// placeAt: the publisher's times never go back from one position to a higher one, so a
+// binary search finds it in as many probes of the position's index as the head has bits.
+// The place is good for every part.
+func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ Shards) (place, error) {
+	if f.Capture() == dialect.CaptureColumn {
+		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
+			Next: `start at the beginning (after="") or at the head (after=now)`}
+	}
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, Shards{})
+	if err != nil {
+		return place{}, err
+	}
+	// Everything at or below low is too old; answer is the best candidate so far.
+	low, high, answer := int64(0), page.Head.Number(), page.Head.Number()
+	for low < high {
+		middle := low + (high-low)/2
+		position, publishedAt, err := f.publishedAbove(ctx, middle)
+		switch {
+		case errors.Is(err, errNoRows):
+			high = middle
+		case err != nil:
+			return place{}, f.db.fail(feedObject(f.name), "look for a time", err)
+		case publishedAt >= t.UnixMicro():
+			high, answer = middle, min(answer, position-1)
+		default:
+			low = max(position, middle+1)
+		}
+	}
+	return place{generation: page.Generation, position: dialect.Numbered(answer)}, nil
+}
+
+// publishedAbove is the lowest position above one, and when it was published, in
+// microseconds since the Unix epoch; sql.ErrNoRows when there is none.
+func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
+	b := dialect.NewBuilder(f.db.d)
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.d, f.dialectFeed().Positions()) +
+		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
+	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
+	return position, publishedAt, err
+}
+
+func (sequenced) head(ctx context.Context, f *Feed, info *Info) error {
+	page, err := f.Fetch(ctx, Request{After: Now})
+	info.Head = page.Cursor
+	return err
+}
+
+func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
+	return f.passOnce(ctx, limit, full)
+}
+
+func (sequenced) publishVisible(ctx context.Context, f *Feed) error { return f.publishVisible(ctx) }
+
+func (sequenced) asBefore(ctx context.Context, f *Feed) error {
+	_, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, Shards{})
+	return err
+}
+
+func (sequenced) purge(ctx context.Context, f *Feed) (int, error) { return f.purgeTombstones(ctx) }
+
+func (sequenced) keys(*Feed, string) error { return nil }
+
+func (sequenced) check(ctx context.Context, f *Feed) ([]Finding, error) { return f.checkOnce(ctx) }
+
+// status tells what waits for the publisher, and since when.
+func (sequenced) status(ctx context.Context, f *Feed, s *Status) error {
+	b := dialect.NewBuilder(f.db.d)
+	var head, updated, age int64
+	err := dialect.QueryRow(ctx, f.db.on(), "SELECT value, updated_at FROM "+f.db.table("sequences")+
+		" WHERE name = "+b.Arg(f.name), b.Args(), &head, &updated)
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "read its sequence", err)
+	}
+	if s.Head = head; head > 0 {
+		at := time.UnixMicro(updated).UTC()
+		s.PublishedAt = &at
+	}
+	// The table may be gone: the rest is still worth knowing.
+	// In a transaction, for its settings: without them a plan that was made while most
+	// rows waited reads the whole table when none does.
+	err = f.db.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
+		s.Waiting, age, err = f.db.d.Backlog(ctx, tx, f.dialectFeed(), MaxWaiting)
+		return err
+	})
+	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
+		return f.db.fail(feedObject(f.name), "count the changes waiting", err)
+	}
+	s.OldestSeconds = seconds(age)
+	bounded, cancel := context.WithTimeout(ctx, vanishedBudget)
+	defer cancel()
+	if n, err := f.countVanished(bounded); err == nil {
+		s.Vanished = &n
+	}
+	return nil
+}
+
+func (sequenced) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
+	at, err := s.Cursor.parse()
+	if err != nil || !at.start && at.generation != f.Generation() {
+		return nil // "now", "at:…", or a place in another history
+	}
+	b := dialect.NewBuilder(f.db.d)
+	var head, now int64
+	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value, "+f.db.d.Now()+" FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
+	if errors.Is(err, errNoRows) {
+		return nil // dropped
+	}
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "read its sequence", err)
+	}
+	if at.seen().Above(dialect.Numbered(head)) {
+		return nil // ahead of the feed: the source will refuse it
+	}
+	behind, age := head-at.position.Number(), 0.0
+	s.Behind = &behind
+	if behind > 0 && f.Capture() == dialect.CaptureColumn {
+		return nil
+	}
+	if behind > 0 {
+		_, publishedAt, err := f.publishedAbove(ctx, at.position.Number())
+		switch {
+		case errors.Is(err, errNoRows):
+		case err != nil:
+			return f.db.fail(feedObject(f.name), "look for the oldest entry not consumed", err)
+		default:
+			age = seconds(max(now-publishedAt, 0))
+		}
+	}
+	s.BehindSeconds = &age
+	return nil
+}

@@ -1,0 +1,250 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// blocking is the mode whose positions are ULIDs that writers take, see Feed.Lock. Every
+// shard is a feed by itself. There is nothing to publish: a row is an entry when its
+// transaction has been committed.
+type blocking struct{}
+
+// maxShardsNamed is how many shards a refusal lists.
+const maxShardsNamed = 20
+
+func (m blocking) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+	columns, problems := ulidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
+	if len(problems) > 0 {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+	}
+	r.ULIDs = columns
+	return nil
+}
+
+// ulidProblem is why a table cannot hold ULIDs, and what to do.
+type ulidProblem struct{ what, next string }
+
+// ulidColumns finds the columns that hold a row's ULID and shard, and their index.
+func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []ulidProblem) {
+	var problems []ulidProblem
+	problem := func(next, format string, args ...any) {
+		problems = append(problems, ulidProblem{fmt.Sprintf(format, args...), next})
+	}
+	p, s := table.Kept(position), table.Kept(shard)
+	switch {
+	case p == nil:
+		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
+	case s == nil:
+		problem("--shard-column takes the integer column that says which shard a row is in", "it has no column %q", shard)
+	case p.Nullable || p.Generated:
+		problem("declare it NOT NULL, without a value of the database's own: writers insert the ULIDs that they have taken", "position column %q may be NULL, or is generated", p.Name)
+	case s.Nullable:
+		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
+	case s.Kind != dialect.Integer && s.Kind != dialect.Dynamic:
+		problem("make it an integer", "shard column %q is %s", s.Name, s.Type)
+	case d.ULIDProblem(p) != "":
+		problem("see docs/GUARANTEES.md for the types that hold a ULID", "position column %q %s", p.Name, d.ULIDProblem(p))
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	columns := &dialect.ULIDColumns{Position: *p, Shard: *s}
+	i := slices.IndexFunc(table.Unique, func(ix dialect.Index) bool {
+		names, ok := ix.Names()
+		return ok && !ix.Partial && slices.Equal(names, []string{s.Name, p.Name})
+	})
+	if i < 0 {
+		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(table.Name.Name+"_feed"), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
+			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
+		return nil, problems
+	}
+	columns.Index = table.Unique[i].Name
+	return columns, nil
+}
+
+// describe finds the columns of a feed anew: their types, and the name of the index.
+func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
+	columns, problems := ulidColumns(d, table, f.ULIDs.Position.Name, f.ULIDs.Shard.Name)
+	if len(problems) > 0 {
+		return &Error{Code: Refused, Object: feedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
+	}
+	f.ULIDs = columns
+	return nil
+}
+
+func (blocking) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, nil }
+
+func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
+	b := dialect.NewBuilder(db.d)
+	_, err := q.Exec(ctx, "DELETE FROM "+db.table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
+	return err
+}
+
+// begin refuses a second feed of the same rows, whose shards would have states of their own,
+// and lets shards that have rows already begin above them.
+func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
+	all, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return "", err
+	}
+	for _, other := range all {
+		if other.Name != r.Name && other.State != stateDropped && other.ULIDs != nil && other.Source == r.Source {
+			return "", &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", other.Name),
+				Next: "read that feed, or make one with --mode sequence"}
+		}
+	}
+	d, feed := db.d, r.feed(db.names)
+	source, shard, position := dialect.Qualified(d, feed.Source), feed.ULIDs.Shard, feed.ULIDs.Position
+	ref := dialect.Ref(d, "t", position.Name)
+	type known struct {
+		shard int
+		last  dialect.ScanULID
+	}
+	rows, err := dialect.QueryAll(ctx, q, "SELECT s.shard, (SELECT "+d.Value(position, ref)+" FROM "+source+" t WHERE "+dialect.Ref(d, "t", shard.Name)+" = s.shard ORDER BY "+ref+" DESC LIMIT 1)"+
+		" FROM (SELECT DISTINCT "+d.Quote(shard.Name)+" AS shard FROM "+source+") s", nil, func(rows dialect.Rows) (k known, err error) {
+		return k, rows.Scan(&k.shard, &k.last)
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the ULIDs that are there: %w", err)
+	}
+	for _, k := range rows {
+		state := dialect.ULIDsAbove(k.last.Position)
+		b := dialect.NewBuilder(d)
+		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
+		values := []string{b.Arg(r.Name), b.Arg(k.shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
+		if _, err := q.Exec(ctx, d.InsertNew(db.table("shards"), columns, values, columns[:2]), b.Args()...); err != nil {
+			return "", err
+		}
+	}
+	return stateActive, nil
+}
+
+func (blocking) verify(_ context.Context, db *DB, _ dialect.Querier, r *record, table *dialect.Table) (all []string, err error) {
+	_, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
+	for _, p := range problems {
+		all = append(all, p.what)
+	}
+	return all, nil
+}
+
+func (blocking) mend(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
+	return nil // the table is its owner's
+}
+
+// part is one shard: the one that is asked for, or the only one that there is.
+func (m blocking) part(ctx context.Context, f *Feed, _ *layout, q *dialect.PageQuery, s Shards) error {
+	if shard, one := s.only(); one {
+		q.Shard = shard
+		return nil
+	}
+	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
+	switch {
+	case err != nil:
+		return err
+	case !s.All():
+		return m.perShard(f, shards, "a part of its shards cannot be asked for")
+	case len(shards) > 1:
+		return m.perShard(f, shards, "it has more than one shard, and each is a feed by itself")
+	case len(shards) == 1:
+		q.Shard = shards[0]
+	}
+	return nil
+}
+
+func (blocking) perShard(f *Feed, shards []int, cause string) error {
+	names := make([]string, 0, len(shards))
+	for _, shard := range shards[:min(len(shards), maxShardsNamed)] {
+		names = append(names, fmt.Sprint(shard))
+	}
+	if len(shards) > maxShardsNamed {
+		names = append(names, "…")
+	}
+	return &Error{Code: InvalidRequest, Param: "shard", Object: feedObject(f.name), Cause: "shard: " + cause + ": " + strings.Join(names, ", "),
+		Next: "name one of them, and keep a cursor for each"}
+}
+
+// shardIDs are the first shards of the feed, in ascending order.
+func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
+	b := dialect.NewBuilder(f.db.d)
+	shards, err := dialect.QueryAll(ctx, f.db.on(), "SELECT shard FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name)+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
+		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	return shards, f.db.fail(feedObject(f.name), "list its shards", err)
+}
+
+func (blocking) takes(p dialect.Position) bool { return p.IsULID() }
+
+// placeAt is told by the time itself, which every ULID begins with, up to the greatest
+// ULID that is there.
+func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (place, error) {
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, s)
+	if err != nil {
+		return place{}, err
+	}
+	at := place{generation: page.Generation, position: page.Head}
+	if ms := t.UnixMilli(); ms < 1 {
+		at.position = dialect.Position{}
+	} else if ms < 1<<48 {
+		at.position = at.position.Min(dialect.Position{High: uint64(ms) << 16}.Before())
+	}
+	return at, nil
+}
+
+// head is that of the only shard; where there are more, each has its own.
+func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
+	shards, err := f.shardIDs(ctx, MaxShardIDs)
+	if err != nil || len(shards) > 1 {
+		info.ShardIDs = shards
+		return err
+	}
+	info.ShardIDs = shards
+	page, err := f.Fetch(ctx, Request{After: Now})
+	info.Head = page.Cursor
+	return err
+}
+
+func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
+	return PublishEvent{Feed: f.name}, nil
+}
+
+func (blocking) publishVisible(context.Context, *Feed) error { return nil }
+
+// asBefore: pages look by themselves; without a shard there is nothing to look at.
+func (blocking) asBefore(context.Context, *Feed) error { return nil }
+
+func (blocking) purge(context.Context, *Feed) (int, error) { return 0, nil }
+
+func (blocking) keys(f *Feed, doing string) error {
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
+		Next: "insert a row that says what has changed"}
+}
+
+// check finds ULIDs that nobody can have been given: those above the state of their shard.
+func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
+	shards, err := f.shardIDs(ctx, MaxShardIDs)
+	if err != nil {
+		return nil, err
+	}
+	findings := []Finding{}
+	for _, shard := range shards {
+		page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, One(shard))
+		if err != nil {
+			return nil, err
+		}
+		if page.Head.Above(page.Given) {
+			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere", shard, page.Head, page.Given)})
+		}
+	}
+	return findings, nil
+}
+
+func (blocking) status(context.Context, *Feed, *Status) error { return nil }
+
+// lag: how many rows are between two ULIDs only counting them would tell.
+func (blocking) lag(context.Context, *Feed, *ConsumerStatus) error { return nil }
