@@ -63,7 +63,7 @@ func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.T
 
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
 func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) error {
-	if r.Capture != dialect.CaptureColumn {
+	if r.Capture != dialect.CaptureColumn && r.ULIDs == nil {
 		return nil
 	}
 	all, err := db.loadRecords(ctx, q, "")
@@ -71,13 +71,13 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 		return err
 	}
 	i := slices.IndexFunc(all, func(other *record) bool {
-		return other.Name != r.Name && other.State != stateDropped && other.Capture == dialect.CaptureColumn && other.Source == r.Source
+		return other.Name != r.Name && other.State != stateDropped && other.Capture == r.Capture && other.Source == r.Source
 	})
 	if i < 0 {
 		return nil
 	}
 	return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
-		Next: "make the second feed with --capture trigger"}
+		Next: "read that one, or make the second feed with --capture trigger"}
 }
 
 // placeRows gives positions to rows that wait, with capture "column", and answers how

@@ -87,19 +87,8 @@ func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 	return err
 }
 
-// begin refuses a second feed of the same rows, whose shards would have states of their own,
-// and lets shards that have rows already begin above them.
+// begin lets shards that have rows already go on above them.
 func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
-	all, err := db.loadRecords(ctx, q, "")
-	if err != nil {
-		return "", err
-	}
-	for _, other := range all {
-		if other.Name != r.Name && other.State != stateDropped && other.ULIDs != nil && other.Source == r.Source {
-			return "", &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", other.Name),
-				Next: "read that feed, or make one with --mode sequence"}
-		}
-	}
 	d, feed := db.d, r.feed(db.names)
 	source, shard, position := dialect.Qualified(d, feed.Source), feed.ULIDs.Shard, feed.ULIDs.Position
 	ref := dialect.Ref(d, "t", position.Name)

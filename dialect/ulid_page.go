@@ -25,6 +25,8 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	}
 	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), " + head(b) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
+		// A feed that was dropped has its record, but no sequence.
+		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
 		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
 		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
 		"\n  FROM " + Qualified(s, f.Source) + " t" + p.Hint +

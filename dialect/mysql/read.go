@@ -83,19 +83,18 @@ func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder)
 // head reads it. A shard's state comes first, too: who waits for another state must not
 // have been told of one that the page lacks.
 func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, shard int) (h pageHead, err error) {
-	feeds := dialect.Qualified(d, f.Names.Table("feeds")) + " f"
+	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " + dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
 	if f.ULIDs != nil {
 		var state dialect.ULIDState
 		var greatest dialect.ScanULID
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + ") FROM " + feeds +
+		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + ") FROM " + live +
 			" LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(shard) + " WHERE f.name = " + b.Arg(f.Name)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest)...)
 		h.position, h.given = greatest.Position, state.Given()
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+dialect.Qualified(d, f.Names.Table("sequences"))+" s JOIN "+
-			feeds+" ON f.name = s.name WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&value, &h.generation}, h.log.dest()...)...)
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&value, &h.generation}, h.log.dest()...)...)
 		h.position, h.given = dialect.Numbered(value), dialect.Numbered(value)
 	}
 	if errors.Is(err, sql.ErrNoRows) {

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestBlockingLife is the life of a feed whose rows hold ULIDs, command by command. The
+// rows stand for those of writers that took their ULIDs with Feed.Lock.
+func TestBlockingLife(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, ulid BLOB NOT NULL)")
+	before := s.schema()
+	s.ok("init")
+	const add = "feed add ev --table ev --mode blocking --position-column ulid --shard-column shard"
+	if r := s.run(strings.Fields(add)...); r.code != exitFailed || !strings.Contains(r.err, `Next: run CREATE UNIQUE INDEX "ev_feed" ON "ev" ("shard", "ulid")`) {
+		t.Fatalf("without an index: %+v", r)
+	}
+	s.sql("CREATE UNIQUE INDEX ev_feed ON ev (shard, ulid)",
+		"INSERT INTO ev VALUES (1, 0, x'01857302da88ffffbfffffffffffffff'), (2, 0, x'01857302da88ffffc000000000000063')")
+	s.prints(add, "ev: follows table ev by key (id), mode blocking\n")
+	s.prints(add, "ev: is a feed of table ev already, nothing changed\n")
+	s.prints("fetch ev --limit 1", `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"shard":0,"ulid":"AYVzAtqI//+//////////w=="}}
+{"cursor":"01GNSG5PM8ZZZVZZZZZZZZZZZZ@01GNSG5PM8ZZZW000000000033","more":true,"base64":["ulid"]}
+`)
+	s.prints("fetch ev --after 01GNSG5PM8ZZZVZZZZZZZZZZZZ --shard 0", `{"position":"01GNSG5PM8ZZZW000000000033","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"shard":0,"ulid":"AYVzAtqI///AAAAAAAAAYw=="}}
+{"cursor":"01GNSG5PM8ZZZW000000000033","more":false,"base64":["ulid"]}
+`)
+	s.prints("fetch ev --shard=-5", "{\"cursor\":\"\",\"more\":false,\"base64\":[\"ulid\"]}\n")
+	s.prints("check ev", "ev: in order\n")
+	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {
+		s.ok(command)
+	}
+	for _, command := range []string{"republish ev --key 1", "repair ev", "feed upgrade ev --data-shards 2", "unpublish ev --key 1"} {
+		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, "rows are only appended") {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+	s.sql("INSERT INTO ev VALUES (3, 7, x'01857302da88ffffbfffffffffffffff')")
+	s.prints("feed drop ev", "ev: dropped\n")
+	s.prints("feed drop ev", "ev: is dropped already, nothing changed\n")
+	s.ok("migrate down")
+	s.sql("DROP INDEX ev_feed")
+	if after := s.schema(); after != before {
+		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+	}
+}
