@@ -79,9 +79,14 @@ func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Tabl
 	return nil
 }
 
-func (blocking) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, nil }
+func (blocking) up(db *DB, r *record, _ *dialect.Table) ([]dialect.Step, error) {
+	return db.d.ULIDUp(r.feed(db.names)), nil
+}
 
 func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
+	if err := run(ctx, q, db.d.ULIDDown(r.feed(db.names))); err != nil {
+		return err
+	}
 	b := dialect.NewBuilder(db.d)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
@@ -115,7 +120,10 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record)
 	return stateActive, nil
 }
 
-func (blocking) verify(_ context.Context, db *DB, _ dialect.Querier, r *record, table *dialect.Table) (all []string, err error) {
+func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) (all []string, err error) {
+	if all, err = db.d.ULIDMissing(ctx, q, r.feed(db.names)); err != nil {
+		return nil, err
+	}
 	_, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 	for _, p := range problems {
 		all = append(all, p.what)
@@ -123,8 +131,9 @@ func (blocking) verify(_ context.Context, db *DB, _ dialect.Querier, r *record, 
 	return all, nil
 }
 
-func (blocking) mend(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
-	return nil // the table is its owner's
+// mend makes the functions anew; the table is its owner's.
+func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
+	return run(ctx, q, db.d.ULIDUp(r.feed(db.names)))
 }
 
 // part is one shard: the one that is asked for, or the only one that there is.

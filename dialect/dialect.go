@@ -188,6 +188,12 @@ type ULID interface {
 	LockShard(ctx context.Context, tx Querier, f *Feed, shard int) (Shard, error)
 	// AdvanceShard writes the state and witness of a shard that LockShard has locked.
 	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
+	// ULIDUp are the statements that make what writers without this library take ULIDs with,
+	// in place of what is there; none on databases without functions of their own. ULIDDown
+	// removes it, and ULIDMissing says what of it is not there.
+	ULIDUp(f *Feed) []Step
+	ULIDDown(f *Feed) []Step
+	ULIDMissing(ctx context.Context, q Querier, f *Feed) ([]string, error)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 }

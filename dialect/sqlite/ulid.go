@@ -65,3 +65,14 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	}
 	return ""
 }
+
+// ULIDUp makes nothing: SQLite has no functions of a database's own.
+func (Dialect) ULIDUp(*dialect.Feed) []dialect.Step { return nil }
+
+// ULIDDown removes nothing.
+func (Dialect) ULIDDown(*dialect.Feed) []dialect.Step { return nil }
+
+// ULIDMissing is about functions.
+func (Dialect) ULIDMissing(context.Context, dialect.Querier, *dialect.Feed) ([]string, error) {
+	return nil, nil
+}

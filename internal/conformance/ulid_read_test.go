@@ -262,7 +262,7 @@ func TestULIDAdd(t *testing.T) {
 		literal := func(hex string) string {
 			return x.by(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"})
 		}
-		x.exec("INSERT INTO events VALUES (1, 4, "+literal("f00000000000ffffffffffffffffffff")+", 'far ahead'), (2, 4, "+literal("01857302da88ffff3fffffffffffffff")+", ''), (3, 5, "+literal("01857302da88ffff3fffffffffffffff")+", '')")
+		x.exec("INSERT INTO events VALUES (1, 4, " + literal("f00000000000ffffffffffffffffffff") + ", 'far ahead'), (2, 4, " + literal("01857302da88ffff3fffffffffffffff") + ", ''), (3, 5, " + literal("01857302da88ffff3fffffffffffffff") + ", '')")
 		f := x.add(spec)
 		e := &events{x, f}
 		tx := x.begin(sql.LevelReadCommitted)

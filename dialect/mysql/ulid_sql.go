@@ -1,0 +1,91 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TakeULIDs is [dialect.TakeULIDs]; bits are unsigned here.
+func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
+	return dialect.TakeULIDs(t, func(bits string) string { return "CAST(" + bits + " AS SIGNED)" })
+}
+
+// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs and a function that
+// makes them. Nothing here is local to a transaction and cheap to ask, so that the function is told the
+// halves, and cannot know whose they are.
+func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
+	shards, name := dialect.Qualified(d, f.Names.Table("shards")), d.Literal(f.Name)
+	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
+	where := " WHERE feed = " + name + " AND shard = v_shard"
+	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
+	steps := d.ULIDDown(f) // there is no CREATE OR REPLACE that both know
+	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Lock()) +
+		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
+MODIFIES SQL DATA SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
+  DECLARE v_time, v_high, v_low, v_first_time, v_first_high, v_now, v_hint, v_random16, v_random64 bigint;
+  DECLARE v_bits char(64);
+  DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
+  SAVEPOINT rowfeed_lock;
+  RELEASE SAVEPOINT rowfeed_lock;
+  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
+  SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
+  SET v_now = ` + d.Now() + ` DIV 1000;
+  SET v_hint = GREATEST(COALESCE(FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000), v_now), 1);
+  IF v_hint > v_now + 60000 THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: the hint is more than a minute ahead of the clock: leave it out, or mend the clock that it comes from';
+  END IF;
+  SET v_bits = SHA2(CONCAT(UUID(), ' ', RAND(), ' ', RAND(), ' ', CONNECTION_ID()), 256);
+  SET v_random16 = CONV(LEFT(v_bits, 4), 16, 10);
+  SET v_random64 = CAST(CAST(CONV(SUBSTRING(v_bits, 5, 16), 16, 10) AS UNSIGNED) AS SIGNED);
+  SET v_first_time = ` + timeMillis + `;
+  SET v_first_high = ` + high + `;
+  SET v_low = ` + low + `;
+  UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + where + `;
+  SET p_ulid_high = v_first_high, p_ulid_low = v_low;
+  SET p_ulid = ` + ulidOf("v_first_high", "v_low") + `;
+END`}, dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
+		`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
+DETERMINISTIC NO SQL SQL SECURITY INVOKER
+BEGIN
+  IF p_ulid_high IS NULL OR p_ulid_low IS NULL OR i IS NULL OR i < 0 OR i >= ` + count + ` THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below ` + count + `; lock again for more';
+  END IF;
+  RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
+END`})
+}
+
+// ulidOf makes a ULID of its halves.
+func ulidOf(high, low string) string {
+	return "UNHEX(CONCAT(LPAD(HEX(" + high + "), 16, '0'), LPAD(HEX(" + low + "), 16, '0')))"
+}
+
+// ULIDDown implements [dialect.ULID].
+func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
+	return []dialect.Step{
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Lock())},
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID())},
+	}
+}
+
+// ULIDMissing implements [dialect.ULID].
+func (d Dialect) ULIDMissing(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing []string, err error) {
+	for _, r := range []struct {
+		kind string
+		name dialect.TableName
+	}{{"PROCEDURE", f.Lock()}, {"FUNCTION", f.ULID()}} {
+		var n int
+		err := dialect.QueryRow(ctx, q, "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
+			[]any{r.name.Schema, r.name.Name, r.kind}, &n)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			missing = append(missing, r.kind+" "+r.name.String()+" is missing")
+		}
+	}
+	return missing, nil
+}

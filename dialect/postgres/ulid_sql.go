@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TakeULIDs is [dialect.TakeULIDs].
+func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
+	return dialect.TakeULIDs(t, func(bits string) string { return bits })
+}
+
+// ulidOf makes a ULID of its halves.
+func ulidOf(f *dialect.Feed, high, low string) string {
+	bytes := "int8send(" + high + ") || int8send(" + low + ")"
+	if f.ULIDs.Position.Type == "uuid" {
+		return "CAST(encode(" + bytes + ", 'hex') AS uuid)"
+	}
+	return bytes
+}
+
+// ULIDUp makes rowfeed_lock_<feed> and rowfeed_ulid_<feed>. What was taken is kept in a
+// setting that is local to the transaction: it goes with the transaction, and back with a
+// savepoint, so that the second function cannot answer what is no longer the caller's.
+func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
+	lock, ulid, shards := dialect.Qualified(d, f.Lock()), dialect.Qualified(d, f.ULID()), dialect.Qualified(d, f.Names.Table("shards"))
+	name, setting := d.Literal(f.Name), d.Literal(taken(f))
+	where := "s.feed = " + name + " AND s.shard = lock_shard"
+	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " + where + " FOR UPDATE"
+	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "hint_ms", Random16: "random16", Random64: "random64",
+		Count: fmt.Sprint(int64(dialect.ULIDsPerLock))})
+	return []dialect.Step{
+		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
+			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+  lock_shard bigint := COALESCE(shard, 0);
+  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea;
+BEGIN
+  ` + read + `;
+  IF NOT FOUND THEN
+    INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+    ` + read + `;
+  END IF;
+  now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
+  hint_ms := GREATEST(COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms), 1);
+  IF hint_ms > now_ms + 60000 THEN
+    RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', ` + name + `, lock_shard, time_hint
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'leave the hint out, or mend the clock that it comes from';
+  END IF;
+  -- bytes of a random UUID that are random as a whole
+  bits := uuid_send(gen_random_uuid());
+  random16 := get_byte(bits, 0) * 256 + get_byte(bits, 1);
+  random64 := ('x' || encode(substr(bits, 10, 7) || substr(bits, 3, 1), 'hex'))::bit(64)::bigint;
+  SELECT ` + timeMillis + `,
+    ` + high + `,
+    ` + low + `
+    INTO v_time, v_high, v_low;
+  UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` WHERE ` + where + `;
+  ulid := ` + ulidOf(f, "v_high", "v_low") + `;
+  ulid_high := v_high;
+  ulid_low := v_low;
+  PERFORM set_config(` + setting + `, v_high || ' ' || v_low, true);
+END $body$`},
+		{Note: "the i-th of the ULIDs that this transaction took last", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint) RETURNS " + f.ULIDs.Position.Type + `
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+  halves text := current_setting(` + setting + `, true);
+BEGIN
+  IF COALESCE(halves, '') = '' THEN
+    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs, or a savepoint took them back', ` + name + `
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` + d.Literal("begin a transaction, and call "+f.Lock().Name+" first") + `;
+  END IF;
+  IF i IS NULL OR i < 0 OR i >= ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` THEN
+    RAISE EXCEPTION 'feed %: % is not between 0 and ` + fmt.Sprint(int64(dialect.ULIDsPerLock-1)) + `', ` + name + `, i
+      USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.Lock().Name+" again for more") + `;
+  END IF;
+  RETURN ` + ulidOf(f, "split_part(halves, ' ', 1)::bigint", "(split_part(halves, ' ', 2)::bigint + i)") + `;
+END $body$`},
+		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " + ulid + ulidArguments + " FROM PUBLIC"},
+	}
+}
+
+const lockArguments, ulidArguments = "(bigint, timestamptz)", "(bigint)"
+
+// taken names the setting that holds what a transaction has taken of a feed.
+func taken(f *dialect.Feed) string {
+	sum := sha256.Sum256([]byte(f.Names.Schema + "\x00" + f.Names.Prefix + "\x00" + f.Name))
+	return "rowfeed.taken_" + hex.EncodeToString(sum[:8])
+}
+
+// ULIDDown removes the functions.
+func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
+	return []dialect.Step{
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.Lock()) + lockArguments},
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID()) + ulidArguments},
+	}
+}
+
+// ULIDMissing looks the functions up.
+func (d Dialect) ULIDMissing(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing []string, err error) {
+	for _, name := range []string{dialect.Qualified(d, f.Lock()) + lockArguments, dialect.Qualified(d, f.ULID()) + ulidArguments} {
+		var there bool
+		if err := dialect.QueryRow(ctx, q, "SELECT to_regprocedure($1) IS NOT NULL", []any{name}, &there); err != nil {
+			return nil, err
+		}
+		if !there {
+			missing = append(missing, "function "+name+" is missing")
+		}
+	}
+	return missing, nil
+}

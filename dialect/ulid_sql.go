@@ -1,0 +1,32 @@
+package dialect
+
+import "strconv"
+
+// ULIDTerms are the SQL of what [ULIDState.Take] works on: literals, or names of variables.
+type ULIDTerms struct {
+	TimeMillis, High, Low string // the state
+	Hint                  string // in milliseconds of Unix time, at least 1
+	Random16, Random64    string // random bits: 0 to 65535, and any bigint
+	Count                 string
+}
+
+// TakeULIDs is [ULIDState.Take] in SQL: expressions for the state of the first ULID taken.
+// The state behind them has Count added to its Low. signed makes a bigint of bits, on
+// databases where they are an unsigned one.
+func TakeULIDs(t ULIDTerms, signed func(bits string) string) (timeMillis, high, low string) {
+	const most = "9223372036854775807"
+	later := t.Hint + " > " + t.TimeMillis
+	full := signed("("+t.Low+" & "+most+")") + " > " + most + " - " + t.Count
+	timeMillis = "CASE WHEN " + later + " THEN " + t.Hint + " WHEN " + full + " THEN " + t.TimeMillis + " + 1 ELSE " + t.TimeMillis + " END"
+	fresh := "CASE WHEN " + later + " OR " + full + " THEN "
+	high = fresh + "(" + timeMillis + ") * 65536 + " + t.Random16 + " ELSE " + t.High + " END"
+	low = fresh + signed("("+t.Random64+" & "+strconv.Itoa(^(1<<62))+")") + " ELSE " + t.Low + " END"
+	return timeMillis, high, low
+}
+
+// Lock is the name of the feed's function or procedure that takes ULIDs, ULID that of the
+// one which makes them, for writers that do not use this library.
+func (f *Feed) Lock() TableName { return f.Names.Table("lock_" + f.Name) }
+
+// ULID is described at Lock.
+func (f *Feed) ULID() TableName { return f.Names.Table("ulid_" + f.Name) }
