@@ -20,6 +20,7 @@ var mutants = slices.Concat(
 	grouping,
 	sharding,
 	recounting,
+	locking,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
