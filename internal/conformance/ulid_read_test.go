@@ -22,11 +22,25 @@ import (
 // of another shard, be it the shard's first one or not (M69).
 func TestULIDWait(t *testing.T) {
 	eachULID(t, func(x *events) {
+		var looked, pages atomic.Int64
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if looks(ev) {
+				looked.Add(1)
+			}
+			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
+				pages.Add(1)
+			}
+			return nil
+		}}, &rowfeed.Config{WatchPoll: time.Millisecond})
+		f, err := rf.Feed(x.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
 		after := rowfeed.Beginning
 		for id := 1; id <= 5; id += 2 {
 			answered := make(chan rowfeed.Page, 1)
 			go func() {
-				page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(7), Wait: time.Minute})
+				page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(7), Wait: time.Minute})
 				if err != nil {
 					x.Error(err)
 				}
@@ -34,7 +48,11 @@ func TestULIDWait(t *testing.T) {
 			}()
 			x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
 			x.write(8, id, id)
-			x.eventually("it waits on", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
+			before, read := looked.Load(), pages.Load()
+			x.eventually("it waits on", func() bool { return looked.Load() > before+5 })
+			if n := pages.Load() - read; n > 0 {
+				t.Errorf("%d pages were read in vain", n)
+			}
 			x.write(7, id+1, id+1)
 			page := <-answered
 			x.wantIDs(page, false, id+1)
@@ -43,7 +61,7 @@ func TestULIDWait(t *testing.T) {
 		if err := x.rf.DropFeed(x.ctx, "events"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(7), Wait: time.Minute})
+		_, err = x.feed.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(7), Wait: time.Minute})
 		x.wantCode(err, rowfeed.UnknownFeed)
 	})
 }

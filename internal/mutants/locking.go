@@ -19,8 +19,8 @@ var locking = []mutant{
 	{
 		Name: "bits-overflow-in-sql", Guards: "M37: the same in SQL",
 		File:    "dialect/ulid_sql.go",
-		Old:     "\" & \" + most + \")\") + \" > \"",
-		New:     "\")\") + \" > \"",
+		Old:     "signed(\"(\"+t.Low+\" & \"+most+\")\")",
+		New:     "signed(\"(\"+t.Low+\")\")",
 		Package: conformance, Test: "TestULIDVectorsInSQL", Engines: "postgres15",
 	},
 	{
