@@ -194,6 +194,8 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		return place{}, &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
 			Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
 	}
+	// A row that is there is not ahead, even where nobody was given its ULID: check tells.
+	ahead := rows.Given.Max(rows.Head)
 	switch {
 	case f.db.cfg.Replica && at.generation > rows.Generation:
 		// The bump is on its way here. Until then nothing that is here is for this cursor.
@@ -202,14 +204,14 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 	case at.generation != rows.Generation:
 		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
 			at.cursor(), at.generation, rows.Generation)
-	case at.seen().Above(rows.Given) && f.db.cfg.Replica:
+	case at.seen().Above(ahead) && f.db.cfg.Replica:
 		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor
 		// is never told of.
 		rows.Rows, rows.Head = nil, dialect.Position{}
 		return at, nil
-	case at.seen().Above(rows.Given):
+	case at.seen().Above(ahead):
 		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed or database, or the database was set back",
-			at.cursor(), rows.Given)
+			at.cursor(), ahead)
 	case rows.TombstonesBelow.Above(at.seen()):
 		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",
 			at.cursor(), rows.TombstonesBelow)

@@ -95,7 +95,7 @@ var inRows = []mutant{
 	},
 	{
 		Name: "adopted-cursors-ahead", Guards: "guarantee 3, --adopt-cursors: a cursor ahead of the feed is refused",
-		File: "adopt.go", Old: "c.at.position < 0 || c.at.position > head", New: "c.at.position < 0",
+		File: "adopt.go", Old: "c.position < 0 || c.position > head", New: "c.position < 0",
 		Package: conformance, Test: "TestAdoptCursors", Engines: "sqlite",
 	},
 	{

@@ -81,12 +81,12 @@ var consuming = []mutant{
 	},
 	{
 		Name: "half-a-page-from-the-beginning", Guards: "hazard 16: a part of a page keeps its start mark",
-		File: "consume_cursor.go", Old: "			p.mark = max(p.mark, end.position)\n", New: "",
+		File: "consume_cursor.go", Old: "\t\t\tp.mark = p.mark.Max(end.position)\n", New: "",
 		Package: conformance, Test: "TestConsumeStops", Engines: "sqlite",
 	},
 	{
 		Name: "sweep-before-the-pass-is-complete", Guards: "hazard 15: the start mark tells when a pass is complete",
-		File: "consume_cursor.go", Old: "	return err == nil && (p.start || p.mark > p.position)", New: "	return err == nil && p.start",
+		File: "consume_cursor.go", Old: "\treturn err == nil && (p.start || p.mark.Above(p.position))", New: "\treturn err == nil && p.start",
 		Package: conformance, Test: "TestConsumeRefused", Engines: "sqlite",
 	},
 	{
@@ -116,7 +116,7 @@ var consuming = []mutant{
 	},
 	{
 		Name: "a-letter-dropped-by-a-lagging-source", Guards: "hazards 25 and 26: a source behind a letter knows of no newer version",
-		File: "consume_aside.go", Old: " || reached.position < position:", New: ":",
+		File: "consume_aside.go", Old: " || position.Above(reached.position):", New: ":",
 		Package: conformance, Test: "TestDeadLetterBehind", Engines: "postgres15",
 	},
 	{

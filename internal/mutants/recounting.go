@@ -19,7 +19,7 @@ var recounting = []mutant{
 	},
 	{
 		Name: "maximum-for-minimum", Guards: "hazard 2: a new cursor is the lowest of those that it takes over from",
-		File: "consume_recount.go", Old: "low.position, low.mark = min(low.position, p.position),", New: "low.position, low.mark = max(low.position%math.MaxInt64, p.position),",
+		File: "consume_recount.go", Old: "low.position, low.mark = low.position.Min(p.position),", New: "if low.position == dialect.LastPosition {\n\t\t\t\tlow.position = p.position\n\t\t\t}\n\t\t\tlow.position, low.mark = low.position.Max(p.position),",
 		Package: conformance, Test: "TestRecountMinimum", Engines: "sqlite",
 	},
 	{
@@ -34,7 +34,7 @@ var recounting = []mutant{
 	},
 	{
 		Name: "marks-ignored", Guards: "hazard 16: who has seen rows is told of their deletes",
-		File: "consume_recount.go", Old: "		case p.start:\n			low.position = 0\n", New: "		case p.start:\n			return Beginning, nil\n",
+		File: "consume_recount.go", Old: "\t\tcase p.start:\n\t\t\tlow.position = dialect.Position{}\n", New: "\t\tcase p.start:\n\t\t\treturn Beginning, nil\n",
 		Package: conformance, Test: "TestRecountMarks", Engines: "sqlite",
 	},
 	{
@@ -89,7 +89,7 @@ var recounting = []mutant{
 	},
 	{
 		Name: "the-shard-that-is-ahead-purges", Guards: "M73: ids are kept until every shard is past them",
-		File: "processed.go", Old: "at.position < lowest.position {", New: "at.position > lowest.position {",
+		File: "processed.go", Old: "lowest.position.Above(at.position) {", New: "at.position.Above(lowest.position) {",
 		Package: conformance, Test: "TestPurgeProcessed", Engines: "sqlite",
 	},
 	{

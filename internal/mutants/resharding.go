@@ -10,12 +10,12 @@ var resharding = []mutant{
 	},
 	{
 		Name: "parts-amid-sharding", Guards: "hazard 24: parts are not served while keys have shards of before",
-		File: "shard.go", Old: "case l.unplaced != \"\" && !s.All():", New: "case l.unplaced == \"?\" && !s.All():",
+		File: "mode_sequence.go", Old: "case l.unplaced != \"\" && !s.All():", New: "case l.unplaced == \"?\" && !s.All():",
 		Package: conformance, Test: "TestReshardUnderAPage", Engines: "sqlite",
 	},
 	{
 		Name: "sharding-for-ever", Guards: "what is known of a feed refuses nothing before it was read again",
-		File: "fetch.go", Old: "if err = l.part(q, shards); err == nil || fresh {", New: "if err = l.part(q, shards); err == nil || !fresh {",
+		File: "fetch.go", Old: "if err = f.mode().part(ctx, f, l, q, shards); err == nil || fresh {", New: "if err = f.mode().part(ctx, f, l, q, shards); err == nil || !fresh {",
 		Package: conformance, Test: "TestReshardUnderAPage", Engines: "sqlite",
 	},
 	{
@@ -122,7 +122,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "adopted-without-shards", Guards: "--adopt: rows whose positions are kept get their shards",
-		File: "feed.go", Old: "case r.Adopt && r.DataShards > 1:", New: "case r.Adopt && r.DataShards > 1<<20:",
+		File: "mode_sequence.go", Old: "case r.Adopt && r.DataShards > 1:", New: "case r.Adopt && r.DataShards > 1<<20:",
 		Package: conformance, Test: "TestAdoptSharded", Engines: "sqlite",
 	},
 	{

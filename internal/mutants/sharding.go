@@ -68,8 +68,8 @@ var sharding = []mutant{
 	{
 		Name: "another-index-would-do", Guards: "M25: what a page of a part reads is bounded, whatever the statistics",
 		File:    "dialect/shard.go",
-		Old:     "\"\\n  WHERE (bucket, feed_sync_id) > (b.n, \" + b.Arg(q.After) + \") AND (bucket, feed_sync_id) <= (b.n, \" + p.Head(b) + \")\" + q.within(b, \"shard\") + q.unmarked(b) +\n\t\t\t\"\\n  ORDER BY bucket, feed_sync_id",
-		New:     "\"\\n  WHERE bucket = b.n AND feed_sync_id > \" + b.Arg(q.After) + \" AND feed_sync_id <= \" + p.Head(b) + q.within(b, \"shard\") + q.unmarked(b) +\n\t\t\t\"\\n  ORDER BY feed_sync_id",
+		Old:     "\"\\n  WHERE (bucket, feed_sync_id) > (b.n, \" + b.Arg(q.After.Number()) + \") AND (bucket, feed_sync_id) <= (b.n, \" + p.Head(b) + \")\" + q.within(b, \"shard\") + q.unmarked(b) +\n\t\t\t\"\\n  ORDER BY bucket, feed_sync_id",
+		New:     "\"\\n  WHERE bucket = b.n AND feed_sync_id > \" + b.Arg(q.After.Number()) + \" AND feed_sync_id <= \" + p.Head(b) + q.within(b, \"shard\") + q.unmarked(b) +\n\t\t\t\"\\n  ORDER BY feed_sync_id",
 		Package: conformance, Test: "TestPlansOfParts", Engines: "postgres15",
 	},
 	{
@@ -82,8 +82,8 @@ var sharding = []mutant{
 	{
 		Name: "marks-of-parts-dropped", Guards: "guarantee 7: who begins is not told of deletes before that",
 		File:    "dialect/shard.go",
-		Old:     "return \"\\n    AND NOT (feed_sync_id <= \" + b.Arg(q.Mark) + \" AND (deleted = 1 OR hidden = 1))\"",
-		New:     "return \"\\n    AND NOT (feed_sync_id < \" + b.Arg(min(q.Mark, 1)) + \" AND (deleted = 1 OR hidden = 1))\"",
+		Old:     "return \"\\n    AND NOT (feed_sync_id <= \" + b.Arg(q.Mark.Number()) + \" AND (deleted = 1 OR hidden = 1))\"",
+		New:     "return \"\\n    AND NOT (feed_sync_id < \" + b.Arg(min(q.Mark.Number(), 1)) + \" AND (deleted = 1 OR hidden = 1))\"",
 		Package: conformance, Test: "TestPartFromTheBeginning", Engines: "sqlite",
 	},
 	{
@@ -173,7 +173,7 @@ var sharding = []mutant{
 	{
 		Name: "adopted-shards-shown", Guards: "M18: a feed of one data shard has all keys in shard 0",
 		File:    "fetch.go",
-		Old:     "if !l.feed.Sharded() {",
+		Old:     "if l.feed.ULIDs == nil && !l.feed.Sharded() {",
 		New:     "if l.feed.DataShards < 0 {",
 		Package: conformance, Test: "TestShardOfOne", Engines: "sqlite",
 	},

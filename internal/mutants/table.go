@@ -112,22 +112,22 @@ var capturing = []mutant{
 	},
 	{
 		Name: "future-cursor-accepted", Guards: "guarantee 3: cursor-ahead",
-		File: "fetch.go", Old: "	case at.seen() > rows.Head:", New: "	case at.seen() < 0:",
+		File: "fetch.go", Old: "\tcase at.seen().Above(ahead):", New: "\tcase at.seen().Above(dialect.LastPosition):",
 		Package: conformance, Test: "TestCursorRefused", Engines: "sqlite",
 	},
 	{
 		Name: "expired-tombstones-forgotten", Guards: "guarantee 3: tombstones-expired",
-		File: "fetch.go", Old: "	case at.seen() < rows.TombstonesBelow:", New: "	case at.seen() < 0:",
+		File: "fetch.go", Old: "\tcase rows.TombstonesBelow.Above(at.seen()):", New: "\tcase at.seen().Above(dialect.LastPosition):",
 		Package: conformance, Test: "TestTombstonesExpire", Engines: "sqlite", Short: true,
 	},
 	{
 		Name: "mark-not-judged", Guards: "hazard: 410 by the start mark",
-		File: "cursor.go", Old: "func (p place) seen() int64 { return max(p.position, p.mark) }", New: "func (p place) seen() int64 { return p.position }",
+		File: "cursor.go", Old: "func (p place) seen() dialect.Position { return p.position.Max(p.mark) }", New: "func (p place) seen() dialect.Position { return p.position }",
 		Package: conformance, Test: "TestTombstone|TestStartMark|TestManyTombstones", Engines: "sqlite",
 	},
 	{
 		Name: "start-without-mark", Guards: "hazard 16: a start is not shown the dead",
-		File: "fetch.go", Old: "			q.Mark = math.MaxInt64 // the head of this page, whatever it is", New: "			q.Mark = 0",
+		File: "fetch.go", Old: "\t\t\tq.Mark = dialect.LastPosition // the head of this page, whatever it is", New: "\t\t\tq.Mark = dialect.Position{}",
 		Package: conformance, Test: "TestStartMark", Engines: "sqlite",
 	},
 	{

@@ -5,14 +5,14 @@ var waiting = []mutant{
 	{
 		Name: "wake-up-lost-before-waiting", Guards: "M69: subscribe, re-read, wait",
 		File:    "watch.go",
-		Old:     "if now, ok := w.known[feed]; ok && !patient && now.ahead(seen) {",
-		New:     "if now, ok := w.known[feed]; ok && !patient && now.ahead(seen) && false {",
+		Old:     "if now, ok := w.known[key]; ok && !patient && now.ahead(seen) {",
+		New:     "if now, ok := w.known[key]; ok && !patient && now.ahead(seen) && false {",
 		Package: conformance, Test: "TestNoLostWakeUp", Engines: "sqlite",
 	},
 	{
 		Name: "publisher-tells-nobody", Guards: "M69: a publisher of the same process wakes at once",
 		File:    "publish.go",
-		Old:     "\tf.db.watch.tell(f.name, standing{e.Generation, e.Head})\n",
+		Old:     "\tf.db.watch.tell(watchKey{feed: f.name}, standing{e.Generation, head})\n",
 		New:     "",
 		Package: conformance, Test: "TestNoLostWakeUp", Engines: "sqlite",
 	},
@@ -124,8 +124,8 @@ var waiting = []mutant{
 	{
 		Name: "every-feed-asked-for-by-itself", Guards: "M69: a hundred feeds cost what one does",
 		File:    "watch.go",
-		Old:     "\t\tall[name] = at\n",
-		New:     "\t\tif all[name] = at; len(all) > 97 {\n\t\t\t_, _ = db.sql.ExecContext(ctx, \"SELECT 1\")\n\t\t}\n",
+		Old:     "\t\t\tall[key] = at\n",
+		New:     "\t\t\tif all[key] = at; len(all) > 97 {\n\t\t\t\t_, _ = db.sql.ExecContext(ctx, \"SELECT 1\")\n\t\t\t}\n",
 		Package: conformance, Test: "TestWaitersCostNothing", Engines: "sqlite",
 	},
 	{
