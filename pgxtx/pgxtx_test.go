@@ -165,3 +165,54 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%d published %v", n, err)
 	}
 }
+
+// TestLock: pgx's transactions take ULIDs, and a nested one, which is a savepoint, that is
+// rolled back takes its own back (hazard 8).
+func TestLock(t *testing.T) {
+	db, _, pool := fixture(t)
+	ctx := t.Context()
+	if _, err := pool.Exec(ctx, "CREATE TABLE ev (id bigint PRIMARY KEY, shard int NOT NULL, ulid uuid NOT NULL, UNIQUE (shard, ulid))"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := db.AddFeed(ctx, rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	outer, err := f.Lock(ctx, pgxtx.In(tx), rowfeed.LockRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nested, err := tx.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := f.Lock(ctx, pgxtx.In(tx), rowfeed.LockRequest{})
+	if err == nil {
+		err = errors.Join(outer.Verify(ctx), inner.Verify(ctx), nested.Rollback(ctx))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Verify(ctx); !errors.Is(err, rowfeed.Conflict) {
+		t.Errorf("after the savepoint was rolled back: %v", err)
+	}
+	id, err := outer.At(0, 5)
+	if err == nil {
+		_, err = tx.Exec(ctx, "INSERT INTO ev VALUES (1, 0, $1)", id)
+	}
+	if err = errors.Join(err, outer.Verify(ctx), tx.Commit(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	page, err := f.Fetch(ctx, rowfeed.Request{})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Position != id.String() {
+		t.Errorf("%+v, %v, want %s", page, err, id)
+	}
+	if err := outer.Verify(ctx); err == nil {
+		t.Error("ULIDs are good for a transaction that has ended")
+	}
+}

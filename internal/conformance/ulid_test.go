@@ -329,3 +329,47 @@ func TestLockAfterSnapshot(t *testing.T) {
 		}
 	})
 }
+
+// TestLockFirstUse: the first writers of two shards do not wait for each other, nor end in a
+// deadlock, at any level (M30, hazard 8).
+func TestLockFirstUse(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() == "sqlite" {
+			return // it has one writer at a time: TestLockTakesTurns
+		}
+		for i, level := range x.isolations() {
+			a, b := x.begin(level), x.begin(level)
+			u := x.lock(a, rowfeed.LockRequest{Shards: []int{77 + 10*i}})
+			v := x.lock(b, rowfeed.LockRequest{Shards: []int{78 + 10*i}})
+			w := x.lock(b, rowfeed.LockRequest{Shards: []int{-5 - i}})
+			x.event(a, 10*i, 77+10*i, x.at(u, 77+10*i, 0), "")
+			x.event(b, 10*i+1, 78+10*i, x.at(v, 78+10*i, 0), "")
+			x.event(b, 10*i+2, -5-i, x.at(w, -5-i, 0), "")
+			x.commit(a)
+			x.commit(b)
+		}
+	})
+}
+
+// TestULIDMadeElsewhere: a row whose ULID nobody was given, above its shard's state, is
+// read, and its cursor is good while the row is there; check finds it.
+func TestULIDMadeElsewhere(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(0, 1, 1)
+		hex := "7f000000000000000000000000000000"
+		x.exec("INSERT INTO events VALUES (2, 0, " + x.by(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"}) + ", '')")
+		page := x.page(x.feed, 0, "", 10)
+		x.wantIDs(page, false, 1, 2)
+		if again := x.page(x.feed, 0, page.Cursor, 10); len(again.Entries) != 0 || again.Cursor != page.Cursor {
+			t.Errorf("%+v", again)
+		}
+		findings, err := x.feed.Check(x.ctx)
+		if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "shard 0") {
+			t.Errorf("check: %+v, %v", findings, err)
+		}
+		x.exec("DELETE FROM events WHERE id = 2")
+		x.wantSound(x.feed)
+		_, err = x.feed.Fetch(x.ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0)})
+		x.wantCode(err, rowfeed.CursorAhead)
+	})
+}
