@@ -86,6 +86,12 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 	if err != nil {
 		return taken{}, err
 	}
+	if row.ULIDState == (dialect.ULIDState{}) {
+		// It is new; or the feed, whose states go with it, was dropped, and this process has not heard of it.
+		if err := f.mustBeLive(ctx, tx); err != nil {
+			return taken{}, err
+		}
+	}
 	now := time.UnixMicro(row.Now)
 	if hint.IsZero() {
 		hint = now
@@ -105,6 +111,17 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 	t := taken{shard: shard, first: first, witness: base64.RawURLEncoding.EncodeToString(token[:])}
 	history := strings.Fields(t.witness + " " + row.Witness)
 	return t, f.db.d.AdvanceShard(ctx, tx, feed, row, next, strings.Join(history[:min(len(history), witnesses)], " "))
+}
+
+// mustBeLive refuses a feed that is not there, or not ready, as the caller's transaction sees it.
+func (f *Feed) mustBeLive(ctx context.Context, tx Tx) error {
+	b := dialect.NewBuilder(f.db.d)
+	var n int64
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name)+" AND mode = "+b.Arg(f.Mode())+" AND state = "+b.Arg(stateActive), b.Args(), &n)
+	if err == nil && n == 0 {
+		err = &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "there is no such feed any more, or it is being made", Next: "roll the transaction back; `rowfeed feed list` shows the feeds"}
+	}
+	return err
 }
 
 // lockError says what a database's error means for whoever wants a lock.

@@ -213,7 +213,15 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 			return err
 		}
 	}
-	return nil
+	if f.ULIDs == nil {
+		return nil
+	}
+	missing, err := db.d.ULIDMissing(ctx, q, f)
+	if err == nil && len(missing) < len(db.d.ULIDDown(f)) {
+		err = &Error{Code: Conflict, Object: fmt.Sprintf("functions %s and %s", f.Lock(), f.ULID()), Cause: "one of them exists already, and is not of a feed",
+			Next: "give the feed another name, or rowfeed's tables another --prefix"}
+	}
+	return err
 }
 
 // mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a

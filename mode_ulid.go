@@ -197,12 +197,10 @@ func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (
 // head is that of the only shard; where there are more, each has its own.
 func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
 	shards, err := f.shardIDs(ctx, MaxShardIDs)
-	if err != nil || len(shards) > 1 {
-		info.ShardIDs = shards
+	if info.ShardIDs = shards; err != nil || len(shards) != 1 {
 		return err
 	}
-	info.ShardIDs = shards
-	page, err := f.Fetch(ctx, Request{After: Now})
+	page, err := f.Fetch(ctx, Request{After: Now, Shards: One(shards[0])})
 	info.Head = page.Cursor
 	return err
 }

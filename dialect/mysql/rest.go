@@ -18,6 +18,12 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // the list is of transactions that wrote to some table. Without the rights to see
 // either, the list is empty.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	if f.ULIDs != nil {
+		if found, err := d.holders(ctx, q, f); err == nil {
+			return found, nil
+		}
+		return d.writers(ctx, q)
+	}
 	written := f.Written()
 	// The join with innodb_trx leaves out those that fired no trigger.
 	feed := `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, ` + trxAge + `, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
@@ -36,6 +42,11 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.perfo
 			return found, nil
 		}
 	}
+	return d.writers(ctx, q)
+}
+
+// writers are all transactions that wrote to some table.
+func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blocker, error) {
 	found, err := blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
 FROM information_schema.INNODB_TRX x
 LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id

@@ -67,3 +67,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	}
 	return ""
 }
+
+// holders are the transactions that have shards, which MySQL's performance schema lists lock
+// by lock. MariaDB has no such list.
+func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	shards := f.Names.Table("shards")
+	return blockers(ctx, q, `SELECT DISTINCT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, `+trxAge+`, COALESCE(th.PROCESSLIST_INFO, ''),
+  CONCAT('holds shard ', TRIM(SUBSTRING_INDEX(l.LOCK_DATA, ',', -1)))
+FROM performance_schema.data_locks l
+JOIN performance_schema.threads th ON th.THREAD_ID = l.THREAD_ID
+JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID
+WHERE l.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND l.OBJECT_NAME = ? AND l.LOCK_TYPE = 'RECORD' AND l.LOCK_STATUS = 'GRANTED'
+  AND l.INDEX_NAME = 'PRIMARY' AND l.LOCK_DATA LIKE ? AND th.PROCESSLIST_ID <> CONNECTION_ID()
+ORDER BY 4 DESC, 6`, shards.Schema, shards.Name, "'"+strings.ReplaceAll(f.Name, "_", "\\_")+"', %")
+}

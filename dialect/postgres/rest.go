@@ -13,6 +13,9 @@ import (
 // have not ended. Publishers, which write positions too, are left out; prepared
 // transactions, which have no session, are not.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	if f.ULIDs != nil {
+		return d.holders(ctx, q, f)
+	}
 	return dialect.QueryAll(ctx, q, `WITH held AS (
   SELECT l.pid, l.virtualtransaction FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'

@@ -71,3 +71,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	}
 	return ""
 }
+
+// holders are the transactions that have shards: a row that is locked or being changed tells
+// by whom, in its xmax. A shard's first holder, who has made the row, is not seen.
+func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+	return dialect.QueryAll(ctx, q, `SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
+  (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, COALESCE(a.state || ': ' || left(a.query, 500), ''), 'holds shard ' || s.shard
+FROM `+dialect.Qualified(d, f.Names.Table("shards"))+` s
+JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = s.xmax
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE s.feed = $1::text AND a.xact_start IS NOT NULL
+ORDER BY a.xact_start, s.shard`, []any{f.Name}, func(rows dialect.Rows) (b dialect.Blocker, err error) {
+		return b, rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &b.Statement, &b.Scope)
+	})
+}
