@@ -64,7 +64,8 @@ type ConsumerStatus struct {
 	Lease *LeaseStatus `json:"lease"`
 	// Behind is the number of positions between the cursor and the feed's head, which is
 	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
-	// another generation, and where the cursor is ahead of it.
+	// another generation, and where the cursor is ahead of it; nil also where positions are
+	// ULIDs.
 	Behind *int64 `json:"behind"`
 	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
 	// column capture, where nothing tells it.

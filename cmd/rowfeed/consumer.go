@@ -281,8 +281,12 @@ func (a *app) rests(c rowfeed.ConsumerStatus) string {
 // behind is how far a consumer is behind its feed: positions and, in the form of since, time.
 func behind(c rowfeed.ConsumerStatus, since string) string {
 	switch {
-	case c.Behind == nil:
+	case c.Behind == nil && c.BehindSeconds == nil:
 		return "?"
+	case c.Behind == nil && *c.BehindSeconds == 0: // of a feed with ULIDs, where positions are not counted
+		return "0"
+	case c.Behind == nil:
+		return age(*c.BehindSeconds)
 	case *c.Behind == 0 || c.BehindSeconds == nil:
 		return fmt.Sprint(*c.Behind)
 	}

@@ -127,7 +127,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
 			}
 			where := "is " + behind(c, " (%s)") + " behind"
-			if c.Behind == nil {
+			if c.Behind == nil && c.BehindSeconds == nil {
 				where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
 			}
 			note := fmt.Sprintf("%s: consumer %s %s, cursor %q", s.Name, who, where, string(c.Cursor))

@@ -66,6 +66,55 @@ func TestULIDWait(t *testing.T) {
 	})
 }
 
+// TestULIDPageInTwo: where a page is two statements, what is committed between them is not on
+// it, however much of it the second one could see; who waits is woken by it (hazard 1, M69).
+func TestULIDPageInTwo(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "mysql" {
+			return // a page is one statement
+		}
+		x.write(1, 1, 1)
+		held := testdb.Hold(func(ev testdb.TapEvent) bool {
+			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+		})
+		f, err := x.tappedDB(testdb.Hooks{Before: held.Before}, &rowfeed.Config{WatchPoll: time.Millisecond}).Feed(x.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := make(chan rowfeed.Page, 1)
+		fetch := func(after rowfeed.Cursor, wait time.Duration) {
+			page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(1), Wait: wait})
+			if err != nil {
+				x.Error(err)
+			}
+			pages <- page
+		}
+		go fetch("", 0)
+		<-held.Reached
+		x.write(1, 2, 2)
+		held.Release()
+		page := <-pages
+		x.wantIDs(page, false, 1)
+		go fetch(page.Cursor, 0)
+		page = <-pages
+		x.wantIDs(page, false, 2)
+
+		// The page that begins a wait.
+		again := testdb.Hold(func(ev testdb.TapEvent) bool {
+			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+		})
+		f, err = x.tappedDB(testdb.Hooks{Before: again.Before}, &rowfeed.Config{WatchPoll: time.Millisecond}).Feed(x.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go fetch(page.Cursor, time.Minute)
+		<-again.Reached
+		x.write(1, 3, 3)
+		again.Release()
+		x.wantIDs(<-pages, false, 3)
+	})
+}
+
 // TestULIDConsumer: a consumer's cursor is a ULID, stored with the effects; a page that
 // fails takes no effect, one key that fails is set aside, and its release hands over the
 // same entry (M47).
@@ -110,8 +159,8 @@ func TestULIDConsumer(t *testing.T) {
 		if got := x.list("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
 			t.Fatalf("applied %v", got)
 		}
-		if _, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil {
-			t.Error(err)
+		if all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 || all[0].Behind != nil || all[0].BehindSeconds == nil || *all[0].BehindSeconds != 0 {
+			t.Errorf("%+v, %v", all, err)
 		}
 		// With a second shard the whole feed cannot be read with one cursor.
 		x.write(9, 7, 7)

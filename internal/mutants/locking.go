@@ -163,4 +163,32 @@ var locking = []mutant{
 		New:     "key.ofShard, key.shard = true, -*shard",
 		Package: conformance, Test: "TestULIDWait", Engines: "sqlite",
 	},
+	{
+		Name: "later-rows-on-a-page", Guards: "hazard 1: a page of a shard and the greatest ULID it belongs to, on MariaDB",
+		File:    "dialect/mysql/read.go",
+		Old:     "\t\tHead: at.expression(d, f),\n",
+		New:     "",
+		Package: conformance, Test: "TestULIDPageInTwo", Engines: "mariadb",
+	},
+	{
+		Name: "later-state-of-a-page", Guards: "M69: a page's standing is no later than its rows",
+		File:    "dialect/mysql/read.go",
+		Old:     "page.Head, page.Given = at.position, at.given",
+		New:     "page.Head = at.position",
+		Package: conformance, Test: "TestULIDPageInTwo", Engines: "mariadb",
+	},
+	{
+		Name: "dropped-feed-gives-ulids", Guards: "M63: a dropped feed leaves nothing",
+		File:    "blocking.go",
+		Old:     "\tif err == nil && n == 0 {\n\t\terr = &Error{Code: UnknownFeed",
+		New:     "\tif err == nil && n < 0 {\n\t\terr = &Error{Code: UnknownFeed",
+		Package: conformance, Test: "TestLockAfterDrop", Engines: "sqlite",
+	},
+	{
+		Name: "functions-of-others-replaced", Guards: "names that are taken are refused",
+		File:    "feed.go",
+		Old:     "len(missing) < len(db.d.ULIDDown(f))",
+		New:     "len(missing) < 0",
+		Package: conformance, Test: "TestLockNamesTaken", Engines: "mariadb",
+	},
 }
