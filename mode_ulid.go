@@ -120,10 +120,12 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record)
 	return stateActive, nil
 }
 
-func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) (all []string, err error) {
-	if all, err = db.d.ULIDMissing(ctx, q, r.feed(db.names)); err != nil {
+func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+	all, other, err := db.d.ULIDProblems(ctx, q, r.feed(db.names))
+	if err != nil {
 		return nil, err
 	}
+	all = append(all, other...)
 	_, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 	for _, p := range problems {
 		all = append(all, p.what)

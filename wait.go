@@ -65,6 +65,8 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if err != nil || at.start || at.mark.Above(at.position) {
 		return nil, nil // read will say what is wrong with it
 	}
+	// A shard with ULIDs is read by everyone who asks: a writer may use what it took late, and
+	// that moves no state.
 	key := watchKey{feed: f.name}
 	now, ok := f.db.watch.at(key)
 	if !ok || now != (standing{at.generation, at.position}) {

@@ -190,10 +190,11 @@ type ULID interface {
 	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
 	// ULIDUp are the statements that make what writers without this library take ULIDs with,
 	// in place of what is there; none on databases without functions of their own. ULIDDown
-	// removes it, and ULIDMissing says what of it is not there.
+	// removes it, and ULIDProblems says what of it is missing, and what is other than ULIDUp
+	// makes it.
 	ULIDUp(f *Feed) []Step
 	ULIDDown(f *Feed) []Step
-	ULIDMissing(ctx context.Context, q Querier, f *Feed) ([]string, error)
+	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 }

@@ -30,3 +30,11 @@ func (f *Feed) Lock() TableName { return f.Names.Table("lock_" + f.Name) }
 
 // ULID is described at Lock.
 func (f *Feed) ULID() TableName { return f.Names.Table("ulid_" + f.Name) }
+
+// RoutineMissing and RoutineDiffers are what is wrong with a function or procedure.
+func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }
+
+// RoutineDiffers is described at RoutineMissing.
+func RoutineDiffers(kind, name string) string {
+	return kind + " " + name + " is not as this rowfeed makes it"
+}

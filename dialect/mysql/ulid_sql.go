@@ -2,7 +2,10 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -71,21 +74,25 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// ULIDMissing implements [dialect.ULID].
-func (d Dialect) ULIDMissing(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing []string, err error) {
-	for _, r := range []struct {
+// ULIDProblems implements [dialect.ULID]. Who may not see a routine's body is not told of it.
+func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
+	up := d.ULIDUp(f)
+	for i, r := range []struct {
 		kind string
 		name dialect.TableName
-	}{{"PROCEDURE", f.Lock()}, {"FUNCTION", f.ULID()}} {
-		var n int
-		err := dialect.QueryRow(ctx, q, "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
-			[]any{r.name.Schema, r.name.Name, r.kind}, &n)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			missing = append(missing, r.kind+" "+r.name.String()+" is missing")
+	}{{"procedure", f.Lock()}, {"function", f.ULID()}} {
+		var body sql.NullString
+		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
+			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)
+		made := up[len(up)-2+i].SQL
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))
+		case err != nil:
+			return nil, nil, err
+		case body.Valid && body.String != made[strings.Index(made, "BEGIN"):]:
+			other = append(other, dialect.RoutineDiffers(r.kind, r.name.String()))
 		}
 	}
-	return missing, nil
+	return missing, other, nil
 }

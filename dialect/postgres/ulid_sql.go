@@ -3,8 +3,11 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -101,16 +104,20 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// ULIDMissing looks the functions up.
-func (d Dialect) ULIDMissing(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing []string, err error) {
-	for _, name := range []string{dialect.Qualified(d, f.Lock()) + lockArguments, dialect.Qualified(d, f.ULID()) + ulidArguments} {
-		var there bool
-		if err := dialect.QueryRow(ctx, q, "SELECT to_regprocedure($1) IS NOT NULL", []any{name}, &there); err != nil {
-			return nil, err
-		}
-		if !there {
-			missing = append(missing, "function "+name+" is missing")
+// ULIDProblems looks the functions up, and compares their bodies.
+func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
+	up := d.ULIDUp(f)
+	for i, name := range []string{dialect.Qualified(d, f.Lock()) + lockArguments, dialect.Qualified(d, f.ULID()) + ulidArguments} {
+		var body string
+		err := dialect.QueryRow(ctx, q, "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)", []any{name}, &body)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			missing = append(missing, dialect.RoutineMissing("function", name))
+		case err != nil:
+			return nil, nil, err
+		case body != strings.Split(up[i].SQL, "$body$")[1]:
+			other = append(other, dialect.RoutineDiffers("function", name))
 		}
 	}
-	return missing, nil
+	return missing, other, nil
 }

@@ -72,7 +72,7 @@ func (Dialect) ULIDUp(*dialect.Feed) []dialect.Step { return nil }
 // ULIDDown removes nothing.
 func (Dialect) ULIDDown(*dialect.Feed) []dialect.Step { return nil }
 
-// ULIDMissing is about functions.
-func (Dialect) ULIDMissing(context.Context, dialect.Querier, *dialect.Feed) ([]string, error) {
-	return nil, nil
+// ULIDProblems is about functions.
+func (Dialect) ULIDProblems(context.Context, dialect.Querier, *dialect.Feed) (missing, other []string, err error) {
+	return nil, nil, nil
 }
