@@ -337,7 +337,9 @@ func TestLockFirstUse(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // it has one writer at a time: TestLockTakesTurns
 		}
-		for i, level := range x.isolations() {
+		// (PostgreSQL's SERIALIZABLE may find that two transactions that look for a row and make
+		// it depend on each other, whatever the rows.)
+		for i, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
 			a, b := x.begin(level), x.begin(level)
 			u := x.lock(a, rowfeed.LockRequest{Shards: []int{77 + 10*i}})
 			v := x.lock(b, rowfeed.LockRequest{Shards: []int{78 + 10*i}})
