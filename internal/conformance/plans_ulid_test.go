@@ -1,0 +1,58 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestPlansOfULIDs: a page of a shard reads its rows by the unique index of shard and ULID, and
+// no others, wherever the cursor is: before the first ANALYZE and after it, and with statistics
+// of when the table was empty.
+func TestPlansOfULIDs(t *testing.T) {
+	each(t, func(x *env) {
+		const batch, many = 100, 20_000
+		x.exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, ulid "+x.ulidType()+" NOT NULL, data VARCHAR(100))",
+			"CREATE UNIQUE INDEX hot_feed ON hot (shard, ulid)")
+		analyze := x.by(map[string]string{"sqlite": "ANALYZE", "postgres": "ANALYZE", "mysql": "ANALYZE TABLE hot, rowfeed_shards"})
+		ulid := x.by(map[string]string{
+			"sqlite":   "unhex('0185733b2d08ffff' || printf('%016x', i))",
+			"postgres": "CAST('0185733b2d08ffff' || lpad(to_hex(i), 16, '0') AS uuid)",
+			"mysql":    "UNHEX(CONCAT('0185733b2d08ffff', LPAD(HEX(i), 16, '0')))",
+		})
+		numbers := x.by(map[string]string{
+			"sqlite":   "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d) SELECT %[2]s FROM n",
+			"postgres": "SELECT %[2]s FROM generate_series(1::bigint, %[1]d) n (i)",
+			"mysql":    "WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 199) SELECT %[2]s FROM (SELECT 1 + a.x + 200 * b.x AS i FROM d a JOIN d b) n WHERE i <= %[1]d",
+		})
+		x.exec(analyze)
+		spec := eventsSpec()
+		spec.Name, spec.Table = "hot", "hot"
+		fill := fmt.Sprintf(numbers, many, "i, i % 4, "+ulid+", 'd'")
+		x.exec("INSERT INTO hot (id, shard, ulid, data) " + fill)
+		x.add(spec)
+		p := newPlans(x, batch)
+		now, err := p.feed.Fetch(x.ctx, rowfeed.Request{After: rowfeed.Now, Shards: rowfeed.One(2)})
+		if err != nil {
+			x.Fatal(err)
+		}
+		for _, state := range []string{"analyzed when empty", "analyzed"} {
+			if state == "analyzed" {
+				x.exec(analyze)
+			}
+			for where, after := range map[string]rowfeed.Cursor{"at the start": "", "in the middle": "01GNSKPB88ZZZG0000000009RG", "at the head": now.Cursor} {
+				seen := p.during(func() error {
+					_, err := p.feed.Fetch(x.ctx, rowfeed.Request{After: after, Limit: batch, Shards: rowfeed.One(2)})
+					return err
+				})
+				if len(seen) == 0 {
+					x.Errorf("no page was read %s", where)
+				}
+				for _, h := range seen {
+					p.explain(state+", "+h.name+" "+where, h)
+				}
+			}
+		}
+	})
+}
