@@ -20,7 +20,7 @@ var waiting = []mutant{
 		Name: "looks-wake-nobody", Guards: "M69: publishers of other processes are noticed",
 		File:    "watch.go",
 		Old:     "if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {",
-		New:     "if c.since < round && !ok && at.head == 0 {",
+		New:     "if c.since < round && !ok && at == (standing{}) {",
 		Package: conformance, Test: "TestNoLostWakeUp", Engines: "sqlite",
 	},
 	{
