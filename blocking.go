@@ -61,10 +61,10 @@ type taken struct {
 // it between a SAVEPOINT and a ROLLBACK TO it: that takes the ULIDs back, see ULIDs.Verify.
 // PostgreSQL fails such transactions of REPEATABLE READ or SERIALIZABLE that had to wait.
 func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
-	r := f.record.Load()
-	if r.ULIDs == nil {
-		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come from its publisher, not from writers", Err: errors.ErrUnsupported,
-			Next: "write to the table; triggers record it"}
+	feed := f.dialectFeed()
+	if feed.ULIDs == nil || feed.Outbox {
+		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported,
+			Next: "write to the table, and record it as the feed's mode and capture want it"}
 	}
 	shards := slices.Compact(slices.Sorted(slices.Values(req.Shards)))
 	if len(shards) == 0 {
@@ -72,7 +72,7 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 	}
 	all := &ULIDs{feed: f, tx: tx}
 	for _, shard := range shards {
-		t, err := f.lockShard(ctx, tx, r.feed(f.db.names), shard, req.Hint)
+		t, err := f.lockShard(ctx, tx, feed, shard, req.Hint)
 		if err != nil {
 			return nil, f.lockError(shard, err)
 		}

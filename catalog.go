@@ -151,7 +151,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs}
+	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Mode == ModeOutbox}
 }
 
 // Feed is one feed of a DB. It is safe for concurrent use.

@@ -63,7 +63,7 @@ func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.T
 
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
 func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) error {
-	if r.Capture != dialect.CaptureColumn && r.ULIDs == nil {
+	if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {
 		return nil
 	}
 	all, err := db.loadRecords(ctx, q, "")

@@ -75,6 +75,13 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		vanished += left
 		at.position, got.More = next(at.position, rows, limit)
 		got.Cursor = at.cursor()
+		if len(got.Entries) == 0 && !got.More && asked.after != Now {
+			moved, err := f.mode().fill(ctx, f, got.key.shard)
+			if err != nil {
+				return reading{}, err
+			}
+			got.More = moved > 0
+		}
 		if len(got.Entries) > 0 || !got.More {
 			break
 		}

@@ -15,6 +15,10 @@ const (
 	// ModeBlocking: writers take them with Feed.Lock, in turns within a shard, and insert
 	// rows that hold them. The table is only appended to.
 	ModeBlocking = "blocking"
+	// ModeOutbox: writers append a record to the feed's outbox, in the transaction of the row, and
+	// do not wait for each other; whoever reads first, or a publisher, gives ULIDs. The table
+	// is only appended to.
+	ModeOutbox = "outbox"
 )
 
 // mode is what depends on how a feed's positions come about. Everything else in this
@@ -44,6 +48,9 @@ type mode interface {
 	// head completes a description of the feed.
 	head(ctx context.Context, f *Feed, info *Info) error
 
+	// fill is told of a reader that has come to the end of a shard: it gives positions to what
+	// waits there, and answers how many.
+	fill(ctx context.Context, f *Feed, shard int) (int, error)
 	// pass publishes up to so many changes.
 	pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error)
 	// publishVisible publishes what is visible now.
@@ -60,7 +67,7 @@ type mode interface {
 	lag(ctx context.Context, f *Feed, s *ConsumerStatus) error
 }
 
-var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}}
+var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}, ModeOutbox: outbox{}}
 
 // mode is that of the feed. A record of a mode that this version does not know cannot be
 // read, see loadRecords.
@@ -68,7 +75,7 @@ func (r *record) mode() mode { return modes[r.Mode] }
 
 func (f *Feed) mode() mode { return f.record.Load().mode() }
 
-// Mode is how the feed's positions are made: ModeSequence or ModeBlocking.
+// Mode is how the feed's positions are made: ModeSequence, ModeBlocking or ModeOutbox.
 func (f *Feed) Mode() string { return f.record.Load().Mode }
 
 func unknownMode(name, mode string) error {

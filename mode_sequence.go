@@ -142,6 +142,8 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (Publi
 	return f.passOnce(ctx, limit, full)
 }
 
+func (sequenced) fill(context.Context, *Feed, int) (int, error) { return 0, nil }
+
 func (sequenced) publishVisible(ctx context.Context, f *Feed) error { return f.publishVisible(ctx) }
 
 func (sequenced) asBefore(ctx context.Context, f *Feed) error {

@@ -173,7 +173,11 @@ func (blocking) perShard(f *Feed, shards []int, cause string) error {
 // shardIDs are the first shards of the feed, in ascending order.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.db.d)
-	shards, err := dialect.QueryAll(ctx, f.db.on(), "SELECT shard FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name)+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
+	query := "SELECT shard FROM " + f.db.table("shards") + " WHERE feed = " + b.Arg(f.name)
+	if feed := f.dialectFeed(); feed.Outbox { // what was not moved yet is of a shard, too
+		query += " UNION SELECT shard FROM " + dialect.Qualified(f.db.d, feed.Records())
+	}
+	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	return shards, f.db.fail(feedObject(f.name), "list its shards", err)
 }
@@ -206,6 +210,8 @@ func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
 	info.Head = page.Cursor
 	return err
 }
+
+func (blocking) fill(context.Context, *Feed, int) (int, error) { return 0, nil }
 
 func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
 	return PublishEvent{Feed: f.name}, nil

@@ -71,6 +71,9 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Capture == "" && s.Mode == ModeBlocking {
 		s.Capture = dialect.CaptureNone
 	}
+	if s.Capture == "" && s.Mode == ModeOutbox {
+		s.Capture = dialect.CaptureApp
+	}
 	if s.Capture == "" {
 		s.Capture = dialect.CaptureTrigger
 	}
@@ -92,8 +95,8 @@ func (s FeedSpec) validate() error {
 		return invalid("table", "name the table that the feed follows")
 	case modes[s.Mode] == nil:
 		return invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
-	case s.Mode == ModeBlocking:
-		return s.validateBlocking()
+	case s.Mode == ModeBlocking || s.Mode == ModeOutbox:
+		return s.validateULIDs()
 	case s.PositionColumn != "":
 		return invalid("position-column", "only mode blocking has positions in a column of your own")
 	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
@@ -112,21 +115,28 @@ func (s FeedSpec) validate() error {
 	return nil
 }
 
-// validateBlocking is validate for a table whose rows hold ULIDs.
-func (s FeedSpec) validateBlocking() error {
+// validateULIDs is validate for a feed with ULIDs.
+func (s FeedSpec) validateULIDs() error {
 	switch {
+	case s.Mode == ModeOutbox && (s.PositionColumn != "" || s.ShardColumn != ""):
+		return invalid("position-column", "with mode outbox a row's ULID and shard are in tables of rowfeed's own: leave it and shard-column out")
+	case s.Mode == ModeOutbox && s.Capture != dialect.CaptureApp:
+		return invalid("capture", "with mode outbox the writers record what they insert: app, or leave it out")
+	case s.Mode == ModeOutbox:
 	case s.PositionColumn == "":
 		return invalid("position-column", "name the column that holds a row's ULID")
 	case s.ShardColumn == "":
 		return invalid("shard-column", "name the integer column that says which shard a row is in")
-	case s.Capture != dialect.CaptureNone:
-		return invalid("capture", "with mode blocking nothing is captured: leave it out")
+	}
+	switch {
+	case s.Mode == ModeBlocking && s.Capture != dialect.CaptureNone:
+		return invalid("capture", "with ULIDs nothing is captured: leave it out")
 	case s.DataShards != 1:
-		return invalid("data-shards", "with mode blocking a row's shard is what its shard column says: leave it out")
+		return invalid("data-shards", "with ULIDs a row's shard is what its writer says: leave it out")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return invalid("adopt", "with mode blocking shards begin above the ULIDs that are there anyway: leave it out")
+		return invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
 	case s.AcceptTriggers || s.AcceptUntriggered:
-		return invalid("accept-triggers", "with mode blocking there are no triggers: leave it out")
+		return invalid("accept-triggers", "with ULIDs there are no triggers: leave it out")
 	}
 	return nil
 }

@@ -195,6 +195,15 @@ type ULID interface {
 	ULIDUp(f *Feed) []Step
 	ULIDDown(f *Feed) []Step
 	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
+	// OutboxUp and OutboxDown make and remove the tables of a feed with an outbox.
+	OutboxUp(f *Feed) []Step
+	OutboxDown(f *Feed) []Step
+	// OwnULID is the column of ULIDs in a table of the feed's own.
+	OwnULID() Column
+	// PlaceRecords gives records of a shard their ULIDs; a key that stands in the feed
+	// already is passed over. DeleteRecords deletes exactly those, and locks no other.
+	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) error
+	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 }

@@ -103,6 +103,7 @@ type Column struct {
 // reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
 var reserved = map[string]bool{
 	"seq": true, "kind": true, "changed_at": true, "feed_sync_id": true, "shard": true,
+	"order_sequence": true, "time_hint": true, "ulid": true,
 	"bucket": true, "deleted": true, "hidden": true, "published_at": true,
 	// hidden columns of a SQLite table
 	"rowid": true, "oid": true, "_rowid_": true,
@@ -208,6 +209,9 @@ type Feed struct {
 	// ULIDs are the columns of a table whose rows hold their positions themselves, given by
 	// whoever inserts them, by shard. Nil where positions come from a publisher.
 	ULIDs *ULIDColumns
+	// Outbox says that the ULIDs are in a table of the feed's own, where the records in its
+	// outbox get them. Writers do not wait for each other then.
+	Outbox bool
 }
 
 // ULIDColumns are columns of the source: the row's ULID and its shard, unique together.
@@ -222,12 +226,21 @@ func (f *Feed) Changes() TableName { return f.Names.Table("changes_" + f.Name) }
 // Positions is the feed's table of positions.
 func (f *Feed) Positions() TableName { return f.Names.Table("positions_" + f.Name) }
 
+// Records is the outbox of a feed that has one: writers append, whoever moves them deletes.
+func (f *Feed) Records() TableName { return f.Names.Table("outbox_" + f.Name) }
+
+// Placed is where the keys of records stand that were moved.
+func (f *Feed) Placed() TableName { return f.Names.Table("feed_" + f.Name) }
+
 // Batch is the feed's table of the keys in one publisher's hands, on databases where
 // positions in rows need it.
 func (f *Feed) Batch() TableName { return f.Names.Table("batch_" + f.Name) }
 
 // Tables are all names of tables that the feed may take.
 func (f *Feed) Tables() []TableName {
+	if f.Outbox {
+		return []TableName{f.Records(), f.Placed()}
+	}
 	if f.ULIDs != nil {
 		return nil
 	}

@@ -11,14 +11,22 @@ import (
 func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	b := NewBuilder(s)
 	position, shard := f.ULIDs.Position, f.ULIDs.Shard
-	values := []string{s.Value(position, Ref(s, "t", position.Name)) + " AS place"}
-	names := []string{"p.place"}
+	held, from, present := "t", Qualified(s, f.Source)+" t"+p.Hint, "1"
+	if f.Outbox {
+		held, from = "g", Qualified(s, f.Placed())+" g"+p.Hint+" LEFT JOIN "+Qualified(s, f.Source)+" t ON "+SourceJoin(s, f, "t", "g")
+		present = "CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END"
+	}
+	ref := Ref(s, held, position.Name)
+	values := []string{s.Value(position, ref) + " AS place", present + " AS present"}
+	names := []string{"p.place", "p.present"}
 	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
-		name := "v" + strconv.Itoa(i)
-		values = append(values, s.Value(c, Ref(s, "t", c.Name))+" AS "+name)
+		name, value := "v"+strconv.Itoa(i), s.Value(c, Ref(s, "t", c.Name))
+		if f.Outbox && i < len(f.Key) { // of a row that is not there
+			value = "COALESCE(" + value + ", " + s.Value(c, Ref(s, "g", c.Stored)) + ")"
+		}
+		values = append(values, value+" AS "+name)
 		names = append(names, "p."+name)
 	}
-	ref := Ref(s, "t", position.Name)
 	head := p.Head
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
@@ -29,8 +37,8 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
 		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
 		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
-		"\n  FROM " + Qualified(s, f.Source) + " t" + p.Hint +
-		"\n  WHERE " + Ref(s, "t", shard.Name) + " = " + b.Arg(q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
+		"\n  FROM " + from +
+		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + b.Arg(q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
 	if p.Head != nil {
 		t += " AND " + ref + " <= " + head(b)
 	}
@@ -48,8 +56,11 @@ func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
 // GreatestULID is a query for the greatest ULID of a shard, in the raw form that
 // [ScanULID] reads; NULL or no row where the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
-	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Source) + " g WHERE " +
+	ref, table := Ref(s, "g", f.ULIDs.Position.Name), f.Source
+	if f.Outbox {
+		table = f.Placed()
+	}
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, table) + " g WHERE " +
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
@@ -74,13 +85,14 @@ type ulided struct {
 	shard              int
 	state              ULIDState
 	greatest, position ScanULID
+	present            *int64
 }
 
 func (u *ulided) head() []any { return []any{&u.state.High, &u.state.Low, &u.greatest} }
 
-func (u *ulided) row() []any { return []any{&u.position} }
+func (u *ulided) row() []any { return []any{&u.position, &u.present} }
 
 func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given = u.shard, u.greatest.Position, u.state.Given()
-	return PageRow{Position: u.position.Position, Shard: u.shard, Present: true}, u.position.Valid, nil
+	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present != nil && *u.present == 1}, u.position.Valid, nil
 }

@@ -91,7 +91,7 @@ the number recorded by this call, 0 where positions are kept.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
-	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence or blocking")
+	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence, blocking or outbox")
 	f.StringVar(&o.capture, "capture", "", "how changes are recorded: trigger (default), app or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
@@ -110,7 +110,7 @@ the number recorded by this call, 0 where positions are kept.`,
 }
 
 // laterModes are those that the design knows and this version does not have.
-var laterModes = []string{"outbox"}
+var laterModes = []string{}
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	if slices.Contains(laterModes, o.mode) {

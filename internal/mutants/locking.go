@@ -145,7 +145,7 @@ var locking = []mutant{
 	{
 		Name: "two-states-of-one-table", Guards: "guarantee 2: a row's position is of one feed",
 		File:    "column.go",
-		Old:     "if r.Capture != dialect.CaptureColumn && r.ULIDs == nil {",
+		Old:     "if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {",
 		New:     "if r.Capture != dialect.CaptureColumn {",
 		Package: conformance, Test: "TestULIDAdd", Engines: "sqlite",
 	},

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// OwnULID is a uuid: 16 bytes, ordered as they stand.
+func (Dialect) OwnULID() dialect.Column {
+	return dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: dialect.Text}
+}
+
+// OutboxUp makes the outbox and the table of moved keys.
+func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
+	var decls []string
+	for _, c := range f.Key {
+		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
+	}
+	key, names := strings.Join(decls, ",\n  "), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	return []dialect.Step{
+		{Note: "outbox: keys that wait for a place; writers append",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + ` (
+  order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  shard bigint NOT NULL DEFAULT 0,
+  time_hint bigint,
+  ` + key + `
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
+		{Note: "a shard's records are read in this order",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " + dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
+		{Note: "the place of every key; only readers and publishers write it",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
+  shard bigint NOT NULL,
+  ulid uuid NOT NULL,
+  ` + key + `,
+  PRIMARY KEY (shard, ulid),
+  UNIQUE (` + names + `)
+)`},
+	}
+}
+
+// OutboxDown removes the tables.
+func (d Dialect) OutboxDown(f *dialect.Feed) []dialect.Step {
+	return []dialect.Step{
+		{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+		{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
+	}
+}
+
+// PlaceRecords is one statement.
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
+	query, args := dialect.PlaceRecords(d, f, shard, moved, " ORDER BY j.seq ON CONFLICT DO NOTHING")
+	_, err := tx.Exec(ctx, query, args...)
+	return err
+}
+
+// DeleteRecords deletes by primary key.
+func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))",
+		bigints(seqs, func(seq int64) int64 { return seq }))
+}

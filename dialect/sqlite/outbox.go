@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// OwnULID is a BLOB.
+func (Dialect) OwnULID() dialect.Column {
+	return dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: dialect.Binary}
+}
+
+// OutboxUp makes the outbox and the table of moved keys.
+func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
+	var decls []string
+	for _, c := range f.Key {
+		decls = append(decls, strings.TrimSpace(d.Quote(c.Stored)+" "+c.Decl)+" NOT NULL"+c.Collate)
+	}
+	key, names := strings.Join(decls, ",\n  "), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+	return []dialect.Step{
+		{Note: "outbox: keys that wait for a place; writers append",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + ` (
+  order_sequence INTEGER PRIMARY KEY,
+  shard INTEGER NOT NULL DEFAULT 0,
+  time_hint INTEGER,
+  ` + key + `
+)`},
+		{Note: "a shard's records are read in this order",
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " + dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
+		{Note: "the place of every key; only readers and publishers write it",
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
+  shard INTEGER NOT NULL,
+  ulid BLOB NOT NULL,
+  ` + key + `,
+  PRIMARY KEY (shard, ulid),
+  UNIQUE (` + names + `)
+) WITHOUT ROWID`},
+	}
+}
+
+// OutboxDown removes the tables.
+func (d Dialect) OutboxDown(f *dialect.Feed) []dialect.Step {
+	return []dialect.Step{
+		{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+		{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
+	}
+}
+
+// PlaceRecords is one statement. (WHERE tells ON CONFLICT from a join's ON.)
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
+	query, args := dialect.PlaceRecords(d, f, shard, moved, " WHERE true ORDER BY j.seq ON CONFLICT DO NOTHING")
+	_, err := tx.Exec(ctx, query, args...)
+	return err
+}
+
+// DeleteRecords deletes by rowid. Other shards' records lie between them.
+func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+dialect.SeqList(seqs)+")")
+}
