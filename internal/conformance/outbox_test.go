@@ -74,6 +74,9 @@ func TestOutboxPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.commit(tx)
+		if page := x.page(x.feed, 0, rowfeed.Now, 10); len(page.Entries) != 0 || page.Cursor != second.Cursor {
+			t.Errorf("now: %+v", page)
+		}
 		x.appended(6, -7, time.Time{})
 		x.appended(7, 0, x.now().Add(time.Hour))
 		third := x.page(x.feed, 0, second.Cursor, 10)

@@ -21,6 +21,7 @@ var mutants = slices.Concat(
 	sharding,
 	recounting,
 	locking,
+	outboxing,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
