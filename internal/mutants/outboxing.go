@@ -11,7 +11,7 @@ var outboxing = []mutant{
 	},
 	{
 		Name: "record-hints-the-future", Guards: "hazard 8: no time is ahead of the database's clock",
-		File:    "mode_outbox.go",
+		File:    "outbox_move.go",
 		Old:     "hint = min(*r.HintMillis, now)",
 		New:     "hint = *r.HintMillis",
 		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite",

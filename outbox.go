@@ -1,0 +1,39 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// OutboxRecord says that a row was inserted.
+type OutboxRecord struct {
+	Shard int // any number
+	// Hint is the time that the entry's ULID is to have, where the shard has not come to a
+	// later one; it is no later than the time at which the record is moved. Default: that time.
+	Hint time.Time
+	Key  Key
+}
+
+// AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
+// inserts the row. It waits for nobody.
+func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
+	feed := f.dialectFeed()
+	if !feed.Outbox {
+		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: "write to the table"}
+	}
+	if err := f.checkKey(record.Key); err != nil {
+		return err
+	}
+	var hint any
+	if !record.Hint.IsZero() {
+		hint = record.Hint.UnixMilli()
+	}
+	_, err := tx.Exec(ctx, dialect.AppendRecord(f.db.d, feed), append([]any{record.Shard, hint}, record.Key...)...)
+	if err != nil {
+		return f.keyError(record.Key, "append a record to its outbox", err)
+	}
+	return nil
+}
