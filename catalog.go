@@ -47,7 +47,7 @@ type record struct {
 	Identity          string   // of the database in which positions were given; empty: not known
 	PrimaryKey        bool     // the key is the table's primary key
 	DataShards        int
-	ShardColumn       string               // of the key; empty: data shards are computed from the key
+	ShardColumn       string               // of the key, with a sequence; empty: data shards are computed from the key
 	ULIDs             *dialect.ULIDColumns // where rows hold ULIDs; nil elsewhere
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	fillMark          *string              // the same as it is stored
@@ -151,7 +151,11 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	return &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Mode == ModeOutbox}
+	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Mode == ModeOutbox}
+	if f.Outbox {
+		f.RecordShard = r.ShardColumn
+	}
+	return f
 }
 
 // Feed is one feed of a DB. It is safe for concurrent use.

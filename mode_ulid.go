@@ -87,6 +87,11 @@ func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 	if err := run(ctx, q, db.d.ULIDDown(r.feed(db.names))); err != nil {
 		return err
 	}
+	return db.forgetShards(ctx, q, r)
+}
+
+// forgetShards removes the states of a feed's shards.
+func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) error {
 	b := dialect.NewBuilder(db.d)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err

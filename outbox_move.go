@@ -63,7 +63,7 @@ func (outbox) fill(ctx context.Context, f *Feed, shard int) (moved int, err erro
 		}
 		n, err := d.DeleteRecords(ctx, tx, feed, seqs)
 		if err == nil && n != int64(len(seqs)) {
-			err = errors.New("somebody else deletes from " + feed.Records().String())
+			err = errors.New("a ULID is taken already, or somebody else deletes from " + feed.Records().String())
 		}
 		if err != nil {
 			return err

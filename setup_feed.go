@@ -22,13 +22,13 @@ type FeedSpec struct {
 	// Table is the source: "t", "schema.t", or with quotes where names hold dots:
 	// `"odd.schema"."odd.table"`.
 	Table string
-	// Mode is ModeSequence, also when empty, or ModeBlocking.
+	// Mode is ModeSequence, also when empty, ModeBlocking or ModeOutbox.
 	Mode string
 	// PositionColumn is, with ModeBlocking, the table's column that holds a row's ULID, and
 	// ShardColumn the integer column that says which shard the row is in. A unique index
 	// has both, in the order shard, ULID.
 	PositionColumn string
-	// Capture is CaptureTrigger when empty.
+	// Capture is CaptureTrigger when empty; with ModeOutbox it is CaptureApp.
 	Capture dialect.Capture
 	// Key names the columns of a unique index; default: the primary key. For printing
 	// without a server each is written with its type, "id:bigint".
@@ -41,7 +41,9 @@ type FeedSpec struct {
 	// feed that is to be read in parallel. Another number later begins a new generation.
 	DataShards int
 	// ShardColumn is an integer column of the key that gives the data shard, modulo
-	// DataShards, in place of the checksum. (With ModeBlocking see PositionColumn.)
+	// DataShards, in place of the checksum. (With ModeBlocking see PositionColumn. With ModeOutbox
+	// it is any integer column: the shard of the records that triggers and back-fill
+	// make; without it that is 0.)
 	ShardColumn string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
@@ -118,10 +120,10 @@ func (s FeedSpec) validate() error {
 // validateULIDs is validate for a feed with ULIDs.
 func (s FeedSpec) validateULIDs() error {
 	switch {
-	case s.Mode == ModeOutbox && (s.PositionColumn != "" || s.ShardColumn != ""):
-		return invalid("position-column", "with mode outbox a row's ULID and shard are in tables of rowfeed's own: leave it and shard-column out")
-	case s.Mode == ModeOutbox && s.Capture != dialect.CaptureApp:
-		return invalid("capture", "with mode outbox the writers record what they insert: app, or leave it out")
+	case s.Mode == ModeOutbox && s.PositionColumn != "":
+		return invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
+	case s.Mode == ModeOutbox && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureTrigger:
+		return invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
 	case s.Mode == ModeOutbox:
 	case s.PositionColumn == "":
 		return invalid("position-column", "name the column that holds a row's ULID")
@@ -132,11 +134,11 @@ func (s FeedSpec) validateULIDs() error {
 	case s.Mode == ModeBlocking && s.Capture != dialect.CaptureNone:
 		return invalid("capture", "with ULIDs nothing is captured: leave it out")
 	case s.DataShards != 1:
-		return invalid("data-shards", "with ULIDs a row's shard is what its writer says: leave it out")
+		return invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
 		return invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
 	case s.AcceptTriggers || s.AcceptUntriggered:
-		return invalid("accept-triggers", "with ULIDs there are no triggers: leave it out")
+		return invalid("accept-triggers", "with ULIDs rows are only appended, which triggers see: leave it out")
 	}
 	return nil
 }
@@ -193,7 +195,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	if len(table.Refusals) > 0 {
 		return refuse("", "%s", strings.Join(table.Refusals, "; "))
 	}
-	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
+	if len(table.Untriggered) > 0 && spec.Mode == ModeSequence && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
 		return refuse("remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes",
 			"some writes fire no trigger: %s", strings.Join(table.Untriggered, "; "))
 	}

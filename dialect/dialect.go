@@ -96,7 +96,8 @@ type Schema interface {
 	// declaration tells; for printing without a server.
 	KeyColumn(name, declaration string) Column
 	// FeedUp are the statements that make a feed's tables and triggers, each
-	// repeatable: running the list again after it broke off anywhere completes it.
+	// repeatable: running the list again after it broke off anywhere completes it. Of a feed
+	// with an outbox these are its two tables, and a trigger that appends records.
 	FeedUp(f *Feed, t *Table) ([]Step, error)
 	// FeedDown are the statements that remove what FeedUp made. t is the source table
 	// as it is now, nil when it is gone.
@@ -195,9 +196,6 @@ type ULID interface {
 	ULIDUp(f *Feed) []Step
 	ULIDDown(f *Feed) []Step
 	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
-	// OutboxUp and OutboxDown make and remove the tables of a feed with an outbox.
-	OutboxUp(f *Feed) []Step
-	OutboxDown(f *Feed) []Step
 	// OwnULID is the column of ULIDs in a table of the feed's own.
 	OwnULID() Column
 	// PlaceRecords gives records of a shard their ULIDs; a key that stands in the feed

@@ -209,6 +209,9 @@ type Feed struct {
 	// ULIDs are the columns of a table whose rows hold their positions themselves, given by
 	// whoever inserts them, by shard. Nil where positions come from a publisher.
 	ULIDs *ULIDColumns
+	// RecordShard is the source's column that says which shard the records of triggers and of
+	// back-fill are in; empty: shard 0.
+	RecordShard string
 	// Outbox says that the ULIDs are in a table of the feed's own, where the records in its
 	// outbox get them. Writers do not wait for each other then.
 	Outbox bool

@@ -72,6 +72,11 @@ inserts them. Each value of --shard-column, an integer, is a shard with an order
 own, read with its own cursor. A unique index on both columns, the shard first, must be
 there.
 
+With --mode outbox rows are only appended, too, and writers append a record of each to
+rowfeed's table outbox_NAME, in the transaction of the row: with Feed.AppendOutbox, by
+an INSERT of their own (docs/ULIDS.md), or, with --capture trigger, by a trigger, in the
+shard that --shard-column says. Whoever reads first, or the publisher, gives them ULIDs.
+
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
 
@@ -82,6 +87,7 @@ the number recorded by this call, 0 where positions are kept.`,
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
   rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
+  rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,11 +98,11 @@ the number recorded by this call, 0 where positions are kept.`,
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
 	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence, blocking or outbox")
-	f.StringVar(&o.capture, "capture", "", "how changes are recorded: trigger (default), app or column")
+	f.StringVar(&o.capture, "capture", "", "how changes are recorded: trigger (default), app (default with --mode outbox) or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
 	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
-	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking, of the table, that is the shard")
+	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard")
 	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
@@ -109,14 +115,7 @@ the number recorded by this call, 0 where positions are kept.`,
 	return cmd
 }
 
-// laterModes are those that the design knows and this version does not have.
-var laterModes = []string{}
-
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
-	if slices.Contains(laterModes, o.mode) {
-		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "mode", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: fmt.Sprintf("--mode %s is not in this version", o.mode), Next: "see `rowfeed feed add --help` for what is"}
-	}
 	if o.tombstones.set && o.tombstones.Duration <= 0 {
 		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones", Object: fmt.Sprintf("feed %q", o.name),
 			Cause: "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}

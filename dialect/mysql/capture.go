@@ -52,6 +52,9 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
 			") VALUES (" + strings.Join(dialect.KeyRefs(d, f, row), ", ") + ")"
 	}
+	if f.Outbox { // rows are only appended
+		return []trigger{{event: "INSERT", names: triggerNames(f, "INSERT"), body: dialect.RecordOf(d, f, changes, "NEW")}}, nil
+	}
 	same := dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ")
 	all := []trigger{
 		{event: "INSERT", body: insert("NEW")},
@@ -64,11 +67,14 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	return all, nil
 }
 
-// triggerTarget is the changes table as a trigger must name it: MySQL looks up a
+// triggerTarget is the table of changes, or the outbox, as a trigger must name it: MySQL looks up a
 // bare name in the trigger's schema, not in the writer's. Within one schema the
 // name stays bare, so that a dump can be restored under another name.
 func triggerTarget(f *dialect.Feed, t *dialect.Table) (dialect.TableName, error) {
 	changes := f.Changes()
+	if f.Outbox {
+		changes = f.Records()
+	}
 	switch {
 	case changes.Schema == t.Name.Schema:
 		changes.Schema = ""
@@ -136,6 +142,9 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 		return nil, errors.New("the key has no columns")
 	}
 	keys := strings.Join(columns, ",\n")
+	if f.Outbox {
+		return d.outboxTables(f, keys), nil
+	}
 	var steps []dialect.Step
 	if f.InRows() {
 		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
@@ -186,6 +195,11 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		for _, name := range triggerNames(f, event) {
 			steps = append(steps, dialect.Step{Note: "stop recording", SQL: d.dropTrigger(f.Source.Schema, name)})
 		}
+	}
+	if f.Outbox {
+		return append(steps,
+			dialect.Step{Note: "forget the records that wait", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+			dialect.Step{Note: "forget the places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())})
 	}
 	return append(steps,
 		dialect.Step{Note: "forget the changes that wait", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},

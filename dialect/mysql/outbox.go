@@ -12,13 +12,8 @@ func (Dialect) OwnULID() dialect.Column {
 	return dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: dialect.Binary}
 }
 
-// OutboxUp implements [dialect.ULID].
-func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
-	var columns []string
-	for _, c := range f.Key {
-		columns = append(columns, "  "+d.keyColumn(c))
-	}
-	keys, names := strings.Join(columns, ",\n"), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
+// outboxTables are the outbox and the table of moved keys.
+func (d Dialect) outboxTables(f *dialect.Feed, keys string) []dialect.Step {
 	return []dialect.Step{
 		{Note: "outbox: keys that wait for a place; writers append",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + " (\n  order_sequence bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n  shard bigint NOT NULL DEFAULT 0,\n  time_hint bigint NULL,\n" + keys + `,
@@ -27,16 +22,8 @@ func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
 		{Note: "the place of every key; only readers and publishers write it",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + " (\n  shard bigint NOT NULL,\n  ulid binary(16) NOT NULL,\n" + keys + `,
   PRIMARY KEY (shard, ulid),
-  UNIQUE KEY own_key (` + names + `)
+  UNIQUE KEY own_key (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
 )` + tableOptions},
-	}
-}
-
-// OutboxDown implements [dialect.ULID].
-func (d Dialect) OutboxDown(f *dialect.Feed) []dialect.Step {
-	return []dialect.Step{
-		{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-		{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
 	}
 }
 
@@ -47,8 +34,10 @@ func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialec
 	return err
 }
 
-// DeleteRecords implements [dialect.ULID] by primary key: see DeleteChanges.
+// DeleteRecords implements [dialect.ULID] by primary key: see DeleteChanges. A record whose key
+// has no place stays, since the upsert before passes over a ULID that is there already, too.
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
-		dialect.Qualified(d, f.Records())+" c FORCE INDEX (PRIMARY) ON c.order_sequence = j.seq", "["+dialect.SeqList(seqs)+"]")
+		dialect.Qualified(d, f.Records())+" c FORCE INDEX (PRIMARY) ON c.order_sequence = j.seq STRAIGHT_JOIN "+
+		dialect.Qualified(d, f.Placed())+" g FORCE INDEX (own_key) ON "+dialect.StoredJoin(d, f, "g", "c"), "["+dialect.SeqList(seqs)+"]")
 }

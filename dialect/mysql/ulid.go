@@ -7,7 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs.
+// shardTable has the state of each shard with ULIDs, and where back-fill places rows: below live_from,
+// a time in milliseconds, if that is not 0; filled_by is the run that came first.
 func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -20,6 +21,8 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
   ulid_high bigint NOT NULL,
   ulid_low bigint NOT NULL,
   witness varchar(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  live_from bigint NOT NULL DEFAULT 0,
+  filled_by bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 )` + tableOptions,
 			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (7, " + d.Now() + ")",

@@ -18,6 +18,9 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 		}
 	}
 	steps := append(d.tables(f), d.rowColumns(f, t)...)
+	if f.Outbox {
+		steps = d.outboxTables(f)
+	}
 	if f.Capture != dialect.CaptureTrigger {
 		return steps, nil
 	}
@@ -127,27 +130,46 @@ func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialec
 		security + " AS " + d.Literal(body)}
 }
 
-func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	steps := []dialect.Step{
-		d.functionStep(f, "capture", "records the keys that a statement wrote", d.captureBody(f)),
-		d.functionStep(f, "truncate", "records every key before a TRUNCATE", d.truncateBody(f)),
-		{Note: "nobody else hangs the functions on a table of theirs",
-			SQL: "REVOKE ALL ON FUNCTION " + d.function(f, "capture") + "(), " + d.function(f, "truncate") + "() FROM PUBLIC"},
-		{Note: "except the table's owner, who makes partitions", SQL: "DO $rowfeed$ BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION %s, %s TO %I', " +
-			d.Literal(d.function(f, "capture")+"()") + ", " + d.Literal(d.function(f, "truncate")+"()") + ", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = " +
-			d.Literal(dialect.Qualified(d, f.Source)) + "::regclass)); END $rowfeed$"},
-		{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
-			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER INSERT OR UPDATE OR DELETE ON " +
-				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"},
+// functions are what the feed's triggers run, by suffix, in the order in which they are made.
+func (d Dialect) functions(f *dialect.Feed) (suffixes []string, bodies map[string]string) {
+	if f.Outbox { // rows are only appended
+		return []string{"capture"}, map[string]string{"capture": d.recordBody(f)}
 	}
+	return []string{"capture", "truncate"}, map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
+}
+
+func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	suffixes, bodies := d.functions(f)
+	notes := map[string]string{"capture": "records the keys that a statement wrote", "truncate": "records every key before a TRUNCATE"}
+	var steps []dialect.Step
+	var all, literals, enabled []string
+	for _, suffix := range suffixes {
+		steps = append(steps, d.functionStep(f, suffix, notes[suffix], bodies[suffix]))
+		all = append(all, d.function(f, suffix)+"()")
+		literals = append(literals, d.Literal(d.function(f, suffix)+"()"))
+		enabled = append(enabled, "ENABLE ALWAYS TRIGGER "+d.Quote(f.Object(suffix)))
+	}
+	events := "INSERT OR UPDATE OR DELETE"
+	if f.Outbox {
+		events = "INSERT"
+	}
+	steps = append(steps,
+		dialect.Step{Note: "nobody else hangs the functions on a table of theirs",
+			SQL: "REVOKE ALL ON FUNCTION " + strings.Join(all, ", ") + " FROM PUBLIC"},
+		dialect.Step{Note: "except the table's owner, who makes partitions", SQL: "DO $rowfeed$ BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION " +
+			strings.Repeat("%s, ", len(all)-1) + "%s TO %I', " + strings.Join(literals, ", ") + ", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = " +
+			d.Literal(dialect.Qualified(d, f.Source)) + "::regclass)); END $rowfeed$"},
+		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
+			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
+				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})
 	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
-		steps = append(steps,
-			dialect.Step{Note: "TRUNCATE fires no row trigger",
+		if !f.Outbox {
+			steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
 				SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
-					dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"},
-			dialect.Step{Note: "fire for rows that come by logical replication too",
-				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " ENABLE ALWAYS TRIGGER " + d.Quote(f.Object("capture")) +
-					", ENABLE ALWAYS TRIGGER " + d.Quote(f.Object("truncate"))})
+					dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"})
+		}
+		steps = append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
+			SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
 	}
 	return steps
 }
@@ -159,6 +181,13 @@ func (Dialect) TriggerNames(f *dialect.Feed) []string {
 
 // FeedDown drops the triggers with their functions, wherever they hang.
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if f.Outbox {
+		return []dialect.Step{
+			{Note: "its trigger", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
+			{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+			{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
+		}
+	}
 	return append(d.dropRowColumns(f, t), []dialect.Step{
 		{Note: "triggers", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
 		{Note: "triggers for TRUNCATE", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "truncate") + "() CASCADE"},
@@ -167,10 +196,18 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}...)
 }
 
+// keyTables are the feed's tables that have its key; triggers write to the first.
+func keyTables(f *dialect.Feed) []dialect.TableName {
+	if f.Outbox {
+		return f.Tables()
+	}
+	return []dialect.TableName{f.Changes(), f.Positions()}
+}
+
 // Verify looks at tables, functions and triggers, those of every partition included.
 func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	var problems []string
-	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, table := range keyTables(f) {
 		var exists bool
 		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)}, &exists); err != nil {
 			return nil, err
@@ -193,11 +230,13 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		position, waiting := rowIndexes(f)
 		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}
-	for suffix, body := range map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)} {
+	suffixes, bodies := d.functions(f)
+	written := keyTables(f)[0]
+	for _, suffix := range suffixes {
 		var state string
 		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef THEN 'changed'
     WHEN NOT has_table_privilege(p.proowner, $3::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
-  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", body, dialect.Qualified(d, f.Changes()), dialect.Qualified(d, t.Name)}, &state)
+  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written), dialect.Qualified(d, t.Name)}, &state)
 		switch {
 		case err != nil:
 			return nil, err
@@ -206,11 +245,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		case state == "changed":
 			problems = append(problems, fmt.Sprintf("function %s is not as it should be", f.Object(suffix)))
 		case state == "powerless":
-			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, f.Changes()))
+			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
 		}
 	}
 	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
-		for _, suffix := range []string{"capture", "truncate"} {
+		for _, suffix := range suffixes {
 			// O fires for ordinary sessions only, A for replication too.
 			var state string
 			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) THEN g.tgenabled::text ELSE 'foreign' END
@@ -257,7 +296,7 @@ type misfit struct {
 // rowfeed's tables would make the user's write fail.
 func (d Dialect) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]misfit, error) {
 	var all []misfit
-	for _, name := range []dialect.TableName{f.Changes(), f.Positions()} {
+	for _, name := range keyTables(f) {
 		own, err := d.Describe(ctx, q, name)
 		if errors.Is(err, dialect.ErrNoTable) {
 			continue // FeedUp makes it

@@ -12,14 +12,15 @@ func (Dialect) OwnULID() dialect.Column {
 	return dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: dialect.Text}
 }
 
-// OutboxUp makes the outbox and the table of moved keys.
-func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
+// outboxTables are the outbox and the table of moved keys.
+func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 	var decls []string
 	for _, c := range f.Key {
 		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
 	}
 	key, names := strings.Join(decls, ",\n  "), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	return []dialect.Step{
+		// The identity's sequence caches one value, so records are numbered as they are written.
 		{Note: "outbox: keys that wait for a place; writers append",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + ` (
   order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -40,17 +41,14 @@ func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// OutboxDown removes the tables.
-func (d Dialect) OutboxDown(f *dialect.Feed) []dialect.Step {
-	return []dialect.Step{
-		{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-		{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
-	}
+// recordBody appends the record of a row inserted, and does nothing else.
+func (d Dialect) recordBody(f *dialect.Feed) string {
+	return "\nBEGIN\n  " + dialect.RecordOf(d, f, f.Records(), "NEW") + ";\n  RETURN NULL;\nEND\n"
 }
 
-// PlaceRecords is one statement.
+// PlaceRecords is one statement. A ULID that is there already is an error: its record would be lost.
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	query, args := dialect.PlaceRecords(d, f, shard, moved, " ORDER BY j.seq ON CONFLICT DO NOTHING")
+	query, args := dialect.PlaceRecords(d, f, shard, moved, " ORDER BY j.seq ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
 	_, err := tx.Exec(ctx, query, args...)
 	return err
 }

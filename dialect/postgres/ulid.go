@@ -8,7 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs; its rows are rewritten by every
+// shardTable has the state of each shard with ULIDs, and where back-fill places rows: below live_from,
+// a time in milliseconds, if that is not 0; filled_by is the run that came first; its rows are rewritten by every
 // writer, and want room beside them.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
@@ -22,6 +23,8 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
   ulid_high bigint NOT NULL,
   ulid_low bigint NOT NULL,
   witness text COLLATE "C" NOT NULL,
+  live_from bigint NOT NULL DEFAULT 0,
+  filled_by bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 ) WITH (fillfactor = 10)`,
 			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",

@@ -13,6 +13,9 @@ import (
 // so that a table is never without its triggers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	steps := append(d.tables(f), d.rowColumns(f, t)...)
+	if f.Outbox {
+		steps = d.outboxTables(f)
+	}
 	if f.Capture != dialect.CaptureTrigger {
 		return steps, nil
 	}
@@ -91,6 +94,9 @@ type trigger struct{ name, note, sql string }
 // columns, and name key columns only. A plain INSERT into the changes cannot
 // conflict, so no conflict clause of the outer statement reaches it.
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
+	if f.Outbox {
+		return d.outboxTriggers(f), nil
+	}
 	changes := d.Quote(f.Changes().Name)
 	source := d.Quote(f.Source.Name)
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
@@ -180,6 +186,11 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	for _, name := range d.TriggerNames(f) {
 		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(name)})
 	}
+	if f.Outbox {
+		return append(steps,
+			dialect.Step{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+			dialect.Step{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())})
+	}
 	return append(steps,
 		dialect.Step{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
 		dialect.Step{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())})
@@ -201,7 +212,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		return nil, err
 	}
 	var problems []string
-	for _, table := range []dialect.TableName{f.Changes(), f.Positions()} {
+	tables := []dialect.TableName{f.Changes(), f.Positions()}
+	if f.Outbox {
+		tables = f.Tables()
+	}
+	for _, table := range tables {
 		if _, ok := have[table.Name]; !ok {
 			problems = append(problems, fmt.Sprintf("table %s is missing", table.Name))
 		}

@@ -12,8 +12,10 @@ func (Dialect) OwnULID() dialect.Column {
 	return dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: dialect.Binary}
 }
 
-// OutboxUp makes the outbox and the table of moved keys.
-func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
+// outboxTables are the outbox and the table of moved keys. AUTOINCREMENT: without it the numbers
+// begin anew whenever the outbox is empty. Columns hold anything here, and a shard that is
+// no number would stop whoever moves the records.
+func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 	var decls []string
 	for _, c := range f.Key {
 		decls = append(decls, strings.TrimSpace(d.Quote(c.Stored)+" "+c.Decl)+" NOT NULL"+c.Collate)
@@ -22,9 +24,9 @@ func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "outbox: keys that wait for a place; writers append",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + ` (
-  order_sequence INTEGER PRIMARY KEY,
-  shard INTEGER NOT NULL DEFAULT 0,
-  time_hint INTEGER,
+  order_sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  shard INTEGER NOT NULL DEFAULT 0 CHECK (typeof(shard) = 'integer'),
+  time_hint INTEGER CHECK (typeof(time_hint) IN ('integer', 'null')),
   ` + key + `
 )`},
 		{Note: "a shard's records are read in this order",
@@ -40,17 +42,17 @@ func (d Dialect) OutboxUp(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// OutboxDown removes the tables.
-func (d Dialect) OutboxDown(f *dialect.Feed) []dialect.Step {
-	return []dialect.Step{
-		{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-		{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
-	}
+// outboxTriggers append the record of a row inserted, and do nothing else. OR REPLACE fires it
+// for the row that comes; the one that it removes is not the feed's business.
+func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
+	return []trigger{{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + d.Quote(f.Source.Name) +
+		"\nBEGIN\n  " + dialect.RecordOf(d, f, dialect.TableName{Name: f.Records().Name}, "NEW") + ";\nEND"}}
 }
 
-// PlaceRecords is one statement. (WHERE tells ON CONFLICT from a join's ON.)
+// PlaceRecords is one statement. A ULID that is there already is an error: its record would be
+// lost. (WHERE tells ON CONFLICT from a join's ON.)
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	query, args := dialect.PlaceRecords(d, f, shard, moved, " WHERE true ORDER BY j.seq ON CONFLICT DO NOTHING")
+	query, args := dialect.PlaceRecords(d, f, shard, moved, " WHERE true ORDER BY j.seq ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
 	_, err := tx.Exec(ctx, query, args...)
 	return err
 }

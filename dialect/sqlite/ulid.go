@@ -7,7 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs.
+// shardTable has the state of each shard with ULIDs, and where back-fill places rows: below live_from,
+// a time in milliseconds, if that is not 0; filled_by is the run that came first.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -20,6 +21,8 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
   ulid_high INTEGER NOT NULL,
   ulid_low INTEGER NOT NULL,
   witness TEXT NOT NULL,
+  live_from INTEGER NOT NULL DEFAULT 0,
+  filled_by INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 )`,
 			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",

@@ -7,21 +7,73 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestULIDDocument: the SQL of docs/ULIDS.md does what it says.
-func TestULIDDocument(t *testing.T) {
+// sqlBlock is a block of SQL of a document, whose first line names databases.
+type sqlBlock struct {
+	title      string
+	statements []string
+	outbox     bool // it is about mode outbox
+}
+
+func (b sqlBlock) is(x *env) bool {
+	name := x.by(map[string]string{"sqlite": "SQLite", "postgres": "PostgreSQL", "mysql": "MySQL"})
+	return strings.Contains(b.title, name) || strings.Contains(b.title, "all databases")
+}
+
+func ulidDocument(t *testing.T) (blocks []sqlBlock) {
 	text, err := os.ReadFile("../../docs/ULIDS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, block := range regexp.MustCompile("(?s)```sql\n-- ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, sqlBlock{block[1], strings.Split(strings.TrimSuffix(strings.TrimSpace(block[2]), ";"), ";\n"), strings.Contains(block[2], "outbox_") || strings.Contains(block[1], "outbox")})
+	}
+	return blocks
+}
+
+// TestOutboxDocument: what it says of mode outbox, too: the table, and rows written in SQL, which
+// are read in the order and shards that their records say.
+func TestOutboxDocument(t *testing.T) {
 	each(t, func(x *env) {
-		name := x.by(map[string]string{"sqlite": "SQLite", "postgres": "PostgreSQL", "mysql": "MySQL"})
 		var blocks [][]string
-		for _, block := range regexp.MustCompile("(?s)```sql\n-- ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(block[1], name) {
-				blocks = append(blocks, strings.Split(strings.TrimSuffix(strings.TrimSpace(block[2]), ";"), ";\n"))
+		for _, block := range ulidDocument(t) {
+			if block.outbox && block.is(x) {
+				blocks = append(blocks, block.statements)
+			}
+		}
+		if len(blocks) != 2 {
+			x.Fatalf("%d blocks", len(blocks))
+		}
+		x.exec(blocks[0]...)
+		f := &events{x, x.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
+		conn, err := x.db.Admin().Conn(x.ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.Cleanup(func() { conn.Close() })
+		for _, statement := range blocks[1] {
+			if _, err := conn.ExecContext(x.ctx, statement); err != nil {
+				x.Fatalf("%s: %v", statement, err)
+			}
+		}
+		f.wantShard(7, 10, 11)
+		if at := millis(ulid.MustParse(f.page(f.feed, 7, "", 1).Entries[0].Position)); at.UnixMilli() != 1767225600000 {
+			x.Errorf("the first is of %s", at)
+		}
+	})
+}
+
+// TestULIDDocument: the SQL of docs/ULIDS.md about mode blocking does what it says.
+func TestULIDDocument(t *testing.T) {
+	each(t, func(x *env) {
+		var blocks [][]string
+		for _, block := range ulidDocument(t) {
+			if !block.outbox && block.is(x) {
+				blocks = append(blocks, block.statements)
 			}
 		}
 		want := 2
@@ -29,7 +81,7 @@ func TestULIDDocument(t *testing.T) {
 			want = 1
 		}
 		if len(blocks) != want {
-			x.Fatalf("%d blocks for %s", len(blocks), name)
+			x.Fatalf("%d blocks", len(blocks))
 		}
 		x.exec(blocks[0]...)
 		f := x.add(eventsSpec())

@@ -126,7 +126,8 @@ func rowLines(db *sql.DB, query string, args ...any) ([]string, error) {
 
 func (d *Database) dumpSQLite() (string, error) {
 	return d.dumpQueries([]dumpQuery{
-		{"schema", "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name, tbl_name"},
+		// SQLite makes sqlite_sequence with the first AUTOINCREMENT, and lets nobody drop it.
+		{"schema", "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name <> 'sqlite_sequence' ORDER BY type, name, tbl_name"},
 		{"user_version", "PRAGMA user_version"},
 		{"application_id", "PRAGMA application_id"},
 	})
