@@ -16,14 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-const (
-	// ULIDsPerLock is how many ULIDs of each shard one Lock takes.
-	ULIDsPerLock = dialect.ULIDsPerLock
-	// maxHintAhead is how far a hint may be ahead of the database's clock.
-	maxHintAhead = time.Minute
-	// witnesses is how many Locks of a shard can be told apart: the last ones.
-	witnesses = 8
-)
+// ULIDsPerLock is how many ULIDs of each shard one Lock takes.
+const ULIDsPerLock = dialect.ULIDsPerLock
 
 // LockRequest says what Feed.Lock is to take.
 type LockRequest struct {
@@ -82,46 +76,20 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 }
 
 func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard int, hint time.Time) (taken, error) {
-	row, err := f.db.d.LockShard(ctx, tx, feed, shard)
-	if err != nil {
-		return taken{}, err
-	}
-	if row.ULIDState == (dialect.ULIDState{}) {
-		// It is new; or the feed, whose states go with it, was dropped, and this process has not heard of it.
-		if err := f.mustBeLive(ctx, tx); err != nil {
-			return taken{}, err
-		}
-	}
-	now := time.UnixMicro(row.Now)
-	if hint.IsZero() {
-		hint = now
-	}
-	if hint.Sub(now) > maxHintAhead {
-		return taken{}, &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock, %s: the shard's time could not go back from it",
-			hint.UTC().Format(time.RFC3339Nano), maxHintAhead, now.UTC().Format(time.RFC3339Nano)), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
-	}
-	var random dialect.ULIDRandom
 	var token [12]byte
-	rand.Read(random[:])
 	rand.Read(token[:])
-	first, next, err := row.Take(hint.UnixMilli(), random, ULIDsPerLock)
-	if err != nil {
-		return taken{}, err
+	t := taken{shard: shard, witness: base64.RawURLEncoding.EncodeToString(token[:])}
+	var hintMillis int64
+	if !hint.IsZero() {
+		hintMillis = max(hint.UnixMilli(), 1)
 	}
-	t := taken{shard: shard, first: first, witness: base64.RawURLEncoding.EncodeToString(token[:])}
-	history := strings.Fields(t.witness + " " + row.Witness)
-	return t, f.db.d.AdvanceShard(ctx, tx, feed, row, next, strings.Join(history[:min(len(history), witnesses)], " "))
-}
-
-// mustBeLive refuses a feed that is not there, or not ready, as the caller's transaction sees it.
-func (f *Feed) mustBeLive(ctx context.Context, tx Tx) error {
-	b := dialect.NewBuilder(f.db.d)
-	var n int64
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name)+" AND mode = "+b.Arg(f.Mode())+" AND state = "+b.Arg(stateActive), b.Args(), &n)
-	if err == nil && n == 0 {
-		err = &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "there is no such feed any more, or it is being made", Next: "roll the transaction back; `rowfeed feed list` shows the feeds"}
+	var err error
+	t.first, err = f.db.d.TakeShard(ctx, tx, feed, shard, hintMillis, t.witness)
+	if errors.Is(err, dialect.ErrHintAhead) {
+		err = &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
+			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
 	}
-	return err
+	return t, err
 }
 
 // lockError says what a database's error means for whoever wants a lock.
@@ -134,6 +102,11 @@ func (f *Feed) lockError(shard int, err error) error {
 	case errors.Is(err, sql.ErrTxDone):
 		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, and its ULIDs with it", Err: err,
 			Next: "lock in the transaction that inserts the rows"}
+	case class == dialect.ClassUndefined:
+		return &Error{Code: UnknownFeed, Object: object, Cause: "there is no such feed any more, or it is being made, or what takes its ULIDs is missing", Err: err,
+			Next: "roll the transaction back; `rowfeed feed list` shows the feeds, `rowfeed feed upgrade " + f.name + "` makes what is missing"}
+	case class == dialect.ClassPermission:
+		return &Error{Code: Refused, Object: object, Cause: "this login may not take its ULIDs", Err: err, Next: "run `rowfeed feed grant " + f.name + " --writer LOGIN`"}
 	case class == dialect.ClassRetry:
 		return &Error{Code: Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
 			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
@@ -186,12 +159,11 @@ func (u *ULIDs) of(shard int) (taken, error) {
 // calls it last of all before COMMIT. It knows the last eight Locks of a shard in a transaction.
 func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
-		// Locking, as a plain read under REPEATABLE READ may be of an old snapshot.
-		row, err := u.feed.db.d.LockShard(ctx, u.tx, u.feed.dialectFeed(), t.shard)
+		witness, err := u.feed.db.d.Witness(ctx, u.tx, u.feed.dialectFeed(), t.shard)
 		if err != nil {
 			return u.feed.lockError(t.shard, err)
 		}
-		if !slices.Contains(strings.Fields(row.Witness), t.witness) {
+		if !slices.Contains(strings.Fields(witness), t.witness) {
 			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard), Cause: "its ULIDs were taken back: a savepoint from before the Lock was rolled back",
 				Next: "roll the transaction back, and lock outside of savepoints"}
 		}

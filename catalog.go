@@ -19,7 +19,7 @@ const (
 	stateDropping = "dropping" // they are being removed
 	stateFilling  = "filling"  // the table's rows are being recorded as changes
 	stateSharding = "sharding" // keys are being given their data shards
-	stateActive   = "active"
+	stateActive   = dialect.StateActive
 	stateDropped  = "dropped" // only name and generation are kept
 )
 

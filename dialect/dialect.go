@@ -25,6 +25,7 @@ type Dialect interface {
 	Publish
 	Read
 	ULID
+	Roles
 	Rest
 }
 
@@ -187,6 +188,15 @@ type ULID interface {
 	// and makes it where there is none. The error is [ErrNoTransaction] where every
 	// statement is committed by itself; then nothing is locked.
 	LockShard(ctx context.Context, tx Querier, f *Feed, shard int) (Shard, error)
+	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of it and adds a word to
+	// its witness, which [Witness] answers. Where the database has functions of its own it is
+	// done by one, so that a writer needs no right on the table of shards. A hint of 0 is the
+	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], and one of class
+	// [ClassUndefined] where the feed is no more, or is not ready. None of them takes anything.
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, hintMillis int64, word string) (first ULIDState, err error)
+	// Witness are the last words that TakeShard has added, as the transaction sees them; empty
+	// where the shard has no row. The error is [ErrNoTransaction] where the database can tell.
+	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
 	// AdvanceShard writes the state and witness of a shard that LockShard has locked.
 	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
 	// ULIDUp are the statements that make what writers without this library take ULIDs with,
@@ -214,6 +224,24 @@ type Shard struct {
 	Now     int64  // the database's clock, in microseconds since the Unix epoch
 	// Transaction tells this transaction from others, on databases that do.
 	Transaction string
+}
+
+// Roles are the rights of logins, or of groups of them, on rowfeed's own objects.
+type Roles interface {
+	// Login is a login as statements spell it, of a name as people write it: a [Refusal]
+	// where it is none, [errors.ErrUnsupported] on databases without logins.
+	Login(name string) (string, error)
+	// LockRights are those to take a feed's ULIDs with its functions, FlushRights those of
+	// [Read.Flush].
+	LockRights(f *Feed) []Right
+	FlushRights(n Names) []Right
+	// GrantSQL and RevokeSQL are the statements of Grant and Revoke.
+	GrantSQL(login string, rights []Right) []Step
+	RevokeSQL(login string, rights []Right) []Step
+	// Grant gives a login rights, under the schema lock. What cannot be is a [Refusal].
+	Grant(ctx context.Context, q Querier, login string, rights []Right) error
+	// Revoke takes rights away, and passes over what is not there: right, object, login.
+	Revoke(ctx context.Context, q Querier, login string, rights []Right) error
 }
 
 // Rest is what fits nowhere else.

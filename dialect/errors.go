@@ -67,6 +67,10 @@ var ErrNoTable = errors.New("no such table")
 // SystemTable is the refusal that Describe answers for a table of the database's own.
 const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; make feeds of your tables"
 
+// ErrHintAhead is what TakeShard answers to a hint of more than MaxHintAhead ahead of the
+// database's clock.
+var ErrHintAhead = errors.New("the hint is ahead of the clock")
+
 // ErrNoTransaction is what LockShard answers where every statement is committed by itself.
 var ErrNoTransaction = errors.New("no transaction is open")
 

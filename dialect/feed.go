@@ -30,6 +30,9 @@ func (t TableName) String() string {
 	return t.Schema + "." + t.Name
 }
 
+// StateActive is the state of a feed that is ready, in the table of feeds.
+const StateActive = "active"
+
 // Capture is how changes reach changes_<feed>.
 type Capture string
 

@@ -4,10 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
 )
 
 // ULIDsPerLock is how many ULIDs one call of a Lock takes.
 const ULIDsPerLock = 100_000_000_000
+
+// MaxHintAhead is how far a hint may be ahead of the database's clock.
+const MaxHintAhead = time.Minute
+
+// Witnesses is how many words of a shard's witness are kept: the last ones.
+const Witnesses = 8
 
 // MaxULIDs is how many may be taken at once.
 const MaxULIDs = 1 << 62

@@ -2,6 +2,8 @@ package dialect
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"strings"
 )
 
@@ -19,6 +21,11 @@ func ScanShard(ctx context.Context, q Querier, shard int, query string, args []a
 	return row, err
 }
 
+// ReadWitness is a query for a shard's witness.
+func ReadWitness(s Spelling, b *Builder, f *Feed, shard int) string {
+	return "SELECT witness FROM " + Qualified(s, f.Names.Table("shards")) + " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
+}
+
 // NewShard is an INSERT of a shard's row in the state of one that has given nothing.
 func NewShard(s Spelling, b *Builder, f *Feed, shard int) string {
 	return "INSERT INTO " + Qualified(s, f.Names.Table("shards")) + " (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (" +
@@ -29,4 +36,40 @@ func NewShard(s Spelling, b *Builder, f *Feed, shard int) string {
 func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, witness string) string {
 	return "UPDATE " + Qualified(s, f.Names.Table("shards")) + " SET time_ms = " + b.Arg(next.TimeMillis) + ", ulid_high = " + b.Arg(next.High) +
 		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(witness) + " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
+}
+
+// TakeLocked is [ULID.TakeShard] by LockShard and AdvanceShard, for databases without
+// functions of their own.
+func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, hintMillis int64, word string) (first ULIDState, err error) {
+	row, err := d.LockShard(ctx, tx, f, shard)
+	if err != nil {
+		return first, err
+	}
+	if row.ULIDState == (ULIDState{}) {
+		// It is new; or the feed, whose states go with it, was dropped, and this process has not heard of it.
+		b := NewBuilder(d)
+		var n int64
+		err := QueryRow(ctx, tx, "SELECT count(*) FROM "+Qualified(d, f.Names.Table("feeds"))+" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(StateActive), b.Args(), &n)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("feed %s: %w", f.Name, ErrNoTable)
+		}
+		if err != nil {
+			return first, err
+		}
+	}
+	now := row.Now / 1000
+	if hintMillis == 0 {
+		hintMillis = now
+	}
+	if hintMillis > now+MaxHintAhead.Milliseconds() {
+		return first, ErrHintAhead
+	}
+	var random ULIDRandom
+	rand.Read(random[:])
+	first, next, err := row.Take(hintMillis, random, ULIDsPerLock)
+	if err != nil {
+		return first, err
+	}
+	words := strings.Fields(word + " " + row.Witness)
+	return first, d.AdvanceShard(ctx, tx, f, row, next, strings.Join(words[:min(len(words), Witnesses)], " "))
 }

@@ -19,7 +19,8 @@ func TakeULIDs(t ULIDTerms, signed func(bits string) string) (timeMillis, high, 
 	full := signed("("+t.Low+" & "+most+")") + " > " + most + " - " + t.Count
 	timeMillis = "CASE WHEN " + later + " THEN " + t.Hint + " WHEN " + full + " THEN " + t.TimeMillis + " + 1 ELSE " + t.TimeMillis + " END"
 	fresh := "CASE WHEN " + later + " OR " + full + " THEN "
-	high = fresh + "(" + timeMillis + ") * 65536 + " + t.Random16 + " ELSE " + t.High + " END"
+	// A shift wraps where a product would be out of range: beyond the year 6429 the number is negative.
+	high = fresh + signed("(("+timeMillis+") << 16)") + " + " + t.Random16 + " ELSE " + t.High + " END"
 	low = fresh + signed("("+t.Random64+" & "+strconv.Itoa(^(1<<62))+")") + " ELSE " + t.Low + " END"
 	return timeMillis, high, low
 }
@@ -30,6 +31,10 @@ func (f *Feed) Lock() TableName { return f.Names.Table("lock_" + f.Name) }
 
 // ULID is described at Lock.
 func (f *Feed) ULID() TableName { return f.Names.Table("ulid_" + f.Name) }
+
+// Take is the name of the procedure that takes ULIDs for this library, on databases where
+// it is not Lock.
+func (f *Feed) Take() TableName { return f.Names.Table("take_" + f.Name) }
 
 // RoutineMissing and RoutineDiffers are what is wrong with a function or procedure.
 func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }

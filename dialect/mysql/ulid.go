@@ -2,6 +2,8 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -39,13 +41,7 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 // transactions that make the rows of different shards then deadlock. Nothing but a savepoint
 // tells whether there is a transaction: by itself it would be gone after its statement.
 func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
-	if _, err := tx.Exec(ctx, "SAVEPOINT rowfeed_lock"); err != nil {
-		return dialect.Shard{}, err
-	}
-	if _, err := tx.Exec(ctx, "RELEASE SAVEPOINT rowfeed_lock"); err != nil {
-		if d.Classify(err) == dialect.ClassUndefined {
-			err = dialect.ErrNoTransaction
-		}
+	if err := d.mustBeInTransaction(ctx, tx); err != nil {
 		return dialect.Shard{}, err
 	}
 	b := dialect.NewBuilder(d)
@@ -54,6 +50,48 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	b = dialect.NewBuilder(d)
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE", b.Args())
+}
+
+func (d Dialect) mustBeInTransaction(ctx context.Context, tx dialect.Querier) error {
+	if _, err := tx.Exec(ctx, "SAVEPOINT rowfeed_lock"); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "RELEASE SAVEPOINT rowfeed_lock")
+	if d.Classify(err) == dialect.ClassUndefined {
+		err = dialect.ErrNoTransaction
+	}
+	return err
+}
+
+// TakeShard implements [dialect.ULID] by the feed's procedure: one statement, where LockShard
+// and AdvanceShard are five.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+	var hint any
+	if hintMillis != 0 {
+		hint = hintMillis
+	}
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?)", []any{shard, hint, word}, &first.TimeMillis, &first.High, &first.Low)
+	switch number, _ := dialect.CodeField(err, "Number"); number {
+	case errSignalled:
+		err = dialect.ErrNoTransaction
+	case errHintAhead:
+		err = dialect.ErrHintAhead
+	}
+	return first, err
+}
+
+// Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,
+// whatever its snapshot, and nobody else writes its words.
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+	if err := d.mustBeInTransaction(ctx, tx); err != nil {
+		return "", err
+	}
+	b := dialect.NewBuilder(d)
+	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return witness, err
 }
 
 // AdvanceShard implements [dialect.ULID].

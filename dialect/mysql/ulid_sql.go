@@ -15,19 +15,47 @@ func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
 	return dialect.TakeULIDs(t, func(bits string) string { return "CAST(" + bits + " AS SIGNED)" })
 }
 
-// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs and a function that
-// makes them. Nothing here is local to a transaction and cheap to ask, so that the function is told the
-// halves, and cannot know whose they are.
+// What the procedures signal, each of which nothing else in them does.
+const (
+	errSignalled = 1644 // of a SIGNAL that names no number: no transaction is open
+	errHintAhead = 1292
+)
+
+// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs, another one that does so for
+// this library, and a function that makes them. Nothing here is local to a transaction and cheap to ask, so that
+// the function is told the halves, and cannot know whose they are.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
-	shards, name := dialect.Qualified(d, f.Names.Table("shards")), d.Literal(f.Name)
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
-	where := " WHERE feed = " + name + " AND shard = v_shard"
-	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
 	steps := d.ULIDDown(f) // there is no CREATE OR REPLACE that both know
 	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Lock()) +
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
+` + d.takeBody(f, "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
+		"SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
+		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Take()) +
+			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii)
+MODIFIES SQL DATA SQL SECURITY DEFINER
+` + d.takeBody(f, "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
+			"SELECT v_first_time, v_first_high, v_low;")},
+		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
+			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
+DETERMINISTIC NO SQL SQL SECURITY INVOKER
 BEGIN
+  IF p_ulid_high IS NULL OR p_ulid_low IS NULL OR i IS NULL OR i < 0 OR i >= ` + count + ` THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below ` + count + `; lock again for more';
+  END IF;
+  RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
+END`})
+}
+
+// takeBody takes ULIDs of the shard p_shard: hint is an expression, NULL for the clock's time, witness what
+// becomes of that, answer the statements behind.
+func (d Dialect) takeBody(f *dialect.Feed, hint, witness, answer string) string {
+	shards, name := dialect.Qualified(d, f.Names.Table("shards")), d.Literal(f.Name)
+	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
+	where := " WHERE feed = " + name + " AND shard = v_shard"
+	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
+	return `BEGIN
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
   DECLARE v_time, v_high, v_low, v_first_time, v_first_high, v_now, v_hint, v_random16, v_random64 bigint;
   DECLARE v_bits char(64);
@@ -36,10 +64,13 @@ BEGIN
   RELEASE SAVEPOINT rowfeed_lock;
   INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
+  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
+    SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
+  END IF;
   SET v_now = ` + d.Now() + ` DIV 1000;
-  SET v_hint = GREATEST(COALESCE(FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000), v_now), 1);
-  IF v_hint > v_now + 60000 THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: the hint is more than a minute ahead of the clock: leave it out, or mend the clock that it comes from';
+  SET v_hint = GREATEST(COALESCE(` + hint + `, v_now), 1);
+  IF v_hint > v_now + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
+    SIGNAL SQLSTATE '22007' SET MYSQL_ERRNO = ` + fmt.Sprint(errHintAhead) + `, MESSAGE_TEXT = 'rowfeed: the hint is more than a minute ahead of the clock: leave it out, or mend the clock that it comes from';
   END IF;
   SET v_bits = SHA2(CONCAT(UUID(), ' ', RAND(), ' ', RAND(), ' ', CONNECTION_ID()), 256);
   SET v_random16 = CONV(LEFT(v_bits, 4), 16, 10);
@@ -47,18 +78,9 @@ BEGIN
   SET v_first_time = ` + timeMillis + `;
   SET v_first_high = ` + high + `;
   SET v_low = ` + low + `;
-  UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + where + `;
-  SET p_ulid_high = v_first_high, p_ulid_low = v_low;
-  SET p_ulid = ` + ulidOf("v_first_high", "v_low") + `;
-END`}, dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
-		`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
-DETERMINISTIC NO SQL SQL SECURITY INVOKER
-BEGIN
-  IF p_ulid_high IS NULL OR p_ulid_low IS NULL OR i IS NULL OR i < 0 OR i >= ` + count + ` THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below ` + count + `; lock again for more';
-  END IF;
-  RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
-END`})
+  UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + `, witness = ` + witness + where + `;
+  ` + answer + `
+END`
 }
 
 // ulidOf makes a ULID of its halves.
@@ -70,6 +92,7 @@ func ulidOf(high, low string) string {
 func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Lock())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Take())},
 		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID())},
 	}
 }
@@ -80,11 +103,11 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 	for i, r := range []struct {
 		kind string
 		name dialect.TableName
-	}{{"procedure", f.Lock()}, {"function", f.ULID()}} {
+	}{{"procedure", f.Lock()}, {"procedure", f.Take()}, {"function", f.ULID()}} {
 		var body sql.NullString
 		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
 			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)
-		made := up[len(up)-2+i].SQL
+		made := up[len(up)-3+i].SQL
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))

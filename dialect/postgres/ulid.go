@@ -56,6 +56,39 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 }
 
+// TakeShard calls the feed's function with the transaction's id, which another one refuses.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+	var transaction string
+	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text", nil, &transaction); err != nil {
+		return first, err
+	}
+	query := "SELECT ulid_high, ulid_low FROM " + dialect.Qualified(d, f.Lock()) +
+		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
+	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction}, &first.High, &first.Low)
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		switch coded.SQLState() {
+		case noTransaction:
+			err = dialect.ErrNoTransaction
+		case hintAhead:
+			err = dialect.ErrHintAhead
+		}
+	}
+	first.TimeMillis = int64(uint64(first.High) >> 16)
+	return first, err
+}
+
+// Witness needs no lock: what a transaction has written it sees, whatever its snapshot, and
+// nobody else writes its words.
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+	b := dialect.NewBuilder(d)
+	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return witness, err
+}
+
 // AdvanceShard writes nothing in another transaction than LockShard's.
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)

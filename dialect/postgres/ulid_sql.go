@@ -38,22 +38,28 @@ func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 		Count: fmt.Sprint(int64(dialect.ULIDsPerLock))})
 	return []dialect.Step{
 		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
-			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
+			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
   v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea;
 BEGIN
+  IF transaction_id <> pg_current_xact_id()::text THEN
+    RAISE EXCEPTION 'feed %: no transaction is open', ` + name + ` USING ERRCODE = ` + d.Literal(noTransaction) + `;
+  END IF;
   ` + read + `;
   IF NOT FOUND THEN
+    IF NOT EXISTS (SELECT FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` f WHERE f.name = ` + name + ` AND f.state = ` + d.Literal(dialect.StateActive) + `) THEN
+      RAISE EXCEPTION 'feed % is not ready', ` + name + ` USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
+    END IF;
     INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
     ` + read + `;
   END IF;
   now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
   hint_ms := GREATEST(COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms), 1);
-  IF hint_ms > now_ms + 60000 THEN
+  IF hint_ms > now_ms + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
     RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', ` + name + `, lock_shard, time_hint
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'leave the hint out, or mend the clock that it comes from';
+      USING ERRCODE = ` + d.Literal(hintAhead) + `, HINT = 'leave the hint out, or mend the clock that it comes from';
   END IF;
   -- bytes of a random UUID that are random as a whole
   bits := uuid_send(gen_random_uuid());
@@ -63,7 +69,9 @@ BEGIN
     ` + high + `,
     ` + low + `
     INTO v_time, v_high, v_low;
-  UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` WHERE ` + where + `;
+  UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
+    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', word, NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) + `], ' ') END
+    WHERE ` + where + `;
   ulid := ` + ulidOf(f, "v_high", "v_low") + `;
   ulid_high := v_high;
   ulid_low := v_low;
@@ -88,7 +96,13 @@ END $body$`},
 	}
 }
 
-const lockArguments, ulidArguments = "(bigint, timestamptz)", "(bigint)"
+const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigint)"
+
+// The conditions that rowfeed_lock_<feed> raises, each of which nothing else in it does.
+const (
+	noTransaction = "25P01" // no_active_sql_transaction
+	hintAhead     = "22023" // invalid_parameter_value
+)
 
 // taken names the setting that holds what a transaction has taken of a feed.
 func taken(f *dialect.Feed) string {

@@ -54,6 +54,17 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard), b.Args())
 }
 
+// TakeShard reads and writes the row.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (dialect.ULIDState, error) {
+	return dialect.TakeLocked(ctx, d, tx, f, shard, hintMillis, word)
+}
+
+// Witness locks, which tells whether there is a transaction.
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
+	row, err := d.LockShard(ctx, tx, f, shard)
+	return row.Witness, err
+}
+
 // AdvanceShard writes the row.
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)

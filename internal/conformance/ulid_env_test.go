@@ -154,3 +154,9 @@ func (x *env) now() time.Time {
 	x.Helper()
 	return time.UnixMicro(x.scalar("SELECT " + x.dialect.Now())).UTC()
 }
+
+// routines is how many functions and procedures a feed of mode blocking has.
+func (x *env) routines() int {
+	x.Helper()
+	return len(strings.Fields(x.by(map[string]string{"sqlite": "", "postgres": "lock ulid", "mysql": "lock take ulid"})))
+}

@@ -203,10 +203,10 @@ func TestULIDBySQL(t *testing.T) {
 		for _, s := range x.dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.exec(s.SQL)
 		}
-		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != 2 {
+		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != x.routines() {
 			x.Errorf("%v, %v", problems, err)
 		}
-		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) != 2 {
+		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) != x.routines() {
 			x.Errorf("%v, %v", mended, err)
 		}
 		// So are others of their names.

@@ -234,7 +234,9 @@ func TestLockHint(t *testing.T) {
 		tx := x.begin(sql.LevelReadCommitted)
 		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Hint: x.now().Add(2 * time.Minute)})
 		x.wantCode(err, rowfeed.InvalidRequest)
-		x.commit(tx) // whoever goes on all the same
+		if err := tx.Commit(); err != nil && x.family() != "postgres" { // whoever goes on all the same; there the transaction has failed
+			t.Fatal(err)
+		}
 		tx = x.begin(sql.LevelReadCommitted)
 		id := x.at(x.lock(tx, rowfeed.LockRequest{Hint: base.Add(11 * time.Minute)}), 0, 0)
 		if !millis(id).Equal(base.Add(11 * time.Minute)) {

@@ -1,0 +1,100 @@
+package mysql
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Login implements [dialect.Roles]: u, u@host, or with quotes 'u'@'host'. Without a host it is u@%, or
+// MariaDB's role of that name.
+func (d Dialect) Login(name string) (string, error) {
+	user, host, hosted := name, "", false
+	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+		user, host, hosted = name[:i], name[i+1:], true
+	}
+	user, host = unquoted(user), unquoted(host)
+	// An empty user is everybody.
+	if user == "" || hosted && host == "" || strings.ContainsAny(name, "\x00\\") {
+		return "", &dialect.Refusal{Cause: "it is no account", Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
+	}
+	if !hosted {
+		return d.Literal(user), nil
+	}
+	return d.Literal(user) + "@" + d.Literal(host), nil
+}
+
+// unquoted takes quotes of any kind away.
+func unquoted(name string) string {
+	if n := len(name); n >= 2 && strings.IndexByte("'\"`", name[0]) >= 0 && name[0] == name[n-1] {
+		quote := name[:1]
+		return strings.ReplaceAll(name[1:n-1], quote+quote, quote)
+	}
+	return name
+}
+
+// LockRights implements [dialect.Roles].
+func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
+	return []dialect.Right{
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Lock()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Take()},
+		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULID()},
+	}
+}
+
+// FlushRights implements [dialect.Roles].
+func (Dialect) FlushRights(n dialect.Names) []dialect.Right {
+	flushes := n.Table("flushes")
+	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes), dialect.May("UPDATE", flushes)}
+}
+
+// GrantSQL implements [dialect.Roles]. MariaDB's GRANT may make an account that is not there,
+// without a password.
+func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
+	steps := []dialect.Step{{Note: "an account that is not there is not made", SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'NO_AUTO_CREATE_USER') */"}}
+	for _, r := range rights {
+		steps = append(steps, dialect.Step{Note: "a right of " + login, SQL: "GRANT " + r.SQL(d) + " TO " + login})
+	}
+	return steps
+}
+
+// RevokeSQL implements [dialect.Roles].
+func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
+	for _, r := range rights {
+		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more", SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+	}
+	return steps
+}
+
+// noLogin are the numbers of a GRANT to an account that is not there.
+var noLogin = []int64{1133, 1410, 3523, 1959}
+
+// Grant implements [dialect.Roles]. The caller holds the schema lock, which gives the session its sql_mode back.
+func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+	for _, s := range d.GrantSQL(login, rights) {
+		if _, err := q.Exec(ctx, s.SQL); err != nil {
+			if number, _ := dialect.CodeField(err, "Number"); slices.Contains(noLogin, number) {
+				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " + login + " IDENTIFIED BY …, or give the name of one that is there"}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingToRevoke are the numbers of a REVOKE of what is not there: a right, an account, a routine.
+var nothingToRevoke = append([]int64{1141, 1147, 1403, 1305, 1146, 1054}, noLogin...)
+
+// Revoke implements [dialect.Roles].
+func (d Dialect) Revoke(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+	for _, s := range d.RevokeSQL(login, rights) {
+		if _, err := q.Exec(ctx, s.SQL); err != nil {
+			if number, _ := dialect.CodeField(err, "Number"); !slices.Contains(nothingToRevoke, number) {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Login refuses: who may open the file may do everything.
+func (Dialect) Login(string) (string, error) { return "", errors.ErrUnsupported }
+
+// LockRights are none.
+func (Dialect) LockRights(*dialect.Feed) []dialect.Right { return nil }
+
+// FlushRights are none.
+func (Dialect) FlushRights(dialect.Names) []dialect.Right { return nil }
+
+// GrantSQL is never asked for, as there is no login.
+func (Dialect) GrantSQL(string, []dialect.Right) []dialect.Step { return nil }
+
+// RevokeSQL is never asked for.
+func (Dialect) RevokeSQL(string, []dialect.Right) []dialect.Step { return nil }
+
+// Grant is never asked for.
+func (Dialect) Grant(context.Context, dialect.Querier, string, []dialect.Right) error {
+	return errors.ErrUnsupported
+}
+
+// Revoke is never asked for.
+func (Dialect) Revoke(context.Context, dialect.Querier, string, []dialect.Right) error {
+	return errors.ErrUnsupported
+}
