@@ -168,8 +168,9 @@ type Feed struct {
 	layout atomic.Pointer[layout]
 	fit    fit
 	pages  sharing[pageKey, reading] // of those who wait
-	// catchUps are the publishing that consistent requests share.
-	catchUps sharing[struct{}, struct{}]
+	// catchUps are the publishing that consistent requests share, of a shard where each is a feed
+	// by itself.
+	catchUps sharing[int, struct{}]
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found

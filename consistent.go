@@ -17,18 +17,25 @@ const consistentWait = 5 * time.Second
 // catchUp publishes until nothing is left of what was waiting, and visible, when it was
 // called. Callers that come together share the work, though never work that had begun
 // before they came: what they have just committed might not be in it.
-func (f *Feed) catchUp(ctx context.Context, wait time.Duration) error {
-	if f.db.cfg.Replica {
-		return &Error{Code: InvalidRequest, Object: feedObject(f.name), Param: "consistent", Cause: "consistent: a replica cannot publish, so it cannot make sure",
-			Next: "ask the primary, or leave it out"}
+func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards Shards) error {
+	if f.db.publishesNothing() {
+		cause, next := "a replica cannot publish, so it cannot make sure", "ask the primary, or leave it out"
+		if !f.db.cfg.Replica {
+			cause, next = "this process is not to publish, so it cannot make sure", "ask one that publishes, or leave it out"
+		}
+		return &Error{Code: InvalidRequest, Object: feedObject(f.name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
+	}
+	var part dialect.PageQuery
+	if _, err := f.layoutOf(ctx, &part, shards); err != nil {
+		return err
 	}
 	if wait == 0 {
 		wait = consistentWait
 	}
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	_, err := f.catchUps.do(over, struct{}{}, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, f.mode().publishVisible(ctx, f)
+	_, err := f.catchUps.do(over, part.Shard, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.mode().publishVisible(ctx, f, part.Shard)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: NotConsistent, Object: feedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),

@@ -28,6 +28,10 @@ type Config struct {
 	// behind others: a cursor ahead of it is answered by an empty page. Nothing is
 	// published.
 	Replica bool
+	// NoPublish leaves it to others to give positions: nothing is published, readers do not
+	// move the records of an outbox, and Request.Consistent is refused. A login that may only
+	// read needs it; entries then come when a publisher elsewhere has run.
+	NoPublish bool
 	// BatchSize is the number of changes that a publisher takes at first; it adapts
 	// between 100 and 5000. Default 1000.
 	BatchSize int
@@ -136,6 +140,17 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		rf.names.Schema = rf.home
 	}
 	return rf, nil
+}
+
+// publishesNothing tells whether positions are for others to give.
+func (db *DB) publishesNothing() bool { return db.cfg.Replica || db.cfg.NoPublish }
+
+// noPublisher is the error of whoever is asked to give them all the same.
+func (db *DB) noPublisher(feed string) error {
+	if db.cfg.Replica {
+		return &Error{Code: ReadOnly, Object: feedObject(feed), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
+	}
+	return &Error{Code: Refused, Object: feedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
 }
 
 // on runs statements on the pool, each in a transaction of its own.

@@ -23,7 +23,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	}
 	asked := pageKey{req.After, limit, req.Shards}
 	if req.Consistent {
-		if err := f.catchUp(ctx, req.Wait); err != nil {
+		if err := f.catchUp(ctx, req.Wait, req.Shards); err != nil {
 			return Page{}, err
 		}
 	} else if req.Wait > 0 {
@@ -61,7 +61,7 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 			return reading{}, err
 		}
 		f.fit.learn(rows, limit)
-		got.key, got.at = l.watchKey(rows), standing{rows.Generation, rows.Given}
+		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
 		if asked.after == Now {
 			at = place{generation: rows.Generation, position: rows.Head}
 		}
@@ -75,12 +75,13 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		vanished += left
 		at.position, got.More = next(at.position, rows, limit)
 		got.Cursor = at.cursor()
-		if len(got.Entries) == 0 && !got.More && asked.after != Now {
-			moved, err := f.mode().fill(ctx, f, got.key.shard)
-			if err != nil {
+		if rows.Waiting && asked.after != Now && !f.db.publishesNothing() {
+			if len(got.Entries) == 0 && !got.More {
+				err = f.mode().fill(ctx, f, got.key.shard, asked.limit)
+			}
+			if got.More = true; err != nil {
 				return reading{}, err
 			}
-			got.More = moved > 0
 		}
 		if len(got.Entries) > 0 || !got.More {
 			break

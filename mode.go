@@ -48,13 +48,13 @@ type mode interface {
 	// head completes a description of the feed.
 	head(ctx context.Context, f *Feed, info *Info) error
 
-	// fill is told of a reader that has come to the end of a shard: it gives positions to what
-	// waits there, and answers how many.
-	fill(ctx context.Context, f *Feed, shard int) (int, error)
+	// fill is told of a reader of so many entries that has come to the end of a shard in which
+	// something waits: it gives positions to it, unless others have done so by now.
+	fill(ctx context.Context, f *Feed, shard, limit int) error
 	// pass publishes up to so many changes.
 	pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error)
-	// publishVisible publishes what is visible now.
-	publishVisible(ctx context.Context, f *Feed) error
+	// publishVisible publishes what is visible now, of a shard where each is a feed by itself.
+	publishVisible(ctx context.Context, f *Feed, shard int) error
 	// asBefore refuses a database in which the feed was set back.
 	asBefore(ctx context.Context, f *Feed) error
 	// purge forgets what need not be kept any longer.

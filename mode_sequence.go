@@ -142,9 +142,11 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (Publi
 	return f.passOnce(ctx, limit, full)
 }
 
-func (sequenced) fill(context.Context, *Feed, int) (int, error) { return 0, nil }
+func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }
 
-func (sequenced) publishVisible(ctx context.Context, f *Feed) error { return f.publishVisible(ctx) }
+func (sequenced) publishVisible(ctx context.Context, f *Feed, _ int) error {
+	return f.publishVisible(ctx)
+}
 
 func (sequenced) asBefore(ctx context.Context, f *Feed) error {
 	_, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, Shards{})

@@ -216,13 +216,13 @@ func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
 	return err
 }
 
-func (blocking) fill(context.Context, *Feed, int) (int, error) { return 0, nil }
+func (blocking) fill(context.Context, *Feed, int, int) error { return nil }
 
 func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
 	return PublishEvent{Feed: f.name}, nil
 }
 
-func (blocking) publishVisible(context.Context, *Feed) error { return nil }
+func (blocking) publishVisible(context.Context, *Feed, int) error { return nil }
 
 // asBefore: pages look by themselves; without a shard there is nothing to look at.
 func (blocking) asBefore(context.Context, *Feed) error { return nil }

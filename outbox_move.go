@@ -4,106 +4,168 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// moveBatch is how many records one transaction moves.
-const moveBatch = 500
+const (
+	// leastMoved is how many records a reader's transaction moves at least, where so many wait:
+	// those behind its page cost next to nothing now, and the next page a transaction.
+	leastMoved = 500
+	// mostMoved bounds one transaction, which keeps other movers of the shard waiting.
+	mostMoved = 5000
+)
 
-// fill moves a batch of a shard's records, in one transaction: under the lock of the shard, so
-// that records stand in the order in which they were written, whoever moves them. The cheap question comes
-// first and takes no lock.
-func (outbox) fill(ctx context.Context, f *Feed, shard int) (moved int, err error) {
-	if f.db.cfg.Replica {
-		return 0, nil
-	}
-	d, feed := f.db.d, f.dialectFeed()
-	waiting, err := dialect.TakeRecords(ctx, f.db.on(), d, feed, shard, 1)
-	if err != nil || len(waiting) == 0 {
-		return 0, f.settle(ctx, "look into its outbox", err)
-	}
+// movement is what one moving transaction did.
+type movement struct {
+	records int
+	last    int64 // the last one's order_sequence
+	took    time.Duration
+}
+
+// fill moves records of a shard for a reader that has come to its end. That there are any its
+// page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
+func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
+	_, err := m.move(ctx, f, shard, max(limit, leastMoved))
+	return err
+}
+
+// move moves up to limit of a shard's records in one transaction: under the lock of the
+// shard, so that records stand in the order in which they were written, whoever moves them.
+func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved movement, err error) {
 	var next dialect.ULIDState
 	started := time.Now()
-	err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) error {
-		if err := f.assertDurable(ctx, tx); err != nil {
-			return err
-		}
-		row, err := d.LockShard(ctx, tx, feed, shard)
-		if err != nil {
-			return err
-		}
-		// A statement of its own behind the lock: it sees what the one before has left.
-		records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, moveBatch)
-		if err != nil {
-			return err
-		}
-		if len(records) == 0 {
-			return errNothing
-		}
-		placed, seqs := make([]dialect.Moved, len(records)), make([]int64, len(records))
-		now := time.UnixMicro(row.Now).UnixMilli()
-		next = row.ULIDState
-		for i, r := range records {
-			hint := now
-			if r.HintMillis != nil {
-				hint = min(*r.HintMillis, now) // the writer is gone: nobody could be refused
-			}
-			var random dialect.ULIDRandom
-			rand.Read(random[:])
-			var first dialect.ULIDState
-			if first, next, err = next.Take(hint, random, 1); err != nil {
-				return err
-			}
-			seqs[i], placed[i] = r.Seq, dialect.Moved{Seq: r.Seq, Position: first.Position()}
-		}
-		if err := d.PlaceRecords(ctx, tx, feed, shard, placed); err != nil {
-			return err
-		}
-		n, err := d.DeleteRecords(ctx, tx, feed, seqs)
-		if err == nil && n != int64(len(seqs)) {
-			err = errors.New("a ULID is taken already, or somebody else deletes from " + feed.Records().String())
-		}
-		if err != nil {
-			return err
-		}
-		moved = len(seqs)
-		return d.AdvanceShard(ctx, tx, feed, row, next, row.Witness)
+	err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
+		moved, next, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved))
+		return err
 	})
 	if errors.Is(err, errNothing) {
-		return 1, nil // somebody else has moved them: read again
+		return movement{}, nil
 	}
 	if err != nil {
-		return 0, f.settle(ctx, "move records of its outbox", err)
+		return movement{}, f.settle(ctx, "move records of its outbox", err)
 	}
-	f.db.watch.tell(watchKey{f.name, true, shard}, standing{f.Generation(), next.Given()})
-	f.db.cfg.Observer.published(PublishEvent{Feed: f.name, Changes: moved, Keys: moved, Generation: f.Generation(), Took: time.Since(started)})
+	moved.took = time.Since(started)
+	generation := f.Generation()
+	f.isDurable(shard, place{generation: generation, position: next.Given()})
+	f.saw(shard, generation, next.Given())
+	f.db.watch.tell(watchKey{f.name, true, shard}, standing{generation: generation, head: next.Given()})
+	f.db.cfg.Observer.published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
-// pass moves a batch of every shard.
-func (m outbox) pass(ctx context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
+// moveBatch is the moving transaction.
+func (outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard, limit int) (moved movement, next dialect.ULIDState, err error) {
+	d, r := f.db.d, f.record.Load()
+	feed := r.feed(f.db.names)
+	fail := func(err error) (movement, dialect.ULIDState, error) { return movement{}, next, err }
+	if err := f.assertDurable(ctx, tx); err != nil {
+		return fail(err)
+	}
+	identity, err := d.Identity(ctx, tx, f.db.names)
+	if err != nil {
+		return fail(err)
+	}
+	floor := f.highest(shard)
+	state, err := d.LockShard(ctx, tx, feed, shard)
+	if err != nil {
+		return fail(err)
+	}
+	if err := firstError(f.sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {
+		return fail(err)
+	}
+	// A statement of its own behind the lock: it sees what the mover before has left.
+	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)
+	if err != nil {
+		return fail(err)
+	}
+	if len(records) == 0 {
+		return fail(errNothing)
+	}
+	places, seqs := make([]dialect.Moved, len(records)), make([]int64, len(records))
+	now := time.UnixMicro(state.Now).UnixMilli()
+	next = state.ULIDState
+	for i, record := range records {
+		hint := now
+		if record.HintMillis != nil {
+			hint = min(*record.HintMillis, now) // the writer is gone: nobody could be refused
+		}
+		var random dialect.ULIDRandom
+		rand.Read(random[:])
+		var first dialect.ULIDState
+		if first, next, err = next.Take(hint, random, 1); err != nil {
+			return fail(err)
+		}
+		seqs[i], places[i] = record.Seq, dialect.Moved{Seq: record.Seq, Position: first.Position()}
+	}
+	if err := d.PlaceRecords(ctx, tx, feed, shard, places); err != nil {
+		return fail(err)
+	}
+	n, err := d.DeleteRecords(ctx, tx, feed, seqs)
+	if err == nil && n != int64(len(seqs)) {
+		err = fmt.Errorf("deleted %d of the %d records read: a ULID is taken already, or somebody else deletes from %s", n, len(seqs), feed.Records())
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return movement{records: len(seqs), last: seqs[len(seqs)-1]}, next, d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
+}
+
+// pass moves up to limit records of every shard in which some wait. A shard that cannot be
+// had keeps none of the others.
+func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name, Generation: f.Generation()}
-	shards, err := dialect.QueryAll(ctx, f.db.on(), "SELECT DISTINCT shard FROM "+dialect.Qualified(f.db.d, f.dialectFeed().Records()), nil,
-		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	if !full {
+		waiting, err := f.db.d.HasRecords(ctx, f.db.on(), f.dialectFeed())
+		if err != nil || !waiting {
+			return e, f.settle(ctx, "look into its outbox", err)
+		}
+	}
+	var shards []int
+	// In a transaction, for its settings.
+	err := f.db.inTx(ctx, dialect.ForRead, "look into the outbox of "+f.name, func(tx dialect.Querier) (err error) {
+		shards, err = dialect.RecordShards(ctx, tx, f.db.d, f.dialectFeed())
+		return err
+	})
 	if err != nil {
 		return e, f.settle(ctx, "look into its outbox", err)
 	}
+	var failed error
 	for _, shard := range shards {
-		n, err := m.fill(ctx, f, shard)
-		if err != nil {
+		moved, err := m.move(ctx, f, shard, limit)
+		if ctx.Err() != nil {
 			return e, err
 		}
-		e.Changes, e.Keys = e.Changes+n, e.Keys+n
+		failed = firstError(failed, err)
+		e.Changes, e.Keys, e.Took = e.Changes+moved.records, e.Keys+moved.records, max(e.Took, moved.took)
 	}
-	return e, nil
+	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: failed})
+		failed = nil
+	}
+	return e, failed
 }
 
-func (m outbox) publishVisible(ctx context.Context, f *Feed) error {
-	for {
-		if e, err := m.pass(ctx, f, 0, false); err != nil || e.Changes == 0 {
+// publishVisible moves the records of a shard that are visible now. Those of a transaction that
+// is open now, and commits them below the last of these meanwhile, are taken along; those
+// behind it are not waited for, however fast others write.
+func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
+	var newest int64
+	err := f.db.inTx(ctx, dialect.ForRead, "look into the outbox of "+f.name, func(tx dialect.Querier) (err error) {
+		newest, err = dialect.NewestRecord(ctx, tx, f.db.d, f.dialectFeed(), shard)
+		return err
+	})
+	if err != nil {
+		return f.settle(ctx, "look into its outbox", err)
+	}
+	for last := int64(0); last < newest; {
+		moved, err := m.move(ctx, f, shard, mostMoved)
+		if err != nil || moved.records == 0 {
 			return err
 		}
+		last = moved.last
 	}
+	return nil
 }

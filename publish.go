@@ -39,6 +39,9 @@ var errStale = errors.New("the sequence's version or the feed's generation chang
 // pass publishes one batch, of the feed as it is now: one that was dropped and added
 // again meanwhile may follow another table.
 func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
+	if f.db.publishesNothing() {
+		return PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
+	}
 	for {
 		generation := f.Generation()
 		e, err := f.mode().pass(ctx, f, limit, full)
@@ -53,9 +56,6 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 // batch there is no need to ask.
 func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
-	if f.db.cfg.Replica {
-		return e, &Error{Code: ReadOnly, Object: feedObject(f.name), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
-	}
 	started := time.Now()
 	if !full {
 		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), f.dialectFeed())
@@ -91,7 +91,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	head := dialect.Numbered(e.Head)
 	f.isDurable(0, place{generation: e.Generation, position: head})
 	f.saw(0, e.Generation, head)
-	f.db.watch.tell(watchKey{feed: f.name}, standing{e.Generation, head})
+	f.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})
 	f.db.cfg.Observer.published(e)
 	return e, nil
 }

@@ -69,7 +69,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	// that moves no state.
 	key := watchKey{feed: f.name}
 	now, ok := f.db.watch.at(key)
-	if !ok || now != (standing{at.generation, at.position}) {
+	if !ok || now != (standing{generation: at.generation, head: at.position}) {
 		return nil, nil
 	}
 	l, err := f.currentLayout(ctx)

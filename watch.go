@@ -2,6 +2,8 @@ package rowfeed
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +23,9 @@ const (
 type standing struct {
 	generation int64
 	head       dialect.Position // the highest that may have been given
+	// waiting says that records of an outbox wait to be given one, by whoever reads. Nobody
+	// who has read to the end has seen it so.
+	waiting bool
 }
 
 // watchKey is what has a standing: a feed, or a shard where each is a feed by itself.
@@ -54,7 +59,7 @@ func (s standing) ahead(other standing) bool {
 // was when it was read, and is woken by whatever shows it elsewhere, be that known
 // already or found by a look that begins later.
 type watcher struct {
-	look func(context.Context) (map[watchKey]standing, error)
+	look look
 	idle time.Duration
 
 	mu      sync.Mutex
@@ -91,7 +96,11 @@ type crowd struct {
 	pages sharing[pageKey, reading]
 }
 
-func newWatcher(idle time.Duration, look func(context.Context) (map[watchKey]standing, error)) *watcher {
+// look finds out how far everything is, and whether anything waits in those shards for
+// which somebody waits.
+type look func(ctx context.Context, waited []watchKey) (map[watchKey]standing, error)
+
+func newWatcher(idle time.Duration, look look) *watcher {
 	return &watcher{look: look, idle: idle, pause: idle, left: make(chan struct{}, 1),
 		known: make(map[watchKey]known), crowds: make(map[watched]*crowd)}
 }
@@ -182,10 +191,11 @@ func (w *watcher) run() {
 		}
 		w.round++
 		round := w.round
+		shards := w.shards()
 		w.mu.Unlock()
 		// Who waits may leave at any time; a look that has begun is worth its end.
 		ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
-		now, err := w.look(ctx)
+		now, err := w.look(ctx, shards)
 		cancel()
 		w.mu.Lock()
 		switch {
@@ -202,6 +212,17 @@ func (w *watcher) run() {
 		}
 		t.Reset(time.Until(next))
 	}
+}
+
+// shards are those that somebody waits for; w.mu is held.
+func (w *watcher) shards() []watchKey {
+	waited := make(map[watchKey]bool)
+	for what := range w.crowds {
+		if what.key.ofShard {
+			waited[what.key] = true
+		}
+	}
+	return slices.Collect(maps.Keys(waited))
 }
 
 // found takes the result of a look in, and tells whether it woke anybody.
@@ -267,8 +288,9 @@ func (w *watcher) at(key watchKey) (standing, bool) {
 
 // standings reads how far all feeds are. It is a statement by itself, without a
 // transaction around it: were it to show something that is not committed yet, readers
-// would look in vain, and wait on.
-func (db *DB) standings(ctx context.Context) (map[watchKey]standing, error) {
+// would look in vain, and wait on. Where readers move the records of an outbox, one that
+// waits in a shard for whose entries somebody waits is as good as an entry.
+func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]standing, error) {
 	all := make(map[watchKey]standing)
 	feeds := db.table("feeds") + " f ON f.name = "
 	_, err := dialect.QueryAll(ctx, db.on(), "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.table("sequences")+" s JOIN "+feeds+"s.name"+
@@ -286,5 +308,46 @@ func (db *DB) standings(ctx context.Context) (map[watchKey]standing, error) {
 			all[key] = at
 			return struct{}{}, err
 		})
-	return all, err
+	if err != nil || db.publishesNothing() {
+		return all, err
+	}
+	shards := make(map[string][]int)
+	for _, key := range waited {
+		shards[key.feed] = append(shards[key.feed], key.shard)
+	}
+	for feed, shards := range shards {
+		for _, shard := range db.filled(ctx, feed, shards) {
+			at, _ := standingOf(all, watchKey{feed, true, shard})
+			all[watchKey{feed, true, shard}] = standing{generation: at.generation, head: at.head, waiting: true}
+		}
+	}
+	return all, nil
+}
+
+// lookedAt is how many shards one statement looks at.
+const lookedAt = 100
+
+// filled are those of a feed's shards in whose outbox records wait. Of what cannot be asked
+// (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
+func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []int) {
+	db.mu.Lock()
+	f := db.feeds[feed]
+	db.mu.Unlock()
+	if f == nil || !f.dialectFeed().Outbox {
+		return nil
+	}
+	for part := range slices.Chunk(shards, lookedAt) {
+		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), part...)
+		if err == nil && waiting && len(part) > 1 {
+			// In a transaction, for its settings.
+			err = db.inTx(ctx, dialect.ForRead, "look into the outbox of "+feed, func(tx dialect.Querier) (err error) {
+				part, err = dialect.QueryAll(ctx, tx, dialect.FirstRecords(db.d, f.dialectFeed(), part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+				return err
+			})
+		}
+		if err == nil && waiting {
+			filled = append(filled, part...)
+		}
+	}
+	return filled
 }

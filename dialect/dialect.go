@@ -26,6 +26,7 @@ type Dialect interface {
 	Read
 	ULID
 	Roles
+	Moving
 	Rest
 }
 
@@ -208,10 +209,6 @@ type ULID interface {
 	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
 	// OwnULID is the column of ULIDs in a table of the feed's own.
 	OwnULID() Column
-	// PlaceRecords gives records of a shard their ULIDs; a key that stands in the feed
-	// already is passed over. DeleteRecords deletes exactly those, and locks no other.
-	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) error
-	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 }
@@ -343,11 +340,14 @@ type PageRows struct {
 	// Head is the highest position that the page could show, Given the highest that may
 	// have been given by then. They differ only where rows hold ULIDs.
 	Head, Given Position
-	Shard       int    // the one that was asked for, where each is a feed by itself
-	Signature   string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
-	Rows        []PageRow
-	Truncated   bool // MaxBytes ended the page
-	Cut         bool // the page ended before its limit, and there may be more
+	Shard       int // the one that was asked for, where each is a feed by itself
+	// Waiting says that records of the shard waited in the feed's outbox when the head was
+	// read: what had been moved to its place by then is on the page.
+	Waiting   bool
+	Signature string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
+	Rows      []PageRow
+	Truncated bool // MaxBytes ended the page
+	Cut       bool // the page ended before its limit, and there may be more
 	// Unflushed says that the database shows commits before they are on its disk: a
 	// crash could take back what the page shows, until a Flush has been committed.
 	Unflushed bool

@@ -31,7 +31,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), " + head(b) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
@@ -64,6 +64,16 @@ func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
+// RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else
+// 0. Read together with a page's head it lets no record slip through between the two: until
+// its move is committed it waits, and after that its place is at or below the head.
+func RecordWaits(s Spelling, b *Builder, f *Feed, shard int, hint string) string {
+	if !f.Outbox {
+		return "0"
+	}
+	return "COALESCE((SELECT 1 FROM " + Qualified(s, f.Records()) + hint + ofShard(b, shard) + " ORDER BY shard, order_sequence LIMIT 1), 0)"
+}
+
 // ScanULID is where a column of positions goes, in the raw form of its kind.
 type ScanULID struct {
 	Position Position
@@ -85,14 +95,15 @@ type ulided struct {
 	shard              int
 	state              ULIDState
 	greatest, position ScanULID
+	waiting            int
 	present            *int64
 }
 
-func (u *ulided) head() []any { return []any{&u.state.High, &u.state.Low, &u.greatest} }
+func (u *ulided) head() []any { return []any{&u.state.High, &u.state.Low, &u.greatest, &u.waiting} }
 
 func (u *ulided) row() []any { return []any{&u.position, &u.present} }
 
 func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
-	page.Shard, page.Head, page.Given = u.shard, u.greatest.Position, u.state.Given()
+	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
 	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present != nil && *u.present == 1}, u.position.Valid, nil
 }

@@ -32,6 +32,7 @@ type app struct {
 	configPath         string
 	unsafeDurability   bool
 	replica            bool
+	noPublish          bool
 	withoutLease       bool // of publish and serve
 	verbose            bool
 
@@ -80,6 +81,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
 	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
 	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false, "accept a server that may forget commits after a power cut")
+	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
@@ -173,7 +175,7 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 
 // library are the settings that the library takes.
 func (a *app) library(file *config.File) (rowfeed.Config, error) {
-	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, Schema: config.First("", a.schema.value, file.Schema)}
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish, Schema: config.First("", a.schema.value, file.Schema)}
 	if a.withoutLease {
 		cfg.PublisherLease = rowfeed.NoLease
 	}

@@ -12,8 +12,7 @@ import (
 )
 
 type serveOptions struct {
-	listen    optionalText
-	noPublish bool
+	listen optionalText
 }
 
 func newServe(a *app) *cobra.Command {
@@ -41,7 +40,6 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
-	cmd.Flags().BoolVar(&o.noPublish, "no-publish", false, "serve only; somebody else publishes")
 	a.leaseFlag(cmd)
 	return cmd
 }
@@ -64,7 +62,7 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	wait := func() {}
 	defer func() { stop(); wait() }()
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
-	return a.serve(ctx, s.DB, s.log, listen, !o.noPublish && !a.replica, func(string) { wait = a.startRelays(relaying, s, relays, relayAgain) })
+	return a.serve(ctx, s.DB, s.log, listen, !a.noPublish && !a.replica, func(string) { wait = a.startRelays(relaying, s, relays, relayAgain) })
 }
 
 // serve runs the server until ctx ends; ready may be nil.

@@ -161,12 +161,8 @@ func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *diale
 		}
 	}
 	if len(runs) > maxRuns {
-		list := make([]string, len(seqs))
-		for i, seq := range seqs {
-			list[i] = strconv.FormatInt(seq, 10)
-		}
 		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
-			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq", "["+strings.Join(list, ",")+"]")
+			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq", dialect.SeqList(seqs))
 	}
 	var total int64
 	for _, r := range runs {

@@ -41,7 +41,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		return nil, err
 	}
 	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
-		CutBranches: true, BucketHint: " FORCE INDEX (bucket)",
+		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", RecordsHint: d.ByShard(),
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
@@ -58,6 +58,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		return nil, errMoved
 	}
 	page.Head, page.Given = at.position, at.given
+	page.Waiting = at.waiting
 	page.EndAtCut(f, q)
 	page.Unflushed, page.Forgetful = !at.log.binary, at.log.forgetful()
 	return page, tx.Commit()
@@ -67,6 +68,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 type pageHead struct {
 	generation      int64
 	position, given dialect.Position
+	waiting         bool // records of an outbox
 	log             logSettings
 }
 
@@ -87,11 +89,12 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 	if f.ULIDs != nil {
 		var state dialect.ULIDState
 		var greatest dialect.ScanULID
+		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + ") FROM " + live +
+		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + "), " + dialect.RecordWaits(d, b, f, shard, d.ByShard()) + " FROM " + live +
 			" LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(shard) + " WHERE f.name = " + b.Arg(f.Name)
-		err = dialect.QueryRow(ctx, on, query, b.Args(), append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest)...)
-		h.position, h.given = greatest.Position, state.Given()
+		err = dialect.QueryRow(ctx, on, query, b.Args(), append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest, &waiting)...)
+		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
 		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&value, &h.generation}, h.log.dest()...)...)

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -44,17 +43,4 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 // recordBody appends the record of a row inserted, and does nothing else.
 func (d Dialect) recordBody(f *dialect.Feed) string {
 	return "\nBEGIN\n  " + dialect.RecordOf(d, f, f.Records(), "NEW") + ";\n  RETURN NULL;\nEND\n"
-}
-
-// PlaceRecords is one statement. A ULID that is there already is an error: its record would be lost.
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	query, args := dialect.PlaceRecords(d, f, shard, moved, " ORDER BY j.seq ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
-	_, err := tx.Exec(ctx, query, args...)
-	return err
-}
-
-// DeleteRecords deletes by primary key.
-func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))",
-		bigints(seqs, func(seq int64) int64 { return seq }))
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -47,17 +46,4 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
 	return []trigger{{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + d.Quote(f.Source.Name) +
 		"\nBEGIN\n  " + dialect.RecordOf(d, f, dialect.TableName{Name: f.Records().Name}, "NEW") + ";\nEND"}}
-}
-
-// PlaceRecords is one statement. A ULID that is there already is an error: its record would be
-// lost. (WHERE tells ON CONFLICT from a join's ON.)
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	query, args := dialect.PlaceRecords(d, f, shard, moved, " WHERE true ORDER BY j.seq ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
-	_, err := tx.Exec(ctx, query, args...)
-	return err
-}
-
-// DeleteRecords deletes by rowid. Other shards' records lie between them.
-func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+dialect.SeqList(seqs)+")")
 }

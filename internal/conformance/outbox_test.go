@@ -122,8 +122,8 @@ func TestOutboxOpenWriter(t *testing.T) {
 			t.Errorf("%d moved", n)
 		}
 		x.commit(open)
-		x.wantIDs(x.page(x.feed, 0, page.Cursor, 10), false, 3)
-		x.wantIDs(x.page(x.feed, 0, "", 10), false, 2, 3)
+		x.wantIDs(x.page(x.feed, 0, page.Cursor, 10), true, 3)
+		x.wantIDs(x.page(x.feed, 0, "", 10), true, 2, 3)
 		after := x.page(x.feed, 0, "", 10).Cursor
 		x.wantIDs(x.page(x.feed, 0, after, 10), false, 1)
 	})

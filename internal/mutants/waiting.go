@@ -12,7 +12,7 @@ var waiting = []mutant{
 	{
 		Name: "publisher-tells-nobody", Guards: "M69: a publisher of the same process wakes at once",
 		File:    "publish.go",
-		Old:     "\tf.db.watch.tell(watchKey{feed: f.name}, standing{e.Generation, head})\n",
+		Old:     "\tf.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})\n",
 		New:     "",
 		Package: conformance, Test: "TestNoLostWakeUp", Engines: "sqlite",
 	},
@@ -82,8 +82,8 @@ var waiting = []mutant{
 	{
 		Name: "known-emptiness-is-read", Guards: "M69: who has read everything goes back to waiting without a read",
 		File:    "wait.go",
-		Old:     "if !ok || now != (standing{at.generation, at.position}) {",
-		New:     "if ok || now != (standing{at.generation, at.position}) {",
+		Old:     "if !ok || now != (standing{generation: at.generation, head: at.position}) {",
+		New:     "if ok || now != (standing{generation: at.generation, head: at.position}) {",
 		Package: conformance, Test: "TestOnePageForAll", Engines: "sqlite",
 	},
 	{
@@ -145,8 +145,8 @@ var waiting = []mutant{
 	{
 		Name: "page-read-before-the-publishing", Guards: "hazard 14: the page is read after the publishing",
 		File:    "fetch.go",
-		Old:     "\tif req.Consistent {\n\t\tif err := f.catchUp(ctx, req.Wait); err != nil {\n\t\t\treturn Page{}, err\n\t\t}\n",
-		New:     "\tif req.Consistent {\n\t\tgot, err := f.read(ctx, asked)\n\t\tif err == nil {\n\t\t\terr = f.catchUp(ctx, req.Wait)\n\t\t}\n\t\treturn got.Page, err\n",
+		Old:     "\tif req.Consistent {\n\t\tif err := f.catchUp(ctx, req.Wait, req.Shards); err != nil {\n\t\t\treturn Page{}, err\n\t\t}\n",
+		New:     "\tif req.Consistent {\n\t\tgot, err := f.read(ctx, asked)\n\t\tif err == nil {\n\t\t\terr = f.catchUp(ctx, req.Wait, req.Shards)\n\t\t}\n\t\treturn got.Page, err\n",
 		Package: conformance, Test: "TestConsistentBacklog", Engines: "sqlite",
 	},
 	{

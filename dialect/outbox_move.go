@@ -1,0 +1,109 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Moving are the operations of whoever moves records of an outbox to their places.
+type Moving interface {
+	// ByShard follows the name of an outbox where it is read by its index of shard and order:
+	// the hint that a database needs, which with the statistics of an empty outbox would
+	// read all of it.
+	ByShard() string
+	// HasRecords is the cheap question that comes before a moving transaction, in one round
+	// trip and without locks: whether a record waits in one of the shards, or in any where
+	// none is named.
+	HasRecords(ctx context.Context, q Querier, f *Feed, shards ...int) (bool, error)
+	// PlaceRecords gives records of a shard their ULIDs; a key that stands in the feed
+	// already is passed over. DeleteRecords deletes exactly those (seqs ascending), locks no
+	// other record, and answers how many there were.
+	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) error
+	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
+}
+
+// Record is a record of a feed's outbox.
+type Record struct {
+	Seq        int64
+	HintMillis *int64 // Unix time, where the writer has given one
+}
+
+// Moved is a record with the ULID that it gets.
+type Moved struct {
+	Seq      int64
+	Position Position
+}
+
+// TakeRecords reads the oldest committed records of a shard, in the order in which they were
+// written, without locks.
+func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard, limit int) ([]Record, error) {
+	b := NewBuilder(d)
+	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + d.ByShard() + ofShard(b, shard) + " ORDER BY shard, order_sequence LIMIT " + b.Arg(limit)
+	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
+}
+
+// NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.
+func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
+	b := NewBuilder(d)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+d.ByShard()+ofShard(b, shard)+" ORDER BY shard DESC, order_sequence DESC LIMIT 1", b.Args(), &seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return seq, err
+}
+
+// ofShard is a condition for one shard, written as a range: the order by shard and
+// order_sequence is then one that the primary key does not have, by which a planner that
+// thinks the shard's records frequent would walk through those of all others.
+func ofShard(b *Builder, shard int) string {
+	return " WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard)
+}
+
+// FirstRecords is a query for those of the shards in which a record waits, in any order;
+// without shards for one of any shard. It has no parameters.
+func FirstRecords(d Dialect, f *Feed, shards ...int) string {
+	records := Qualified(d, f.Records()) + d.ByShard()
+	if len(shards) == 0 {
+		return "SELECT shard FROM " + records + " ORDER BY shard LIMIT 1"
+	}
+	parts := make([]string, len(shards))
+	for i, shard := range shards {
+		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s WHERE shard BETWEEN %d AND %d ORDER BY shard, order_sequence LIMIT 1) s%d", records, shard, shard, i)
+	}
+	return strings.Join(parts, " UNION ALL ")
+}
+
+// shardsAtOnce is how many shards one statement of RecordShards finds; databases bound how
+// deep a recursion may be.
+const shardsAtOnce = 500
+
+// RecordShards are the shards in which records wait, ascending: found by stepping from one to
+// the next in the index, whatever the number of records.
+func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int, err error) {
+	records := Qualified(d, f.Records())
+	for {
+		above := ""
+		if len(all) > 0 {
+			above = fmt.Sprintf(" WHERE shard > %d", all[len(all)-1])
+		}
+		found, err := QueryAll(ctx, q, "WITH RECURSIVE s (n, shard) AS (\n  SELECT 1, shard FROM (SELECT shard FROM "+records+d.ByShard()+above+" ORDER BY shard LIMIT 1) f"+
+			"\n  UNION ALL\n  SELECT s.n + 1, (SELECT o.shard FROM "+records+" o"+d.ByShard()+" WHERE o.shard > s.shard ORDER BY o.shard LIMIT 1) FROM s WHERE s.shard IS NOT NULL AND s.n < "+
+			fmt.Sprint(shardsAtOnce)+"\n) SELECT shard FROM s WHERE shard IS NOT NULL ORDER BY shard", nil,
+			func(rows Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+		if all = append(all, found...); err != nil || len(found) < shardsAtOnce {
+			return all, err
+		}
+	}
+}
+
+// SeqList writes seqs as JSON.
+func SeqList(seqs []int64) string {
+	list := make([]string, len(seqs))
+	for i, seq := range seqs {
+		list[i] = fmt.Sprint(seq)
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}

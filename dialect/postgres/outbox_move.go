@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// ByShard is not needed: settings keep the planner to indexes, and only one has the order
+// that is asked for.
+func (Dialect) ByShard() string { return "" }
+
+// HasRecords asks as HasChanges does, with the settings in the same message.
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
+	n, err := q.Exec(ctx, byKey+"; "+dialect.FirstRecords(d, f, shards...))
+	return n > 0, err
+}
+
+// PlaceRecords is one statement; the keys stay in the server. A ULID that is there already is an
+// error: its record would be lost. LATERAL with OFFSET 0 fixes the
+// order: a place, its record by order_sequence.
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
+	var ulids strings.Builder
+	for i, m := range moved {
+		ulids.WriteString([]string{"{", ","}[min(i, 1)])
+		ulid := m.Position.Bytes()
+		ulids.WriteString(hex.EncodeToString(ulid[:]))
+	}
+	ulids.WriteString("}")
+	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
+SELECT o.shard, j.ulid, `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
+FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS uuid[])) AS j(seq, ulid)
+CROSS JOIN LATERAL (SELECT * FROM `+dialect.Qualified(d, f.Records())+` o WHERE o.order_sequence = j.seq AND o.shard = $3 OFFSET 0) o
+ORDER BY j.seq
+ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, bigints(moved, func(m dialect.Moved) int64 { return m.Seq }), ulids.String(), shard)
+	return err
+}
+
+// DeleteRecords deletes by primary key.
+func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))",
+		bigints(seqs, func(seq int64) int64 { return seq }))
+}

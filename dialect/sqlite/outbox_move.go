@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// ByShard is not needed: nothing else has the order that is asked for.
+func (Dialect) ByShard() string { return "" }
+
+// HasRecords reads without the write lock.
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
+	var shard int
+	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, shards...), nil, &shard)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PlaceRecords is one statement; the keys stay in the database. A ULID that is there already is
+// an error: its record would be lost. CROSS JOIN keeps SQLite from
+// any other order than: a place, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
+	var list strings.Builder
+	for i, m := range moved {
+		list.WriteString([]string{"[", ","}[min(i, 1)])
+		ulid := m.Position.Bytes()
+		fmt.Fprintf(&list, `[%d,"%s"]`, m.Seq, hex.EncodeToString(ulid[:]))
+	}
+	list.WriteString("]")
+	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
+SELECT o.shard, unhex(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
+FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j
+CROSS JOIN `+dialect.Qualified(d, f.Records())+` o ON o.order_sequence = j.seq
+WHERE o.shard = ? ORDER BY j.seq ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, list.String(), shard)
+	return err
+}
+
+// DeleteRecords deletes by rowid. Other shards' records lie between them.
+func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN (SELECT value FROM json_each(?))", dialect.SeqList(seqs))
+}
