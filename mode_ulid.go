@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,30 +100,40 @@ func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) er
 
 // begin lets shards that have rows already go on above them.
 func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
-	d, feed := db.d, r.feed(db.names)
-	source, shard, position := dialect.Qualified(d, feed.Source), feed.ULIDs.Shard, feed.ULIDs.Position
-	ref := dialect.Ref(d, "t", position.Name)
-	type known struct {
-		shard int
-		last  dialect.ScanULID
-	}
-	rows, err := dialect.QueryAll(ctx, q, "SELECT s.shard, (SELECT "+d.Value(position, ref)+" FROM "+source+" t WHERE "+dialect.Ref(d, "t", shard.Name)+" = s.shard ORDER BY "+ref+" DESC LIMIT 1)"+
-		" FROM (SELECT DISTINCT "+d.Quote(shard.Name)+" AS shard FROM "+source+") s", nil, func(rows dialect.Rows) (k known, err error) {
-		return k, rows.Scan(&k.shard, &k.last)
+	err := eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last dialect.Position) error {
+		state := dialect.ULIDsAbove(last)
+		b := dialect.NewBuilder(db.d)
+		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
+		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
+		_, err := q.Exec(ctx, db.d.InsertNew(db.table("shards"), columns, values, columns[:2]), b.Args()...)
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the ULIDs that are there: %w", err)
 	}
-	for _, k := range rows {
-		state := dialect.ULIDsAbove(k.last.Position)
-		b := dialect.NewBuilder(d)
-		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
-		values := []string{b.Arg(r.Name), b.Arg(k.shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
-		if _, err := q.Exec(ctx, d.InsertNew(db.table("shards"), columns, values, columns[:2]), b.Args()...); err != nil {
-			return "", err
-		}
-	}
 	return stateActive, nil
+}
+
+// eachShard is told of every shard that rows have, in descending order, and of its greatest ULID.
+// It goes from shard to shard by the unique index, and reads one entry of each: the table may
+// be a large one, and only some databases find distinct values so by themselves.
+func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last dialect.Position) error) error {
+	for below := (*int)(nil); ; {
+		b := dialect.NewBuilder(d)
+		var shard int
+		var last dialect.ScanULID
+		err := dialect.QueryRow(ctx, q, dialect.LastShard(d, b, feed, below), b.Args(), &shard, &last)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = do(shard, last.Position)
+		}
+		if err != nil {
+			return err
+		}
+		below = &shard
+	}
 }
 
 func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
@@ -234,23 +245,23 @@ func (blocking) keys(f *Feed, doing string) error {
 		Next: "insert a row that says what has changed"}
 }
 
-// check finds ULIDs that nobody can have been given: those above the state of their shard.
+// check finds ULIDs that nobody can have been given: those above the state of their shard,
+// which is read after them.
 func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
-	shards, err := f.shardIDs(ctx, MaxShardIDs)
-	if err != nil {
-		return nil, err
-	}
 	findings := []Finding{}
-	for _, shard := range shards {
-		page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, One(shard))
-		if err != nil {
-			return nil, err
+	d, q, feed := f.db.d, f.db.on(), f.dialectFeed()
+	err := eachShard(ctx, d, q, feed, func(shard int, last dialect.Position) error {
+		b := dialect.NewBuilder(d)
+		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
 		}
-		if page.Head.Above(page.Given) {
-			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere", shard, page.Head, page.Given)})
+		if given := state.Given(); last.Above(given) {
+			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere", shard, last, given)})
 		}
-	}
-	return findings, nil
+		return nil
+	})
+	return findings, f.settle(ctx, "check its ULIDs", err)
 }
 
 func (blocking) status(context.Context, *Feed, *Status) error { return nil }

@@ -53,6 +53,21 @@ func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
 	return s.Param(u.Position, b.Arg(p.raw(u.Position)))
 }
 
+// LastShard is a query for the greatest shard that rows have, below another one where that is
+// given, and for its greatest ULID, in the raw form that [ScanULID] reads: the last entry of
+// a range of the unique index.
+func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
+	shard, position, table := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name), f.Source
+	if f.Outbox {
+		table = f.Placed()
+	}
+	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " + Qualified(s, table) + " g"
+	if below != nil {
+		query += " WHERE " + shard + " < " + b.Arg(*below)
+	}
+	return query + " ORDER BY " + shard + " DESC, " + position + " DESC LIMIT 1"
+}
+
 // GreatestULID is a query for the greatest ULID of a shard, in the raw form that
 // [ScanULID] reads; NULL or no row where the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {

@@ -36,6 +36,8 @@ func hotName(text string) string {
 		return "lock sequence"
 	case has("LEFT JOIN (SELECT"):
 		return "page"
+	case has("SELECT g.", " DESC, g.", " DESC LIMIT 1"):
+		return "last shard"
 	case strings.HasPrefix(text, "INSERT") && has("positions_hot"):
 		return "assign positions"
 	case strings.HasPrefix(text, "SELECT") && has("OFFSET"):
@@ -324,7 +326,7 @@ func (p *plans) explainSQLite(what string, h hot) {
 		}
 		scan, isScan := strings.CutPrefix(detail, "SCAN ")
 		table, _, _ := strings.Cut(scan, " ")
-		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" // a LIMIT ends the scan
+		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" || h.name == "last shard" // a LIMIT ends the scan
 		switch {
 		case isScan && table != "j" && table != "json_each" && table != "p" && !slices.Contains([]string{"sqlite_schema", "f", "s", "own", "placed", "both_parts"}, table) && !strings.HasPrefix(scan, "CONSTANT") && !ordered:
 			bad = detail

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
@@ -9,7 +10,8 @@ import (
 
 // TestPlansOfULIDs: a page of a shard reads its rows by the unique index of shard and ULID, and
 // no others, wherever the cursor is: before the first ANALYZE and after it, and with statistics
-// of when the table was empty.
+// of when the table was empty. Nor does what looks for the shards that a table has, when a feed is
+// made of it or checked: one entry of the index for each, and the ones that there are not.
 func TestPlansOfULIDs(t *testing.T) {
 	each(t, func(x *env) {
 		const batch, many = 100, 20_000
@@ -40,6 +42,15 @@ func TestPlansOfULIDs(t *testing.T) {
 		for _, state := range []string{"analyzed when empty", "analyzed"} {
 			if state == "analyzed" {
 				x.exec(analyze)
+			}
+			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Check(x.ctx); return err }), func(h hot) bool { return h.name != "last shard" })
+			if len(walk) != 5 {
+				x.Errorf("%d statements found 4 shards and the end", len(walk))
+			}
+			for i, h := range walk {
+				if c := p.explain(fmt.Sprintf("%s, %s %d", state, h.name, i), h); c.rows > 30 {
+					x.Errorf("%s, %s %d: %d rows touched", state, h.name, i, c.rows)
+				}
 			}
 			for where, after := range map[string]rowfeed.Cursor{"at the start": "", "in the middle": "01GNSKPB88ZZZG0000000009RG", "at the head": now.Cursor} {
 				seen := p.during(func() error {

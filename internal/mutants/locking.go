@@ -124,9 +124,30 @@ var locking = []mutant{
 	{
 		Name: "shards-begin-below-their-rows", Guards: "M62: a table that has ULIDs goes on above them",
 		File:    "mode_ulid.go",
-		Old:     "\tfor _, k := range rows {",
-		New:     "\tfor _, k := range rows[:0] {",
+		Old:     "\t\tstate := dialect.ULIDsAbove(last)\n",
+		New:     "\t\tif last.IsULID() {\n\t\t\treturn nil\n\t\t}\n\t\tstate := dialect.ULIDsAbove(last)\n",
 		Package: conformance, Test: "TestULIDAdd", Engines: "postgres15",
+	},
+	{
+		Name: "shards-by-reading-the-table", Guards: "shards are found by the index, one entry for each",
+		File:    "dialect/ulid_page.go",
+		Old:     "\" WHERE \" + shard + \" < \" + b.Arg(*below)",
+		New:     "\" WHERE \" + shard + \" + 0 < \" + b.Arg(*below)",
+		Package: conformance, Test: "TestPlansOfULIDs", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "shard-without-state-unchecked", Guards: "GUARANTEES.md: check finds ULIDs that were made without a lock",
+		File:    "mode_ulid.go",
+		Old:     "if given := state.Given(); last.Above(given) {",
+		New:     "if given := state.Given(); !given.IsZero() && last.Above(given) {",
+		Package: conformance, Test: "TestULIDRefused/a-ULID-made", Engines: "sqlite",
+	},
+	{
+		Name: "first-use-takes-the-gap", Guards: "hazard 8: the first writers of two shards do not end in a deadlock",
+		File:    "dialect/mysql/ulid_sql.go",
+		Old:     "  INSERT INTO ` + shards + ` (feed, shard,",
+		New:     "  SELECT time_ms INTO v_time FROM ` + shards + where + ` FOR UPDATE;\n  INSERT INTO ` + shards + ` (feed, shard,",
+		Package: conformance, Test: "TestLockFirstUse$", Engines: "mariadb",
 	},
 	{
 		Name: "any-index-will-do", Guards: "M43: the unique index of shard and ULID",
