@@ -9,15 +9,19 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Follower reads a feed over HTTP from its beginning.
 type Follower struct {
-	// URL is that of the feed's pages: http://127.0.0.1:8080/_feeds/fetch/kv.
+	// URL is that of the feed's pages: http://127.0.0.1:8080/_feeds/fetch/kv. It may say
+	// which part of the feed is meant: …/kv?shard=7.
 	URL string
 	// Limit is the number of entries to ask for at once.
 	Limit int
+	// Wait, if not 0, is how long the server is to hold a request until there is an entry.
+	Wait time.Duration
 	// Patience is how long the server may go without answering a page. Servers whose
 	// database is away answer 5xx; that is not a fault of theirs.
 	Patience time.Duration
@@ -50,7 +54,11 @@ func (f *Follower) Follow(ctx context.Context, finish <-chan struct{}) (Stats, e
 			finishing = true
 		default:
 		}
-		page, err := f.page(ctx, cursor)
+		wait := f.Wait
+		if finishing {
+			wait = 0
+		}
+		page, err := f.page(ctx, cursor, wait)
 		var away *awayError
 		switch {
 		case errors.As(err, &away) && ctx.Err() == nil && time.Since(answered) < f.Patience:
@@ -94,9 +102,16 @@ type awayError struct{ err error }
 func (e *awayError) Error() string { return e.err.Error() }
 func (e *awayError) Unwrap() error { return e.err }
 
-func (f *Follower) page(ctx context.Context, after string) (page, error) {
+func (f *Follower) page(ctx context.Context, after string, wait time.Duration) (page, error) {
 	query := url.Values{"after": {after}, "limit": {strconv.Itoa(f.Limit)}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+"?"+query.Encode(), nil)
+	if wait > 0 {
+		query.Set("wait", wait.String())
+	}
+	joint := "?"
+	if strings.Contains(f.URL, "?") {
+		joint = "&"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+joint+query.Encode(), nil)
 	if err != nil {
 		return page{}, err
 	}

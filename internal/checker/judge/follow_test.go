@@ -19,7 +19,8 @@ func script(t *testing.T, told func(n int, after string), answers ...string) *ht
 		answer := answers[min(n, len(answers)-1)]
 		n++
 		if told != nil {
-			told(n, r.URL.Query().Get("after"))
+			q := r.URL.Query()
+			told(n, q.Get("shard")+" "+q.Get("after")+" "+q.Get("wait"))
 		}
 		var status int
 		if _, err := fmt.Sscan(answer, &status); err == nil {
@@ -49,7 +50,7 @@ func TestFollow(t *testing.T) {
 		}
 	}, "503 away", firstPage, "500 away", noPage, lastPage, noPage)
 	var positions []string
-	f := Follower{URL: s.URL, Limit: 2, Patience: time.Minute, Got: func(e Entry) error { positions = append(positions, e.Position); return nil }}
+	f := Follower{URL: s.URL + "/?shard=-5", Limit: 2, Wait: time.Second, Patience: time.Minute, Got: func(e Entry) error { positions = append(positions, e.Position); return nil }}
 	stats, err := f.Follow(t.Context(), finish)
 	if err != nil || stats.Pages != 4 || stats.Failures != 2 {
 		t.Errorf("%+v, %v", stats, err)
@@ -57,7 +58,7 @@ func TestFollow(t *testing.T) {
 	if got, want := strings.Join(positions, " "), "1 3 9"; got != want {
 		t.Errorf("positions %s, want %s", got, want)
 	}
-	if got, want := strings.Join(cursors, " "), "  3@9 3@9 9 9"; got != want {
+	if got, want := strings.Join(cursors, ", "), "-5  1s, -5  1s, -5 3@9 1s, -5 3@9 1s, -5 9 , -5 9 "; got != want {
 		t.Errorf("cursors %q, want %q", got, want)
 	}
 }

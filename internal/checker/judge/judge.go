@@ -9,11 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 )
 
-// Entry is one entry as received. Key and Row are JSON objects.
+// Entry is one entry as received. Key and Row are JSON objects. Position is a number or a ULID.
 type Entry struct {
 	Position string          `json:"position"`
 	Op       string          `json:"op"`
@@ -60,19 +61,17 @@ func Judge(log []Entry, table []json.RawMessage, rules Rules) Verdict {
 	return Verdict{Entries: len(log), Keys: j.known, Ordered: j.ordered, Faults: j.faults}
 }
 
-type lastEntry struct {
-	position int64
-	op, row  string
-}
+type lastEntry struct{ position, op, row string }
 
 type judging struct {
-	rules    Rules
-	position int64
-	last     map[string]lastEntry // by key
-	numbers  map[string]int64     // by writer: the highest number so far
-	known    int
-	ordered  int
-	faults   []string
+	rules   Rules
+	place   string               // the highest position so far, as placeOf writes it
+	highest string               // the same, as it was received
+	last    map[string]lastEntry // by key
+	numbers map[string]int64     // by writer: the highest number so far
+	known   int
+	ordered int
+	faults  []string
 }
 
 func (j *judging) fault(format string, args ...any) {
@@ -88,39 +87,55 @@ func (j *judging) read(e Entry) {
 		j.fault("malformed: position %s: key: %v", e.Position, err)
 		return
 	}
-	position, err := strconv.ParseInt(e.Position, 10, 64)
+	place, position := placeOf(e.Position), e.Position
 	switch {
-	case err != nil:
-		j.fault("malformed: position %q of key %s", e.Position, key)
+	case place == "" || j.place != "" && len(place) != len(j.place):
+		j.fault("malformed: position %q of key %s", position, key)
 		return
-	case position == j.position:
-		j.fault("repeated: position %d, now for key %s", position, key)
-	case position < j.position:
-		j.fault("order: position %d of key %s came after %d", position, key, j.position)
+	case place == j.place:
+		j.fault("repeated: position %s, now for key %s", position, key)
+	case place < j.place:
+		j.fault("order: position %s of key %s came after %s", position, key, j.highest)
 	}
-	j.position = max(j.position, position)
+	if place > j.place {
+		j.place, j.highest = place, position
+	}
 	entry := lastEntry{position: position, op: e.Op}
 	switch e.Op {
 	case upsert:
 		var row map[string]any
 		if entry.row, row, err = canonical(e.Row); err != nil {
-			j.fault("malformed: position %d: row: %v", position, err)
+			j.fault("malformed: position %s: row: %v", position, err)
 			return
 		}
 		if of, err := j.keyOf(row); err != nil || of != key {
-			j.fault("malformed: position %d: key %s and row %s do not belong together", position, key, entry.row)
+			j.fault("malformed: position %s: key %s and row %s do not belong together", position, key, entry.row)
 		}
 		j.checkOrder(position, key, row)
 	case "delete":
 	default:
-		j.fault("malformed: position %d: operation %q", position, e.Op)
+		j.fault("malformed: position %s: operation %q", position, e.Op)
 	}
 	j.last[key] = entry
 }
 
+var ulid = regexp.MustCompile("^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+
+// placeOf writes a position so that texts are ordered as positions are; empty where it is
+// none. Numbers have 19 digits then, ULIDs are 26 characters long: no feed has both.
+func placeOf(position string) string {
+	if ulid.MatchString(position) {
+		return position
+	}
+	if n, err := strconv.ParseInt(position, 10, 64); err == nil && n > 0 {
+		return fmt.Sprintf("%019d", n)
+	}
+	return ""
+}
+
 // checkOrder applies the rules about order: whoever committed before another began
 // stands before it.
-func (j *judging) checkOrder(position int64, key string, row map[string]any) {
+func (j *judging) checkOrder(position, key string, row map[string]any) {
 	if j.rules.Writer == "" || row[j.rules.Writer] == nil {
 		return
 	}
@@ -128,11 +143,11 @@ func (j *judging) checkOrder(position int64, key string, row map[string]any) {
 	writer := fmt.Sprint(row[j.rules.Writer])
 	number, err := strconv.ParseInt(fmt.Sprint(row[j.rules.Number]), 10, 64)
 	if err != nil {
-		j.fault("malformed: position %d: %s is %v", position, j.rules.Number, row[j.rules.Number])
+		j.fault("malformed: position %s: %s is %v", position, j.rules.Number, row[j.rules.Number])
 		return
 	}
 	if highest, seen := j.numbers[writer]; seen && number <= highest {
-		j.fault("causality: position %d: number %d of writer %s came after %d", position, number, writer, highest)
+		j.fault("causality: position %s: number %d of writer %s came after %d", position, number, writer, highest)
 	}
 	j.numbers[writer] = max(j.numbers[writer], number)
 	if j.rules.After == "" || row[j.rules.After] == nil {
@@ -140,7 +155,7 @@ func (j *judging) checkOrder(position int64, key string, row map[string]any) {
 	}
 	before, err := j.keyOf(map[string]any{j.rules.Key[0]: row[j.rules.After]})
 	if _, seen := j.last[before]; err != nil || !seen {
-		j.fault("causality: position %d: key %s came before key %s, which had been committed before it began", position, key, before)
+		j.fault("causality: position %s: key %s came before key %s, which had been committed before it began", position, key, before)
 	}
 }
 
@@ -164,9 +179,9 @@ func (j *judging) compare(table []json.RawMessage) {
 		case !seen:
 			j.fault("lost: key %s was never received; its row is %s", key, row)
 		case last.op != upsert:
-			j.fault("lost: key %s was last received as %s at %d; its row is %s", key, last.op, last.position, row)
+			j.fault("lost: key %s was last received as %s at %s; its row is %s", key, last.op, last.position, row)
 		case last.row != row:
-			j.fault("stale: key %s was last received at %d as %s; its row is %s", key, last.position, last.row, row)
+			j.fault("stale: key %s was last received at %s as %s; its row is %s", key, last.position, last.row, row)
 		}
 	}
 	var ghosts []string
@@ -174,7 +189,7 @@ func (j *judging) compare(table []json.RawMessage) {
 		if last.op == upsert {
 			j.known++
 			if !final[key] {
-				ghosts = append(ghosts, fmt.Sprintf("ghost: key %s was last received at %d as %s; it has no row", key, last.position, last.row))
+				ghosts = append(ghosts, fmt.Sprintf("ghost: key %s was last received at %s as %s; it has no row", key, last.position, last.row))
 			}
 		}
 	}

@@ -132,6 +132,54 @@ func TestWrongLogs(t *testing.T) {
 	}
 }
 
+// TestShardLogs: the logs of a shard whose positions are ULIDs are judged likewise: rows of one
+// account in the order of their numbers, and behind those that had been committed before.
+func TestShardLogs(t *testing.T) {
+	const (
+		a1 = `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","op":"upsert","key":{"id":1},"row":{"id":1,"account":1,"n":1,"prev":null}}`
+		b1 = `{"position":"01GNSG5PM8ZZZW000000000000","op":"upsert","key":{"id":2},"row":{"id":2,"account":2,"n":1,"prev":1}}`
+		a2 = `{"position":"01GNSG5PM8ZZZW000000000033","op":"upsert","key":{"id":3},"row":{"id":3,"account":1,"n":2,"prev":null}}`
+		b2 = `{"position":"01GNSG5PM9000000000000000A","op":"upsert","key":{"id":4},"row":{"id":4,"account":2,"n":2,"prev":3}}`
+	)
+	rows, err := ReadLines[json.RawMessage](strings.NewReader(`{"id":1,"account":1,"n":1,"prev":null} {"id":2,"account":2,"n":1,"prev":1} {"id":3,"account":1,"n":2,"prev":null} {"id":4,"account":2,"n":2,"prev":3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := Rules{Key: []string{"id"}, Writer: "account", Number: "n", After: "prev"}
+	at := func(position, entry string) string { // an entry at another position
+		return `{"position":"` + position + entry[strings.Index(entry, `","op"`):]
+	}
+	first, last := "01GNSG5PM8ZZZVZZZZZZZZZZZZ", "01GNSG5PM9000000000000000A"
+	for name, c := range map[string]struct{ log, want []string }{
+		"right":                        {[]string{a1, b1, a2, b2}, nil},
+		"lost: the first":              {[]string{b1, a2, b2}, []string{`causality: position 01GNSG5PM8ZZZW000000000000`, `lost: key {"id":1}`}},
+		"lost: one in the middle":      {[]string{a1, a2, b2}, []string{`lost: key {"id":2}`}},
+		"lost: the last":               {[]string{a1, b1, a2}, []string{`lost: key {"id":4}`}},
+		"repeated":                     {[]string{a1, b1, b1, a2, b2}, []string{`repeated: position 01GNSG5PM8ZZZW000000000000`, `causality: position 01GNSG5PM8ZZZW000000000000: number 1 of writer 2 came after 1`}},
+		"repeated from the beginning":  {[]string{a1, b1, a1, b1, a2, b2}, []string{`order: position ` + first, `causality: position ` + first, `repeated`, `causality`}},
+		"repeated, at another place":   {[]string{a1, b1, a2, b2, at("01GNSG5PMA000000000000000A", a1)}, []string{`causality: position 01GNSG5PMA000000000000000A: number 1 of writer 1 came after 2`}},
+		"swapped":                      {[]string{a1, a2, b1, b2}, []string{`order: position 01GNSG5PM8ZZZW000000000000`}},
+		"swapped, and in order":        {[]string{at(first, a2), b1, at("01GNSG5PM8ZZZW000000000033", a1), b2}, []string{`causality: position 01GNSG5PM8ZZZW000000000000: key {"id":2} came before key {"id":1}`, `causality: position 01GNSG5PM8ZZZW000000000033: number 1 of writer 1 came after 2`}},
+		"one position for two":         {[]string{a1, at(first, b1), a2, b2}, []string{`repeated: position ` + first}},
+		"a row of another shard":       {[]string{a1, b1, a2, b2, `{"position":"01GNSG5PMA000000000000000A","op":"upsert","key":{"id":5},"row":{"id":5,"account":3,"n":1,"prev":null}}`}, []string{`ghost: key {"id":5}`}},
+		"a number among ULIDs":         {[]string{a1, b1, at("7", a2), b2}, []string{`malformed: position "7"`, `causality: position ` + last, `lost: key {"id":3}`}},
+		"a letter that no ULID has":    {[]string{a1, at("01GNSG5PM8ZZZW00000000000U", b1), a2, b2}, []string{`malformed: position "01GNSG5PM8ZZZW00000000000U"`, `lost: key {"id":2}`}},
+		"a ULID of more than 128 bits": {[]string{at("81GNSG5PM8ZZZVZZZZZZZZZZZZ", a1), b1, a2, b2}, []string{`malformed: position "8`, `causality`, `lost: key {"id":1}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Judge(read(t, strings.Join(c.log, "\n")), rows, rules)
+			if len(v.Faults) != len(c.want) {
+				t.Fatalf("faults:\n%s\nwant %q", strings.Join(v.Faults, "\n"), c.want)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(v.Faults[i], want) {
+					t.Errorf("fault %q, want %q", v.Faults[i], want)
+				}
+			}
+		})
+	}
+}
+
 // TestIndependent: the checker shares no code with what it judges.
 func TestIndependent(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", "..").Output()
