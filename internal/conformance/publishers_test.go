@@ -268,7 +268,10 @@ func TestPublishersTakeTurns(t *testing.T) {
 
 // waits tells whether some session of the database waits for a lock. SQLite cannot
 // tell; there whoever has sent BEGIN IMMEDIATE waits.
-func (x *env) waits() bool {
+func (x *env) waits() bool { return x.lockWaits() > 0 }
+
+// lockWaits is how many wait.
+func (x *env) lockWaits() int64 {
 	x.Helper()
 	query := x.by(map[string]string{
 		"sqlite":   "SELECT 1",
@@ -278,7 +281,7 @@ func (x *env) waits() bool {
 	if x.family() == "mysql" {
 		rest(x.ctx, 150*time.Millisecond) // innodb_trx is refreshed only when nobody has read it for 100 ms
 	}
-	return x.scalar(query) > 0
+	return x.scalar(query)
 }
 
 // patient is a pool of one connection that waits for SQLite's one write lock however

@@ -332,29 +332,6 @@ func TestLockAfterSnapshot(t *testing.T) {
 	})
 }
 
-// TestLockFirstUse: the first writers of two shards do not wait for each other, nor end in a
-// deadlock, at any level (M30, hazard 8).
-func TestLockFirstUse(t *testing.T) {
-	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time: TestLockTakesTurns
-		}
-		// (PostgreSQL's SERIALIZABLE may find that two transactions that look for a row and make
-		// it depend on each other, whatever the rows.)
-		for i, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
-			a, b := x.begin(level), x.begin(level)
-			u := x.lock(a, rowfeed.LockRequest{Shards: []int{77 + 10*i}})
-			v := x.lock(b, rowfeed.LockRequest{Shards: []int{78 + 10*i}})
-			w := x.lock(b, rowfeed.LockRequest{Shards: []int{-5 - i}})
-			x.event(a, 10*i, 77+10*i, x.at(u, 77+10*i, 0), "")
-			x.event(b, 10*i+1, 78+10*i, x.at(v, 78+10*i, 0), "")
-			x.event(b, 10*i+2, -5-i, x.at(w, -5-i, 0), "")
-			x.commit(a)
-			x.commit(b)
-		}
-	})
-}
-
 // TestULIDMadeElsewhere: a row whose ULID nobody was given, above its shard's state, is
 // read, and its cursor is good while the row is there; check finds it.
 func TestULIDMadeElsewhere(t *testing.T) {
