@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -29,7 +30,23 @@ type LockRequest struct {
 	// have come to is not followed: time does not go back within a shard. One more than a minute ahead of the
 	// database's clock is refused. Default: the database's clock.
 	Hint time.Time
+	// Wait is the longest wait for transactions that have the shards, on the server, for all
+	// of them together; whole seconds where the database counts in seconds. PostgreSQL bounds the wait in the
+	// queue and that for the shard each. When it has run out the error has the code
+	// Locked, and says who has the shard and whether the transaction can go on. Default:
+	// Config.LockWait, else 10 s, or less where the session's own setting is less. NoBound
+	// leaves it to that setting.
+	Wait time.Duration
+	// Idle is how long the transaction may sit idle between its statements from here to its
+	// end, while others wait for it: then the server ends it, and its connection. That is
+	// PostgreSQL's; elsewhere nothing is set, and a session that is not bounded so tightly itself is refused
+	// (errors.ErrUnsupported). Default: Config.LockIdle, else one minute where the server can. NoBound
+	// leaves it to the session's settings. A tighter one of the session's own always holds.
+	Idle time.Duration
 }
+
+// NoBound as LockRequest.Wait or Idle leaves the bound to the session's own settings.
+const NoBound time.Duration = -1
 
 // ULIDs are those that a transaction has taken with Feed.Lock, good for that transaction
 // alone: ULIDsPerLock of each shard.
@@ -65,17 +82,31 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 		shards = []int{0}
 	}
 	all := &ULIDs{feed: f, tx: tx}
+	bounds, began := f.db.lockBounds(req), time.Now()
 	for _, shard := range shards {
-		t, err := f.lockShard(ctx, tx, feed, shard, req.Hint)
+		left := bounds
+		if left.Wait > 0 {
+			left.Wait = max(left.Wait-time.Since(began), time.Millisecond)
+		}
+		t, err := f.lockShard(ctx, tx, feed, shard, left, req.Hint)
 		if err != nil {
-			return nil, f.lockError(shard, err)
+			return nil, f.lockError(ctx, tx, shard, err)
 		}
 		all.shards = append(all.shards, t)
 	}
 	return all, nil
 }
 
-func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard int, hint time.Time) (taken, error) {
+// lockBounds are those that a request asks for. What nobody has asked for is done where it
+// can be.
+func (db *DB) lockBounds(req LockRequest) (b dialect.LockBounds) {
+	wait, idle := cmp.Or(req.Wait, db.cfg.LockWait), cmp.Or(req.Idle, db.cfg.LockIdle)
+	b.Wait, b.Tighter = max(cmp.Or(wait, dialect.LockWait), 0), wait == 0
+	b.Idle, b.Demanded = max(cmp.Or(idle, dialect.LockIdle), 0), idle > 0
+	return b
+}
+
+func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard int, bounds dialect.LockBounds, hint time.Time) (taken, error) {
 	var token [12]byte
 	rand.Read(token[:])
 	t := taken{shard: shard, witness: base64.RawURLEncoding.EncodeToString(token[:])}
@@ -84,7 +115,7 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 		hintMillis = max(hint.UnixMilli(), 1)
 	}
 	var err error
-	t.first, err = f.db.d.TakeShard(ctx, tx, feed, shard, hintMillis, t.witness)
+	t.first, err = f.db.d.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
 	if errors.Is(err, dialect.ErrHintAhead) {
 		err = &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
 			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
@@ -93,7 +124,7 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 }
 
 // lockError says what a database's error means for whoever wants a lock.
-func (f *Feed) lockError(shard int, err error) error {
+func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error {
 	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
 	switch class := f.db.d.Classify(err); {
 	case errors.Is(err, dialect.ErrNoTransaction):
@@ -107,14 +138,30 @@ func (f *Feed) lockError(shard int, err error) error {
 			Next: "roll the transaction back; `rowfeed feed list` shows the feeds, `rowfeed feed upgrade " + f.name + "` makes what is missing"}
 	case class == dialect.ClassPermission:
 		return &Error{Code: Refused, Object: object, Cause: "this login may not take its ULIDs", Err: err, Next: "run `rowfeed feed grant " + f.name + " --writer LOGIN`"}
+	case errors.Is(err, errors.ErrUnsupported):
+		return &Error{Code: Refused, Param: "idle", Object: object, Cause: "the transaction cannot be bounded as it is asked for", Err: err,
+			Next: "bound the session as the message says, or leave Idle out"}
+	case errors.Is(err, dialect.ErrLockWait), class == dialect.ClassLockTimeout:
+		return f.lockedOut(ctx, tx, object, shard, err)
 	case class == dialect.ClassRetry:
 		return &Error{Code: Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
 			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
-	case class == dialect.ClassLockTimeout:
-		return &Error{Code: Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
-			Next: "roll back and begin again"}
 	}
 	return f.db.fail(object, "lock", err)
+}
+
+// lockedOut is the error of a wait that has run out. Whether the transaction can go on is
+// asked of itself: some databases end it, as they are set.
+func (f *Feed) lockedOut(ctx context.Context, tx Tx, object string, shard int, err error) error {
+	e := &Error{Code: Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
+		Next: "the transaction is as it was before: lock again, or roll back and begin again later; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"}
+	if f.db.d.Usable(ctx, tx) != nil {
+		e.Next = "the transaction cannot go on: roll it back and begin again; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"
+	}
+	if who := f.holderText(ctx, shard); who != "" {
+		e.Cause += ": " + who
+	}
+	return e
 }
 
 // At is the i-th ULID of a shard, i from 0 to ULIDsPerLock-1. They grow with i, and all of
@@ -161,7 +208,7 @@ func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
 		witness, err := u.feed.db.d.Witness(ctx, u.tx, u.feed.dialectFeed(), t.shard)
 		if err != nil {
-			return u.feed.lockError(t.shard, err)
+			return u.feed.lockError(ctx, u.tx, t.shard, err)
 		}
 		if !slices.Contains(strings.Fields(witness), t.witness) {
 			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard), Cause: "its ULIDs were taken back: a savepoint from before the Lock was rolled back",

@@ -46,6 +46,9 @@ type Config struct {
 	// turns: for so long nothing is published, at most, after the one at work was killed.
 	// Default 10 s; NoLease lets all work at once, as safely for all who fetch through rowfeed.
 	PublisherLease time.Duration
+	// LockWait and LockIdle are what Feed.Lock takes where a LockRequest says nothing.
+	// Default: as LockRequest says.
+	LockWait, LockIdle time.Duration
 	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
 	// A single larger row still makes a page of its own. Default 16 MiB.
 	MaxPageBytes int

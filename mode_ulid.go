@@ -264,8 +264,6 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	return findings, f.settle(ctx, "check its ULIDs", err)
 }
 
-func (blocking) status(context.Context, *Feed, *Status) error { return nil }
-
 // lag tells the age of the next row, by its ULID. How many there are only counting them
 // would tell.
 func (blocking) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {

@@ -69,7 +69,7 @@ func (outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard,
 		return fail(err)
 	}
 	floor := f.highest(shard)
-	state, err := d.LockShard(ctx, tx, feed, shard)
+	state, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
 	if err != nil {
 		return fail(err)
 	}

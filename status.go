@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -25,8 +26,12 @@ type Status struct {
 	Vanished *int64 `json:"vanished"`
 	// Publisher is the lease through which publishers take turns; nil while none has it.
 	Publisher *LeaseStatus `json:"publisher"`
-	Blockers  []Blocker    `json:"blockers"`
-	Problems  []string     `json:"problems"`
+	// Shards are those of a feed with ULIDs, in ascending order, and HoldersTold says how much of
+	// who has them the database tells; "" for other feeds.
+	Shards      []ShardStatus `json:"shards"`
+	HoldersTold string        `json:"holders_told"`
+	Blockers    []Blocker     `json:"blockers"`
+	Problems    []string      `json:"problems"`
 	// Consumers are those whose cursors are in this database, with how far they are behind.
 	Consumers []ConsumerStatus `json:"consumers"`
 }
@@ -55,7 +60,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	}
 	r, feed := f.record.Load(), f.dialectFeed()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
-		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Blockers: []Blocker{}, Problems: []string{}}
+		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
 
 	if err := f.mode().status(ctx, f, s); err != nil {
@@ -73,6 +78,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		return fail("look for open transactions", err)
 	}
 	for _, x := range blockers {
+		if slices.ContainsFunc(s.Blockers, func(known Blocker) bool { return known.Session == x.Session }) {
+			continue // of whom more is known
+		}
 		s.Blockers = append(s.Blockers, Blocker{x.Session, x.User, x.Host, seconds(x.AgeMicros), x.Statement, x.Scope})
 	}
 	problems, err := f.Verify(ctx)

@@ -187,14 +187,18 @@ type Read interface {
 type ULID interface {
 	// LockShard locks the row of a shard in the table of shards until the transaction ends,
 	// and makes it where there is none. The error is [ErrNoTransaction] where every
-	// statement is committed by itself; then nothing is locked.
-	LockShard(ctx context.Context, tx Querier, f *Feed, shard int) (Shard, error)
+	// statement is committed by itself; then nothing is locked. It is [ErrLockWait], or of
+	// class [ClassLockTimeout], when the wait has run out. A bound on waiting may stay until
+	// the transaction ends.
+	LockShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds) (Shard, error)
+	// Usable answers nil in a transaction that can go on, and changes nothing.
+	Usable(ctx context.Context, tx Querier) error
 	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of it and adds a word to
 	// its witness, which [Witness] answers. Where the database has functions of its own it is
 	// done by one, so that a writer needs no right on the table of shards. A hint of 0 is the
 	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], and one of class
-	// [ClassUndefined] where the feed is no more, or is not ready. None of them takes anything.
-	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, hintMillis int64, word string) (first ULIDState, err error)
+	// [ClassUndefined] where the feed is no more, or is not ready, or LockShard's. None of them takes anything.
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, err error)
 	// Witness are the last words that TakeShard has added, as the transaction sees them; empty
 	// where the shard has no row. The error is [ErrNoTransaction] where the database can tell.
 	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
@@ -244,8 +248,18 @@ type Roles interface {
 // Rest is what fits nowhere else.
 type Rest interface {
 	// Blockers lists the open transactions that may hold back changes of the feed,
-	// oldest first: those that wrote to it, as far as the database tells.
+	// oldest first: those that wrote to it, as far as the database tells. Of a feed with ULIDs they are those
+	// that may have a shard, and of which Holders cannot say so.
 	Blockers(ctx context.Context, q Querier, f *Feed) ([]Blocker, error)
+	// Holders are the shards of a feed with ULIDs that transactions have or wait for, in
+	// ascending order, and how much it is that the database tells. Where the login may not see them it is
+	// nothing, with an error of class [ClassPermission] that names the right.
+	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, Told, error)
+	// EndHolder ends the session of a shard's holder, as Holders answered it, unless its
+	// transaction is over by now: then it answers false. The error wraps
+	// errors.ErrUnsupported where sessions cannot be ended, and is of class
+	// [ClassPermission], and names the right, where the login may not.
+	EndHolder(ctx context.Context, q Querier, f *Feed, h Holding) (bool, error)
 	// Backlog counts the changes waiting, up to limit, and gives the age of the oldest
 	// in microseconds.
 	Backlog(ctx context.Context, q Querier, f *Feed, limit int) (count, ageMicros int64, err error)

@@ -74,6 +74,10 @@ var ErrHintAhead = errors.New("the hint is ahead of the clock")
 // ErrNoTransaction is what LockShard answers where every statement is committed by itself.
 var ErrNoTransaction = errors.New("no transaction is open")
 
+// ErrLockWait is a wait for a shard's lock that has run out, on databases whose code for it
+// stands for more.
+var ErrLockWait = errors.New("another transaction has the lock")
+
 // ErrReadOnly is what Identity answers on a server that takes no writes; its class is
 // ClassReadOnly on every database that has such servers.
 var ErrReadOnly = errors.New("the server is a replica or read-only")

@@ -5,7 +5,30 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"time"
 )
+
+// What bounds the transactions that take ULIDs, where nobody says otherwise.
+const (
+	LockWait = 10 * time.Second
+	LockIdle = time.Minute
+)
+
+// LockBounds bound a transaction that takes ULIDs. The zero value leaves the session's own
+// settings alone.
+type LockBounds struct {
+	// Wait is the longest wait for other transactions, rounded up to what the database can
+	// count; the session's other waits are as before. With Tighter a tighter setting of
+	// the session's own holds.
+	Wait    time.Duration
+	Tighter bool
+	// Idle is how long the transaction may sit idle from here to its end; a tighter setting
+	// of the session's own holds. On databases that cannot bound a single transaction it is
+	// nothing, or, with Demanded, an error that wraps errors.ErrUnsupported unless the
+	// session is bounded as tightly.
+	Idle     time.Duration
+	Demanded bool
+}
 
 // ReadShard is a query for a shard's row of the table of shards, for [ScanShard], with more
 // columns of the database's own.
@@ -40,8 +63,8 @@ func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, witn
 
 // TakeLocked is [ULID.TakeShard] by LockShard and AdvanceShard, for databases without
 // functions of their own.
-func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, hintMillis int64, word string) (first ULIDState, err error) {
-	row, err := d.LockShard(ctx, tx, f, shard)
+func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, err error) {
+	row, err := d.LockShard(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return first, err
 	}

@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newLease(a), newVersion(a))
+		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newVersion(a))
 	return root
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,17 +27,27 @@ func newStatus(a *app) *cobra.Command {
 		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
 vanished without a delete ("?" when counting took too long), who publishes (the holder
 of the lease "publish:NAME") and since when, problems, the open transactions that may
-hold back changes, and how far consumers are behind.
+hold back changes, and how far consumers are behind. Of a feed with ULIDs it shows each
+shard's head, who has the shard, since when, and who waits for it.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
 "generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
 "oldest_seconds":0,"tombstones_below":0,"vanished":0,"publisher":{"name":
 "publish:kv","state":"held","owner":"host/pid/…","epoch":2,"since":"…",
-"expires_in_seconds":8.5,"renewals":7},"blockers":[{"session":"…","user":"…",
-"host":"…","age_seconds":1.5,"statement":"…","scope":"…"}],"problems":[],
+"expires_in_seconds":8.5,"renewals":7},"shards":[],"holders_told":"",
+"blockers":[{"session":"…","user":"…","host":"…","age_seconds":1.5,
+"statement":"…","scope":"…"}],"problems":[],
 "consumers":[…]}; with NAME just that object. published_at, vanished and publisher may
-be null, consumers are as in "consumer list". At most 1,000,000 changes are counted.`,
+be null, consumers are as in "consumer list". At most 1,000,000 changes are counted.
+Of a feed with ULIDs "shards" are [{"shard":5,"head":"01J…","head_at":"…",
+"holder":{"session":"42","user":"app","host":"…","application":"…","since":"…",
+"age_seconds":61.5,"state":"idle in transaction","state_seconds":60.1,
+"statement":"…"},"waiting":[…]}]: the first 1,000, and all that are taken. head
+is "", head_at and holder are null where there is none; what the database does not
+tell is "" or null. "holders_told" says how much that is: "all", "waited-for" (only
+who has a shard that somebody waits for: MariaDB) or "none" (SQLite, or rights are
+missing).`,
 		Example: `  rowfeed status
   rowfeed status kv --json`,
 		Args: takes(0, 1, ""),
@@ -109,7 +121,13 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		if s.PublishedAt != nil {
 			published = s.PublishedAt.Format(time.RFC3339)
 		}
-		rows = append(rows, table.Row{s.Name, s.Table, s.State, s.Head, published, waiting, vanished})
+		head := fmt.Sprint(s.Head)
+		if s.HoldersTold != "" { // of a feed with ULIDs
+			var shards []string
+			head, shards = shardNotes(s)
+			notes = append(notes, shards...)
+		}
+		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
 		if p := s.Publisher; p != nil {
 			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)", s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
 		}
@@ -117,6 +135,9 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}
 		for _, b := range s.Blockers {
+			if slices.ContainsFunc(s.Shards, func(shard rowfeed.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
+				continue // is named with the shard
+			}
 			who := strings.TrimSpace(b.User + " " + b.Host)
 			notes = append(notes, fmt.Sprintf("%s: session %s (%s) has a transaction open for %s, %s: %s",
 				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
@@ -153,6 +174,49 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		}
 	}
 	return err
+}
+
+// shardsShown is how many shards the text lists that nobody has; JSON has more.
+const shardsShown = 20
+
+// shardNotes say how the shards of a feed with ULIDs stand; head is that of the only one.
+func shardNotes(s *rowfeed.Status) (head string, notes []string) {
+	idle := 0
+	for _, shard := range s.Shards {
+		if shard.Holder == nil && len(shard.Waiting) == 0 {
+			if idle++; idle > shardsShown {
+				continue
+			}
+		}
+		at := "empty"
+		if shard.HeadAt != nil {
+			at = fmt.Sprintf("head %s of %s", shard.Head, shard.HeadAt.Format(time.RFC3339))
+		}
+		note := fmt.Sprintf("%s: shard %d: %s", s.Name, shard.Shard, at)
+		if shard.Holder != nil {
+			note += "; held by " + holderLine(shard.Holder)
+		}
+		notes = append(notes, note)
+		for i := range shard.Waiting {
+			notes = append(notes, fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])))
+		}
+	}
+	if idle > shardsShown {
+		notes = append(notes, fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")))
+	}
+	switch s.HoldersTold {
+	case rowfeed.HoldersWaitedFor:
+		notes = append(notes, s.Name+": who has a shard is known only while somebody waits for it")
+	case rowfeed.HoldersNone:
+		notes = append(notes, s.Name+": who has a shard is not known: the database does not tell, or not to this login")
+	}
+	switch len(s.Shards) {
+	case 0:
+		return "-", notes
+	case 1:
+		return cmp.Or(s.Shards[0].Head, "-"), notes
+	}
+	return fmt.Sprintf("(%d shards)", len(s.Shards)), notes
 }
 
 func age(seconds float64) string {

@@ -23,6 +23,7 @@ func (e *serverError) Error() string { return e.message }
 const (
 	errLockWaitTimeout = 1205
 	errNoSuchTable     = 1146
+	errNoSuchThread    = 1094
 )
 
 // classes are the server's error numbers; MariaDB and MySQL share them where they
@@ -66,6 +67,7 @@ var classes = map[int64]dialect.Class{
 
 	1044: dialect.ClassPermission,
 	1045: dialect.ClassPermission,
+	1095: dialect.ClassPermission, // KILL of another user's connection
 	1142: dialect.ClassPermission,
 	1143: dialect.ClassPermission,
 	1227: dialect.ClassPermission,

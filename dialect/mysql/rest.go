@@ -19,8 +19,8 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // either, the list is empty.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	if f.ULIDs != nil {
-		if found, err := d.holders(ctx, q, f); err == nil {
-			return found, nil
+		if _, told, err := d.Holders(ctx, q, f); err == nil && told == dialect.ToldAll {
+			return nil, nil
 		}
 		return d.writers(ctx, q)
 	}

@@ -1,10 +1,13 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -40,19 +43,57 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 // REPEATABLE READ an UPDATE or a locking read of a row that is missing takes the gap, and two
 // transactions that make the rows of different shards then deadlock. Nothing but a savepoint
 // tells whether there is a transaction: by itself it would be gone after its statement.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
-	if err := d.mustBeInTransaction(ctx, tx); err != nil {
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+	if err := d.Usable(ctx, tx); err != nil {
+		return dialect.Shard{}, err
+	}
+	err := waiting(ctx, tx, bounds.Wait, func() error {
+		b := dialect.NewBuilder(d)
+		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness", b.Args()...)
+		return err
+	})
+	if err != nil {
 		return dialect.Shard{}, err
 	}
 	b := dialect.NewBuilder(d)
-	if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness", b.Args()...); err != nil {
-		return dialect.Shard{}, err
-	}
-	b = dialect.NewBuilder(d)
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE", b.Args())
 }
 
-func (d Dialect) mustBeInTransaction(ctx context.Context, tx dialect.Querier) error {
+// waiting runs fn, which waits for locks, under a bound, by a variable of the session that is put back: MySQL
+// has nothing for one statement.
+func waiting(ctx context.Context, tx dialect.Querier, wait time.Duration, fn func() error) error {
+	if wait <= 0 {
+		return fn()
+	}
+	// Assignments of one SET are made from left to right.
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET @rowfeed_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", wholeSeconds(wait))); err != nil {
+		return err
+	}
+	err := fn()
+	_, restored := tx.Exec(context.WithoutCancel(ctx), "SET SESSION innodb_lock_wait_timeout = @rowfeed_lock_wait")
+	return cmp.Or(err, restored)
+}
+
+// wholeSeconds is a duration as the server counts, rounded up.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// idleBound refuses a session that the server lets idle in a transaction for longer than
+// idle. Nothing here ends with a transaction, so that rowfeed sets no bound: it would stay
+// with the connection, and end transactions of others that share the pool.
+func idleBound(ctx context.Context, tx dialect.Querier, idle time.Duration) error {
+	var allowed int64
+	if err := dialect.QueryRow(ctx, tx, "SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_transaction_timeout, 0), "+
+		"NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */", nil, &allowed); err != nil {
+		return err
+	}
+	if have := time.Duration(allowed) * time.Second; have > idle {
+		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout (MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// Usable implements [dialect.ULID].
+func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	if _, err := tx.Exec(ctx, "SAVEPOINT rowfeed_lock"); err != nil {
 		return err
 	}
@@ -64,13 +105,18 @@ func (d Dialect) mustBeInTransaction(ctx context.Context, tx dialect.Querier) er
 }
 
 // TakeShard implements [dialect.ULID] by the feed's procedure: one statement, where LockShard
-// and AdvanceShard are five.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+// and AdvanceShard are five. The procedure sets the bound on waiting, and puts it back.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+	if bounds.Demanded {
+		if err := idleBound(ctx, tx, bounds.Idle); err != nil {
+			return first, err
+		}
+	}
 	var hint any
 	if hintMillis != 0 {
 		hint = hintMillis
 	}
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?)", []any{shard, hint, word}, &first.TimeMillis, &first.High, &first.Low)
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, &first.TimeMillis, &first.High, &first.Low)
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
 		err = dialect.ErrNoTransaction
@@ -83,7 +129,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 // Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,
 // whatever its snapshot, and nobody else writes its words.
 func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
-	if err := d.mustBeInTransaction(ctx, tx); err != nil {
+	if err := d.Usable(ctx, tx); err != nil {
 		return "", err
 	}
 	b := dialect.NewBuilder(d)
@@ -107,18 +153,4 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 		return "is " + c.Type + ": make it binary(16)"
 	}
 	return ""
-}
-
-// holders are the transactions that have shards, which MySQL's performance schema lists lock
-// by lock. MariaDB has no such list.
-func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
-	shards := f.Names.Table("shards")
-	return blockers(ctx, q, `SELECT DISTINCT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, `+trxAge+`, COALESCE(th.PROCESSLIST_INFO, ''),
-  CONCAT('holds shard ', TRIM(SUBSTRING_INDEX(l.LOCK_DATA, ',', -1)))
-FROM performance_schema.data_locks l
-JOIN performance_schema.threads th ON th.THREAD_ID = l.THREAD_ID
-JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID
-WHERE l.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND l.OBJECT_NAME = ? AND l.LOCK_TYPE = 'RECORD' AND l.LOCK_STATUS = 'GRANTED'
-  AND l.INDEX_NAME = 'PRIMARY' AND l.LOCK_DATA LIKE ? AND th.PROCESSLIST_ID <> CONNECTION_ID()
-ORDER BY 4 DESC, 6`, shards.Schema, shards.Name, "'"+strings.ReplaceAll(f.Name, "_", "\\_")+"', %")
 }

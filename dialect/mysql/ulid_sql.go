@@ -30,12 +30,12 @@ func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Lock()) +
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
-` + d.takeBody(f, "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
+` + d.takeBody(f, "", "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
 		"SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
-		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Take()) +
-			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii)
+		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Take()) +
+			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
-` + d.takeBody(f, "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
+` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
 			"SELECT v_first_time, v_first_high, v_low;")},
 		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
 			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
@@ -48,23 +48,31 @@ BEGIN
 END`})
 }
 
-// takeBody takes ULIDs of the shard p_shard: hint is an expression, NULL for the clock's time, witness what
+// takeBody takes ULIDs of the shard p_shard: bounded is a condition, where there is one, for waiting no
+// longer than p_wait, hint is an expression, NULL for the clock's time, witness what
 // becomes of that, answer the statements behind.
-func (d Dialect) takeBody(f *dialect.Feed, hint, witness, answer string) string {
+func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string) string {
 	shards, name := dialect.Qualified(d, f.Names.Table("shards")), d.Literal(f.Name)
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
 	where := " WHERE feed = " + name + " AND shard = v_shard"
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
+	var own, bound, unbound string
+	if bounded != "" {
+		unbound = "  SET SESSION innodb_lock_wait_timeout = v_own;\n"
+		own = "  DECLARE v_own int DEFAULT @@SESSION.innodb_lock_wait_timeout;\n" +
+			"  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN\n  " + unbound + "    RESIGNAL;\n  END;\n"
+		bound = "  IF " + bounded + " THEN\n    SET SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
+	}
 	return `BEGIN
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
   DECLARE v_time, v_high, v_low, v_first_time, v_first_high, v_now, v_hint, v_random16, v_random64 bigint;
   DECLARE v_bits char(64);
-  DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
+` + own + `  DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
   SAVEPOINT rowfeed_lock;
   RELEASE SAVEPOINT rowfeed_lock;
-  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
+` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
-  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
+` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
     SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
   END IF;
   SET v_now = ` + d.Now() + ` DIV 1000;

@@ -14,7 +14,7 @@ import (
 // transactions, which have no session, are not.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	if f.ULIDs != nil {
-		return d.holders(ctx, q, f)
+		return d.mayHold(ctx, q, f)
 	}
 	return dialect.QueryAll(ctx, q, `WITH held AS (
   SELECT l.pid, l.virtualtransaction FROM pg_locks l

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -39,7 +41,12 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 // LockShard looks first, since a row is made once and locked ever after; a locking read
 // leaves no version of the row behind. The transaction's id is kept: a statement that runs
 // by itself has one of its own.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+	if bounds.Wait > 0 {
+		if _, err := tx.Exec(ctx, "SELECT set_config('lock_timeout', $1::text, true)", milliseconds(bounds.Wait)); err != nil {
+			return dialect.Shard{}, err
+		}
+	}
 	for made := false; ; made = true {
 		b := dialect.NewBuilder(d)
 		query := dialect.ReadShard(d, b, f, shard, "pg_current_xact_id()::text") + " FOR UPDATE"
@@ -56,15 +63,19 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 }
 
-// TakeShard calls the feed's function with the transaction's id, which another one refuses.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (first dialect.ULIDState, err error) {
-	var transaction string
-	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text", nil, &transaction); err != nil {
+// TakeShard calls the feed's function with the transaction's id, which another one refuses. The
+// statement before it, which asks for that, sets the bounds; the former one on waiting is put
+// back when the function has answered, and an error takes all of it back.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+	var transaction, wait, set string
+	b := dialect.NewBuilder(d)
+	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), "+
+		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait, &set); err != nil {
 		return first, err
 	}
-	query := "SELECT ulid_high, ulid_low FROM " + dialect.Qualified(d, f.Lock()) +
+	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true) FROM " + dialect.Qualified(d, f.Lock()) +
 		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
-	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction}, &first.High, &first.Low)
+	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set)
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
 		switch coded.SQLState() {
@@ -76,6 +87,32 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	first.TimeMillis = int64(uint64(first.High) >> 16)
 	return first, err
+}
+
+// setBound is an expression that sets a bound for the rest of the transaction and answers it: to d, or
+// to what it is where d is 0, or where that is tighter and may hold.
+func setBound(b *dialect.Builder, setting string, d time.Duration, tighter bool) string {
+	now := "current_setting('" + setting + "')"
+	if d <= 0 {
+		return now
+	}
+	to := "CAST(" + b.Arg(milliseconds(d)) + " AS text)" // a parameter: statements of other bounds are the same text
+	if tighter {
+		to = "CASE WHEN " + now + " <> '0' AND " + now + "::interval < " + to + "::interval THEN " + now + " ELSE " + to + " END"
+	}
+	return "set_config('" + setting + "', " + to + ", true)"
+}
+
+// milliseconds is a duration as settings have it, rounded up.
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%dms", (d + time.Millisecond - 1).Milliseconds())
+}
+
+// Usable asks for nothing: a transaction that cannot go on refuses every statement. That
+// there is one is known where it is asked, from TakeShard.
+func (Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
+	_, err := tx.Exec(ctx, "SELECT 1")
+	return err
 }
 
 // Witness needs no lock: what a transaction has written it sees, whatever its snapshot, and
@@ -106,18 +143,4 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 		return "is " + c.Type + ": make it uuid or bytea"
 	}
 	return ""
-}
-
-// holders are the transactions that have shards: a row that is locked or being changed tells
-// by whom, in its xmax. A shard's first holder, who has made the row, is not seen.
-func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
-	return dialect.QueryAll(ctx, q, `SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
-  (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, COALESCE(a.state || ': ' || left(a.query, 500), ''), 'holds shard ' || s.shard
-FROM `+dialect.Qualified(d, f.Names.Table("shards"))+` s
-JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = s.xmax
-JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE s.feed = $1::text AND a.xact_start IS NOT NULL
-ORDER BY a.xact_start, s.shard`, []any{f.Name}, func(rows dialect.Rows) (b dialect.Blocker, err error) {
-		return b, rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &b.Statement, &b.Scope)
-	})
 }

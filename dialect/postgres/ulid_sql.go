@@ -43,9 +43,17 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
   v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea;
+  -- the library has its own bounds
+  unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
 BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', ` + name + ` USING ERRCODE = ` + d.Literal(noTransaction) + `;
+  END IF;
+  IF word IS NULL AND current_setting('idle_in_transaction_session_timeout') = '0' THEN
+    PERFORM set_config('idle_in_transaction_session_timeout', ` + d.Literal(milliseconds(dialect.LockIdle)) + `, true);
+  END IF;
+  IF unbounded THEN
+    PERFORM set_config('lock_timeout', ` + d.Literal(milliseconds(dialect.LockWait)) + `, true);
   END IF;
   ` + read + `;
   IF NOT FOUND THEN
@@ -54,6 +62,9 @@ BEGIN
     END IF;
     INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
     ` + read + `;
+  END IF;
+  IF unbounded THEN
+    PERFORM set_config('lock_timeout', '0', true);
   END IF;
   now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
   hint_ms := GREATEST(COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms), 1);

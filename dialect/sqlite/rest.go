@@ -37,6 +37,7 @@ const (
 	codeMismatch   = 20
 	codeAuth       = 23
 	// extended codes
+	busySnapshot         = codeBusy | 2<<8
 	constraintPrimaryKey = codeConstraint | 6<<8
 	constraintUnique     = codeConstraint | 8<<8
 )

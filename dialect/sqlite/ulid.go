@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -36,32 +39,73 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 
 // LockShard takes the database's only write lock with its INSERT, also where the row is
 // there: a transaction that has read before, while another wrote, is refused here.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (dialect.Shard, error) {
-	// Within a transaction another cannot begin, and the failed statement changes nothing.
-	if _, err := tx.Exec(ctx, "BEGIN"); err == nil {
-		if _, err := tx.Exec(ctx, "ROLLBACK"); err != nil {
-			return dialect.Shard{}, err
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+	if err := d.Usable(ctx, tx); err != nil {
+		return dialect.Shard{}, err
+	}
+	if bounds.Demanded {
+		return dialect.Shard{}, fmt.Errorf("SQLite knows no bound on idle transactions: %w", errors.ErrUnsupported)
+	}
+	err := waiting(ctx, tx, bounds, func() error {
+		b := dialect.NewBuilder(d)
+		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...)
+		return err
+	})
+	if err != nil {
+		if code, ok := resultCode(err); ok && code&0xff == codeBusy && code != busySnapshot {
+			err = fmt.Errorf("%w: %w", dialect.ErrLockWait, err)
 		}
-		return dialect.Shard{}, dialect.ErrNoTransaction
-	} else if d.Classify(err) != dialect.ClassUndefined {
 		return dialect.Shard{}, err
 	}
 	b := dialect.NewBuilder(d)
-	if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...); err != nil {
-		return dialect.Shard{}, err
-	}
-	b = dialect.NewBuilder(d)
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard), b.Args())
 }
 
+// waiting runs fn under a bound on its wait for the write lock. The setting is the
+// connection's, and is put back.
+func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds, fn func() error) error {
+	if bounds.Wait <= 0 {
+		return fn()
+	}
+	var own int64
+	if err := dialect.QueryRow(ctx, tx, "PRAGMA busy_timeout", nil, &own); err != nil {
+		return err
+	}
+	wait := (bounds.Wait + time.Millisecond - 1).Milliseconds()
+	if bounds.Tighter && own > 0 && own <= wait { // 0 is what it is where nobody has said anything
+		return fn()
+	}
+	set := func(ctx context.Context, ms int64) error {
+		var now int64
+		return dialect.QueryRow(ctx, tx, fmt.Sprintf("PRAGMA busy_timeout = %d", ms), nil, &now)
+	}
+	if err := set(ctx, wait); err != nil {
+		return err
+	}
+	return errors.Join(fn(), set(context.WithoutCancel(ctx), own))
+}
+
+// Usable begins another transaction, which fails within one and changes nothing.
+func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
+	if _, err := tx.Exec(ctx, "BEGIN"); err == nil {
+		if _, err := tx.Exec(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		return dialect.ErrNoTransaction
+	} else if d.Classify(err) != dialect.ClassUndefined {
+		return err
+	}
+	return nil
+}
+
 // TakeShard reads and writes the row.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, hintMillis int64, word string) (dialect.ULIDState, error) {
-	return dialect.TakeLocked(ctx, d, tx, f, shard, hintMillis, word)
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (dialect.ULIDState, error) {
+	return dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
 }
 
 // Witness locks, which tells whether there is a transaction.
 func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
-	row, err := d.LockShard(ctx, tx, f, shard)
+	row, err := d.LockShard(ctx, tx, f, shard, dialect.LockBounds{})
 	return row.Witness, err
 }
 

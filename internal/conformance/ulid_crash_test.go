@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
@@ -76,44 +75,6 @@ func TestLockKilledAtEveryStatement(t *testing.T) {
 			}
 			x.exec("DELETE FROM events WHERE id > 100")
 		}
-	})
-}
-
-// TestLockHolders: status names who has which shard, as far as the database tells.
-func TestLockHolders(t *testing.T) {
-	eachULID(t, func(x *events) {
-		x.write(5, 1, 1)
-		x.write(-6, 2, 2)
-		tx := x.begin(sql.LevelReadCommitted)
-		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
-		x.event(tx, 3, 5, x.at(u, 5, 0), "")
-		holders := func() []rowfeed.Blocker {
-			if x.engine == testdb.MariaDB {
-				rest(x.ctx, 150*time.Millisecond) // whoever asks more often than every 100 ms is told the same again
-			}
-			status, err := x.feed.Status(x.ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return status.Blockers
-		}
-		want := x.by(map[string]string{"sqlite": "", "postgres": "holds shard 5", "mysql": "holds shard 5"})
-		if x.engine == testdb.MariaDB {
-			want = "wrote to some table"
-		}
-		if want == "" {
-			if all := holders(); len(all) != 0 {
-				t.Errorf("%+v", all)
-			}
-			return
-		}
-		// What InnoDB tells of transactions may be a moment old.
-		x.eventually("the holder is named: "+want, func() bool {
-			all := holders()
-			return len(all) == 1 && all[0].Scope == want && all[0].Session != ""
-		})
-		x.commit(tx)
-		x.eventually("nobody is named", func() bool { return len(holders()) == 0 })
 	})
 }
 

@@ -33,8 +33,8 @@ var locking = []mutant{
 	{
 		Name: "state-of-an-old-snapshot", Guards: "hazard 9: the state is read as it is now",
 		File:    "dialect/mysql/ulid_sql.go",
-		Old:     " FOR UPDATE;\n  IF v_time = 0",
-		New:     ";\n  IF v_time = 0",
+		Old:     " FOR UPDATE;\n` + unbound",
+		New:     ";\n` + unbound",
 		Package: conformance, Test: "TestLockAfterSnapshot", Engines: "mariadb",
 	},
 	{
@@ -54,7 +54,7 @@ var locking = []mutant{
 	{
 		Name: "lock-without-a-transaction-sqlite", Guards: "M33: outside a transaction nothing is locked",
 		File:    "dialect/sqlite/ulid.go",
-		Old:     "\t\treturn dialect.Shard{}, dialect.ErrNoTransaction\n",
+		Old:     "\t\treturn dialect.ErrNoTransaction\n",
 		New:     "",
 		Package: conformance, Test: "TestLockOutside", Engines: "sqlite",
 	},

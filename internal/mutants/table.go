@@ -22,6 +22,7 @@ var mutants = slices.Concat(
 	recounting,
 	locking,
 	outboxing,
+	holding,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

@@ -1,0 +1,106 @@
+package main
+
+// holding takes away the bounds of those who wait for a shard and of those who have one, and
+// what tells and ends who has it.
+var holding = []mutant{
+	{
+		Name: "wait-not-put-back-mysql", Guards: "M44: a session waits for what it waited for before",
+		File: "dialect/mysql/ulid_sql.go", Old: `unbound = "  SET SESSION innodb_lock_wait_timeout = v_own;\n"`, New: `unbound = "  DO 0;\n"`,
+		Package: conformance, Test: "TestLockWaitEnds", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "wait-not-put-back-postgres", Guards: "M44: a session waits for what it waited for before",
+		File: "dialect/postgres/ulid.go", Old: "set_config('lock_timeout', CAST($5 AS text), true) FROM", New: "CAST($5 AS text) FROM",
+		Package: conformance, Test: "TestLockWaitEnds", Engines: "postgres15",
+	},
+	{
+		Name: "wait-in-vain-not-put-back", Guards: "M44: nor is it changed by a wait in vain",
+		File: "dialect/mysql/ulid_sql.go", Old: `BEGIN\n  " + unbound + "    RESIGNAL`, New: `BEGIN\n    RESIGNAL`,
+		Package: conformance, Test: "TestLockWaitEnds", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "wait-not-put-back-sqlite", Guards: "M44: a session waits for what it waited for before",
+		File: "dialect/sqlite/ulid.go", Old: "errors.Join(fn(), set(context.WithoutCancel(ctx), own))", New: "fn()",
+		Package: conformance, Test: "TestLockWaitEnds", Engines: "sqlite",
+	},
+	{
+		Name: "tighter-wait-ignored", Guards: "M44: a tighter bound of the session's own holds",
+		File: "blocking.go", Old: "cmp.Or(wait, dialect.LockWait), 0), wait == 0", New: "cmp.Or(wait, dialect.LockWait), 0), false",
+		Package: conformance, Test: "TestLockWaitOwn", Engines: "postgres15,mariadb", Short: true,
+	},
+	{
+		Name: "dead-transaction-called-usable", Guards: "M44: who waited in vain is told whether his transaction can go on",
+		File: "blocking.go", Old: "if f.db.d.Usable(ctx, tx) != nil {", New: "if f.db.d.Usable(ctx, tx) == nil {",
+		Package: conformance, Test: "TestLockWaitEnds", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "idle-not-bounded-postgres", Guards: "M44: a transaction that has a shard may not sit idle for ever",
+		File: "dialect/postgres/ulid.go", Old: "bounds.Idle, true), b.Args()", New: "0, true), b.Args()",
+		Package: conformance, Test: "TestLockIdleSetting", Engines: "postgres15",
+	},
+	{
+		Name: "idle-not-bounded-by-sql", Guards: "M44: nor may one that took it by SQL",
+		File: "dialect/postgres/ulid_sql.go", Old: "IF word IS NULL AND current_setting('idle_in_transaction_session_timeout') = '0' THEN", New: "IF false THEN",
+		Package: conformance, Test: "TestLockIdleSetting", Engines: "postgres15",
+	},
+	{
+		Name: "idle-bound-loosened", Guards: "M44: a tighter bound of the session's own holds",
+		File: "dialect/postgres/ulid.go", Old: "\"::interval < \" + to", New: "\"::interval > \" + to",
+		Package: conformance, Test: "TestLockIdleSetting", Engines: "postgres15",
+	},
+	{
+		Name: "unbounded-session-taken", Guards: "M44: who demands a bound that cannot be had is refused",
+		File: "dialect/mysql/ulid.go", Old: "have > idle {", New: "have > idle && idle < 0 {",
+		Package: conformance, Test: "TestLockIdleSetting", Engines: "mariadb",
+	},
+	{
+		Name: "wait-by-sql-unbounded", Guards: "M44: the functions of other languages do not wait for ever",
+		File: "dialect/postgres/ulid_sql.go", Old: "  IF unbounded THEN\n    PERFORM set_config('lock_timeout', '0', true);\n  END IF;\n", New: "",
+		Package: conformance, Test: "TestLockBySQLWaits", Engines: "postgres15",
+	},
+	{
+		Name: "holder-under-a-savepoint-postgres", Guards: "M44: who has a shard under a savepoint is named by those who wait",
+		File: "dialect/postgres/holders.go", Old: "WHERE l.virtualtransaction = l.virtualxid AND NOT", New: "WHERE false AND NOT",
+		Package: conformance, Test: "TestLockHolderHidden", Engines: "postgres15",
+	},
+	{
+		Name: "waiter-taken-for-the-holder-mariadb", Guards: "M44: who waits is not ended for who has the shard",
+		File: "dialect/mysql/holders.go", Old: "x.trx_requested_lock_id <=> l.lock_id, x.trx_mysql", New: "0, x.trx_mysql",
+		Package: conformance, Test: "TestUnblock$|TestLockHolders", Engines: "mariadb", Short: true,
+	},
+	{
+		Name: "waiter-taken-for-the-holder-mysql", Guards: "M44: who waits is not ended for who has the shard",
+		File: "dialect/mysql/holders.go", Old: "l.LOCK_STATUS = 'WAITING'", New: "0",
+		Package: conformance, Test: "TestUnblock$|TestLockHolders", Engines: "mysql",
+	},
+	{
+		Name: "another-feeds-holder", Guards: "M44: a shard is one feed's",
+		File: "dialect/postgres/holders.go", Old: " s WHERE s.feed = $1::text\n), waiting", New: " s WHERE s.feed >= $1::text\n), waiting",
+		Package: conformance, Test: "TestLockHolders", Engines: "postgres15",
+	},
+	{
+		Name: "unblock-does-not-look-again-postgres", Guards: "M44: no connection is ended for a transaction of its past",
+		File: "dialect/postgres/holders.go", Old: "AND virtualtransaction = $2::text AND", New: "AND $2::text <> '' AND",
+		Package: conformance, Test: "TestUnblockLooksAgain", Engines: "postgres15", Short: true,
+	},
+	{
+		Name: "unblock-does-not-look-again-mysql", Guards: "M44: no connection is ended for a transaction of its past",
+		File: "dialect/mysql/holders.go", Old: " && now.Holder.Transaction == h.Holder.Transaction {", New: " {",
+		Package: conformance, Test: "TestUnblockLooksAgain", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "unblock-guesses", Guards: "M44: of several shards one must be named",
+		File: "holders.go", Old: "	case len(waited) == 1:\n", New: "	case len(waited) >= 1:\n",
+		Package: conformance, Test: "TestUnblock$", Engines: "postgres15",
+	},
+	{
+		Name: "unblock-whoever-it-is", Guards: "M44: with a session named no other is ended",
+		File: "holders.go", Old: "case req.Session != \"\" && req.Session != h.Holder.ID:", New: "case false:",
+		Package: conformance, Test: "TestUnblock$", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "dry-run-ends", Guards: "M44: who only looks ends nobody",
+		File: "holders.go", Old: "found.Holder = &holder; req.DryRun {", New: "found.Holder = &holder; req.DryRun && false {",
+		Package: conformance, Test: "TestUnblock$", Engines: "postgres15",
+	},
+}
