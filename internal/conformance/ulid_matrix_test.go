@@ -52,7 +52,7 @@ var shardRules = judge.Rules{Key: []string{"id"}, Writer: "account", Number: "nu
 // and in order, behind all that was committed before they were begun: an independent program
 // judges it, from the pages it got over HTTP and the table.
 func TestULIDMatrix(t *testing.T) {
-	for _, mode := range []string{rowfeed.ModeBlocking} {
+	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		for name, shards := range map[string][]int{"one shard": {0}, "several shards": {-5, 0, 77}} {
 			for _, load := range loads {
 				t.Run(mode+"/"+name+"/"+load.name, func(t *testing.T) {
