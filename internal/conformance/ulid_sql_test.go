@@ -3,10 +3,7 @@ package conformance
 import (
 	"database/sql"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,57 +13,6 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 )
-
-// TestULIDVectorsInSQL: the databases compute states as the vectors have them (M41, M42).
-func TestULIDVectorsInSQL(t *testing.T) {
-	data, err := os.ReadFile("../../testdata/ulids.json")
-	var vectors []struct {
-		Name  string
-		Steps []struct {
-			HintMillis int64 `json:"hint_ms"`
-			Random     string
-			Count      int64
-			TimeMillis int64 `json:"time_ms"`
-			High       int64 `json:"ulid_high"`
-			Low        int64 `json:"ulid_low"`
-		}
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &vectors)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	each(t, func(x *env) {
-		d, ok := x.dialect.(interface {
-			TakeULIDs(dialect.ULIDTerms) (timeMillis, high, low string)
-		})
-		if !ok {
-			if steps := x.dialect.ULIDUp(nil); len(steps) != 0 {
-				x.Error("a database that computes no ULIDs has functions for them")
-			}
-			return
-		}
-		// Not as its smallest literal, which is read as the negation of what does not fit.
-		number := func(n int64) string {
-			return fmt.Sprintf("CAST('%d' AS %s)", n, x.by(map[string]string{"postgres": "bigint", "mysql": "SIGNED"}))
-		}
-		for _, v := range vectors {
-			timeMillis, high, low := int64(0), int64(0), int64(0)
-			for i, step := range v.Steps {
-				random, _ := hex.DecodeString(step.Random)
-				a, b, c := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: number(timeMillis), High: number(high), Low: number(low), Hint: number(max(step.HintMillis, 1)),
-					Random16: number(int64(binary.BigEndian.Uint16(random))), Random64: number(int64(binary.BigEndian.Uint64(random[2:]))), Count: number(step.Count)})
-				if err := x.db.Admin().QueryRowContext(x.ctx, "SELECT "+a+", "+b+", "+c+" + "+number(step.Count)).Scan(&timeMillis, &high, &low); err != nil {
-					x.Fatalf("%s, step %d: %v", v.Name, i, err)
-				}
-				if timeMillis != step.TimeMillis || high != step.High || low != step.Low {
-					x.Fatalf("%s, step %d: (%d, %d, %d), want (%d, %d, %d)", v.Name, i, timeMillis, high, low, step.TimeMillis, step.High, step.Low)
-				}
-			}
-		}
-	})
-}
 
 // halves are what a lock by SQL has given.
 type halves struct {

@@ -150,6 +150,20 @@ var locking = []mutant{
 		Package: conformance, Test: "TestLockFirstUse$", Engines: "mariadb",
 	},
 	{
+		Name: "bits-are-not-random", Guards: "M42: a new millisecond has fresh random bits",
+		File:    "dialect/ulid_lock.go",
+		Old:     "\trand.Read(random[:])\n",
+		New:     "\t_ = rand.Reader\n",
+		Package: conformance, Test: "TestULIDStatesTaken", Engines: "sqlite",
+	},
+	{
+		Name: "bit-62-is-not-cleared-by-sql", Guards: "M37: there is room for 2^62 in every millisecond",
+		File:    "dialect/ulid_sql.go",
+		Old:     "strconv.Itoa(^(1<<62))",
+		New:     "strconv.Itoa(-1)",
+		Package: conformance, Test: "TestULIDStatesAgree", Engines: "mariadb",
+	},
+	{
 		Name: "any-index-will-do", Guards: "M43: the unique index of shard and ULID",
 		File:    "mode_ulid.go",
 		Old:     "slices.Equal(names, []string{s.Name, p.Name})",
