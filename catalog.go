@@ -49,6 +49,8 @@ type record struct {
 	DataShards        int
 	ShardColumn       string               // of the key, with a sequence; empty: data shards are computed from the key
 	ULIDs             *dialect.ULIDColumns // where rows hold ULIDs; nil elsewhere
+	Grants            Grants               // who may use it
+	Regrant           bool                 // they may lack rights on what was made anew
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	fillMark          *string              // the same as it is stored
 }
@@ -63,7 +65,10 @@ type recordOptions struct {
 	AdoptCursors   string   `json:"adopt_cursors,omitempty"`
 	Added          []string `json:"added,omitempty"`
 
-	ULIDs *dialect.ULIDColumns `json:"ulids,omitempty"`
+	ULIDs  *dialect.ULIDColumns `json:"ulids,omitempty"`
+	Grants Grants               `json:"grants,omitzero"`
+	// Regrant says that objects were made anew, and that the logins may lack their rights on them.
+	Regrant bool `json:"regrant,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -126,12 +131,13 @@ FROM ` + db.table("feeds")
 
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
-		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs}
+		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant}
 }
 
 func (r *record) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
+	r.Grants, r.Regrant = o.Grants, o.Regrant
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.

@@ -349,6 +349,9 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err != nil && db.d.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
+		if err := db.revokeAll(ctx, q, known[0]); err != nil {
+			return err
+		}
 		if err := known[0].mode().down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}

@@ -39,6 +39,10 @@ type mode interface {
 	verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error)
 	mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
 
+	// rights are what logins need on rowfeed's own tables and functions, besides what all
+	// need: writers (nothing where what they write is recorded for them), and readers.
+	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
+
 	// part sets a page's query to the part of the feed that is asked for.
 	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error
 	// takes tells whether a position can be one of the feed's.

@@ -54,6 +54,17 @@ func (outbox) begin(context.Context, *DB, dialect.Querier, *record) (string, err
 	return stateActive, nil
 }
 
+// rights: a writer cannot say where in the order its record stands.
+func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+	if f.Capture == dialect.CaptureApp {
+		writing = []dialect.Right{dialect.May("INSERT", f.Records(), append([]string{"shard", "time_hint"}, f.StoredKey()...)...)}
+	}
+	for _, table := range []dialect.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()} {
+		reading = append(reading, dialect.May("SELECT", table))
+	}
+	return writing, reading
+}
+
 // verify looks at the tables, at the trigger, and at the column that it takes the shard from.
 func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
 	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)

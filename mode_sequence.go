@@ -50,6 +50,14 @@ func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record,
 	return err
 }
 
+// rights: writers who record their changes themselves, or delete rows that hold positions.
+func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+	if f.Capture != dialect.CaptureTrigger {
+		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
+	}
+	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")), dialect.May("SELECT", f.Positions())}
+}
+
 // verify adds to the dialect's findings what triggers do.
 func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
 	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)

@@ -142,15 +142,33 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 		return nil, err
 	}
 	all = append(all, other...)
-	_, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
+	columns, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 	for _, p := range problems {
 		all = append(all, p.what)
+	}
+	if columns != nil && columns.Position.Type != r.ULIDs.Position.Type {
+		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made", columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
 	}
 	return all, nil
 }
 
-// mend makes the functions anew; the table is its owner's.
-func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
+func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+	return d.LockRights(f), []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")), dialect.May("SELECT", f.Names.Table("shards"))}
+}
+
+// mend makes the functions anew; the table is its owner's. A function that answers another
+// type takes no other's place.
+func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
+	columns, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
+	if len(problems) > 0 {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+	}
+	if columns.Position.Type != r.ULIDs.Position.Type {
+		if err := run(ctx, q, db.d.ULIDDown(r.feed(db.names))); err != nil {
+			return err
+		}
+	}
+	r.ULIDs = columns
 	return run(ctx, q, db.d.ULIDUp(r.feed(db.names)))
 }
 

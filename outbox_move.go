@@ -44,6 +44,10 @@ func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved move
 	if errors.Is(err, errNothing) {
 		return movement{}, nil
 	}
+	if f.db.d.Classify(err) == dialect.ClassPermission {
+		return movement{}, &Error{Code: Refused, Object: feedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
+			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
+	}
 	if err != nil {
 		return movement{}, f.settle(ctx, "move records of its outbox", err)
 	}

@@ -62,7 +62,21 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
+	// Rights may go with what is made anew. Where statements commit by themselves that must not be
+	// forgotten.
+	if now.Regrant = !now.Grants.IsZero(); now.Regrant {
+		if err := f.db.saveOptions(ctx, q, &now); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.mode().mend(ctx, f.db, q, &now, table); err != nil {
+		return nil, err
+	}
+	if err := f.db.grantAgain(ctx, q, &now); err != nil {
+		return nil, err
+	}
+	now.Regrant = false
+	if err := f.db.saveOptions(ctx, q, &now); err != nil {
 		return nil, err
 	}
 	key, err := json.Marshal(now.Key)
@@ -111,6 +125,9 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 		return nil, err
 	}
 	problems = append(problems, table.Refusals...)
+	if r.Regrant {
+		problems = append(problems, "its writers and readers may lack rights on what was made anew")
+	}
 	slices.Sort(problems)
 	return problems, nil
 }

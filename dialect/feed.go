@@ -226,6 +226,15 @@ type ULIDColumns struct {
 	Index           string // the unique index of shard and ULID, as the table was described
 }
 
+// StoredKey are the names of the key columns in rowfeed's tables.
+func (f *Feed) StoredKey() []string {
+	names := make([]string, len(f.Key))
+	for i, c := range f.Key {
+		names[i] = c.Stored
+	}
+	return names
+}
+
 // Changes is the feed's table of changes.
 func (f *Feed) Changes() TableName { return f.Names.Table("changes_" + f.Name) }
 

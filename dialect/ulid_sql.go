@@ -36,6 +36,10 @@ func (f *Feed) ULID() TableName { return f.Names.Table("ulid_" + f.Name) }
 // it is not Lock.
 func (f *Feed) Take() TableName { return f.Names.Table("take_" + f.Name) }
 
+// Witness is the name of the procedure behind [ULID.Witness], where writers may not read the
+// table of shards.
+func (f *Feed) Witness() TableName { return f.Names.Table("witness_" + f.Name) }
+
 // RoutineMissing and RoutineDiffers are what is wrong with a function or procedure.
 func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }
 

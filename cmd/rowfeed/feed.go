@@ -12,8 +12,8 @@ import (
 )
 
 func newFeed(a *app) *cobra.Command {
-	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds", `Makes, lists, shows, upgrades, bumps and drops feeds. A feed is the ordered stream
-of one table's rows.`, `  rowfeed feed add kv --table kv
+	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds, and say who may use them", `Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
+is the ordered stream of one table's rows.`, `  rowfeed feed add kv --table kv
   rowfeed feed list
   rowfeed feed show kv`)
 	list := &feedListOptions{}
@@ -38,10 +38,11 @@ sharding or active.`,
 
 With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
 "head":"3","key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],"columns":[…],
-"base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"]}. The
-head is the cursor of a reader that has read everything; kind tells how a column's
-values travel. "delete" are the statements by which writers delete a row, in one
-transaction, each with the key as its parameters.`,
+"base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"],
+"grants":{"writers":["app"]}}. The head is the cursor of a reader that has read
+everything; kind tells how a column's values travel. "delete" are the statements by
+which writers delete a row, in one transaction, each with the key as its parameters.
+"grants" are those of "feed grant".`,
 		Example: "  rowfeed feed show kv --json",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +62,7 @@ should a feed of that name be made again. Dropping it again changes nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
 		},
-	}, newFeedUpgrade(a))
+	}, newFeedUpgrade(a), newFeedGrant(a), newFeedRevoke(a))
 	return cmd
 }
 
@@ -129,8 +130,9 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 				Table   string `json:"table"`
 				Capture string `json:"capture"`
 
-				Delete []string `json:"delete"`
-			}{info, f.Source().String(), string(f.Capture()), f.DeleteSQL()})
+				Delete []string       `json:"delete"`
+				Grants rowfeed.Grants `json:"grants"`
+			}{info, f.Source().String(), string(f.Capture()), f.DeleteSQL(), f.Granted()})
 		}
 		head := string(info.Head)
 		if head == "" {
@@ -139,6 +141,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		if err := a.printTable(table.Row{"feed", info.Name}, []table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
 			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
+			{"writers", loginsText(f.Granted().Writers)}, {"readers", loginsText(f.Granted().Readers)},
 			{"to delete a row", strings.Join(f.DeleteSQL(), ";\n")},
 		}); err != nil {
 			return err

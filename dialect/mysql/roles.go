@@ -16,8 +16,8 @@ func (d Dialect) Login(name string) (string, error) {
 		user, host, hosted = name[:i], name[i+1:], true
 	}
 	user, host = unquoted(user), unquoted(host)
-	// An empty user is everybody.
-	if user == "" || hosted && host == "" || strings.ContainsAny(name, "\x00\\") {
+	// An empty user is everybody, as are these to MariaDB, with quotes or without.
+	if user == "" || hosted && host == "" || !hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) || strings.ContainsAny(name, "\x00\\") {
 		return "", &dialect.Refusal{Cause: "it is no account", Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
 	}
 	if !hosted {
@@ -35,11 +35,13 @@ func unquoted(name string) string {
 	return name
 }
 
-// LockRights implements [dialect.Roles].
+// LockRights implements [dialect.Roles]. They have nothing on the table of shards: MariaDB lets whoever
+// may read a row lock it.
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Lock()},
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Take()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Witness()},
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULID()},
 	}
 }

@@ -3,7 +3,6 @@ package mysql
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -129,13 +128,9 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 // Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,
 // whatever its snapshot, and nobody else writes its words.
 func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
-	if err := d.Usable(ctx, tx); err != nil {
-		return "", err
-	}
-	b := dialect.NewBuilder(d)
-	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Witness())+"(?)", []any{shard}, &witness)
+	if number, _ := dialect.CodeField(err, "Number"); number == errSignalled {
+		err = dialect.ErrNoTransaction
 	}
 	return witness, err
 }

@@ -21,8 +21,8 @@ const (
 	errHintAhead = 1292
 )
 
-// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs, another one that does so for
-// this library, and a function that makes them. Nothing here is local to a transaction and cheap to ask, so that
+// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs, two that do so, and look it
+// up, for this library, and a function that makes them. Nothing here is local to a transaction and cheap to ask, so that
 // the function is told the halves, and cannot know whose they are.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
@@ -37,6 +37,13 @@ MODIFIES SQL DATA SQL SECURITY DEFINER
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
 			"SELECT v_first_time, v_first_high, v_low;")},
+		dialect.Step{Note: "the words that the library has left with a shard", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Witness()) +
+			`(IN p_shard bigint)
+READS SQL DATA SQL SECURITY DEFINER
+BEGIN
+  ` + mustBeOpen + `
+  SELECT COALESCE((SELECT witness FROM ` + dialect.Qualified(d, f.Names.Table("shards")) + ` WHERE feed = ` + d.Literal(f.Name) + ` AND shard = p_shard), '');
+END`},
 		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
 			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
 DETERMINISTIC NO SQL SQL SECURITY INVOKER
@@ -47,6 +54,11 @@ BEGIN
   RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
 END`})
 }
+
+// mustBeOpen begins procedures that want a transaction.
+const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
+  SAVEPOINT rowfeed_lock;
+  RELEASE SAVEPOINT rowfeed_lock;`
 
 // takeBody takes ULIDs of the shard p_shard: bounded is a condition, where there is one, for waiting no
 // longer than p_wait, hint is an expression, NULL for the clock's time, witness what
@@ -67,9 +79,7 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
   DECLARE v_time, v_high, v_low, v_first_time, v_first_high, v_now, v_hint, v_random16, v_random64 bigint;
   DECLARE v_bits char(64);
-` + own + `  DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
-  SAVEPOINT rowfeed_lock;
-  RELEASE SAVEPOINT rowfeed_lock;
+` + own + `  ` + mustBeOpen + `
 ` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
 ` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
@@ -101,6 +111,7 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Lock())},
 		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Take())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Witness())},
 		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID())},
 	}
 }
@@ -111,11 +122,11 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 	for i, r := range []struct {
 		kind string
 		name dialect.TableName
-	}{{"procedure", f.Lock()}, {"procedure", f.Take()}, {"function", f.ULID()}} {
+	}{{"procedure", f.Lock()}, {"procedure", f.Take()}, {"procedure", f.Witness()}, {"function", f.ULID()}} {
 		var body sql.NullString
 		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
 			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)
-		made := up[len(up)-3+i].SQL
+		made := up[len(up)-4+i].SQL
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))

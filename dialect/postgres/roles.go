@@ -20,6 +20,7 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.Lock(), Arguments: lockArguments},
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULID(), Arguments: ulidArguments},
+		dialect.May("SELECT", f.Names.Table("shards")), // for Witness
 	}
 }
 

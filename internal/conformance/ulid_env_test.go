@@ -158,5 +158,5 @@ func (x *env) now() time.Time {
 // routines is how many functions and procedures a feed of mode blocking has.
 func (x *env) routines() int {
 	x.Helper()
-	return len(strings.Fields(x.by(map[string]string{"sqlite": "", "postgres": "lock ulid", "mysql": "lock take ulid"})))
+	return len(strings.Fields(x.by(map[string]string{"sqlite": "", "postgres": "lock ulid", "mysql": "lock take witness ulid"})))
 }

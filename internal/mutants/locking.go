@@ -47,7 +47,7 @@ var locking = []mutant{
 	{
 		Name: "lock-without-a-transaction-mysql", Guards: "M33: outside a transaction nothing is locked",
 		File:    "dialect/mysql/ulid_sql.go",
-		Old:     "  SAVEPOINT rowfeed_lock;\n  RELEASE SAVEPOINT rowfeed_lock;\n",
+		Old:     "  SAVEPOINT rowfeed_lock;\n  RELEASE SAVEPOINT rowfeed_lock;",
 		New:     "",
 		Package: conformance, Test: "TestLockOutside", Engines: "mariadb",
 	},

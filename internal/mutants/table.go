@@ -21,6 +21,7 @@ var mutants = slices.Concat(
 	sharding,
 	recounting,
 	locking,
+	granting,
 	outboxing,
 	holding,
 )

@@ -13,7 +13,9 @@ var postgresDump = []dumpQuery{
 			(SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint WHERE contypid = t.oid)
 		FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 		WHERE ` + userSchema + ` AND t.typelem = 0 ORDER BY 1, 2`},
-	{"relations", `SELECT n.nspname, c.relname, c.relkind, c.relpersistence, pg_get_userbyid(c.relowner), c.relacl, c.reloptions,
+	{"relations", `SELECT n.nspname, c.relname, c.relkind, c.relpersistence, pg_get_userbyid(c.relowner),
+			-- the owner's rights written out are what is not written down at all
+			NULLIF(c.relacl::text, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)::text), c.reloptions,
 			c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relispartition, pg_get_expr(c.relpartbound, c.oid),
 			pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'),
 			CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,

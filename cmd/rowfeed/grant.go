@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+type grantOptions struct {
+	name   string
+	revoke bool
+	logins rowfeed.Grants
+	print  bool
+	json   bool
+}
+
+func newFeedGrant(a *app) *cobra.Command {
+	o := &grantOptions{}
+	cmd := &cobra.Command{
+		Use:   "grant NAME --writer LOGIN --reader LOGIN",
+		Short: "Let logins write to a feed, or read it, and nothing else",
+		Long: `Gives logins of the database the rights that a feed's writers and readers need on
+rowfeed's own tables and functions, and no more. Those on your table (INSERT, SELECT)
+are yours to give.
+
+A writer takes ULIDs (--mode blocking) or appends records to the outbox or to the table
+of changes (--capture app); where triggers record, writers need no right. A reader
+fetches, and serves with "serve --no-publish"; it moves nothing out of an outbox, which
+wants a publisher with another login.
+
+LOGIN is a role of PostgreSQL, or an account of MariaDB or MySQL as app or
+app@10.0.0.%; roles that others are members of will do. Give --writer and --reader as
+often as you like. The rights outlive "feed upgrade", and go with "feed drop" or "feed
+revoke". SQLite has no logins.
+
+With --json, as "feed revoke": {"feed":"ev","writers":["app"],"readers":[]}, all that
+the feed has by now.`,
+		Example: `  rowfeed feed grant ev --writer app
+  rowfeed feed grant ev --reader 'reports@10.0.0.%' --reader auditors
+  rowfeed feed grant ev --writer app --print`,
+	}
+	return o.command(a, cmd)
+}
+
+func newFeedRevoke(a *app) *cobra.Command {
+	o := &grantOptions{revoke: true}
+	cmd := &cobra.Command{
+		Use:   "revoke NAME --writer LOGIN --reader LOGIN",
+		Short: "Take the rights of writers and readers away",
+		Long: `Takes away what "feed grant" gave. What a login needs for other feeds it keeps. Doing it
+again changes nothing.`,
+		Example: "  rowfeed feed revoke ev --writer app",
+	}
+	return o.command(a, cmd)
+}
+
+func (o *grantOptions) command(a *app, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = takes(1, 1, "the feed's NAME")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.name = args[0]
+		return o.run(cmd.Context(), a)
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.logins.Writers, "writer", nil, "a `login` that writes; may be given more than once")
+	f.StringArrayVar(&o.logins.Readers, "reader", nil, "a `login` that reads; may be given more than once")
+	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *grantOptions) run(ctx context.Context, a *app) error {
+	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		if o.print {
+			d, err := open.Dialect(a.url)
+			if err != nil {
+				return err
+			}
+			steps, err := f.PrintGrants(ctx, o.logins, o.revoke)
+			if err != nil {
+				return err
+			}
+			return a.printSteps(d, steps)
+		}
+		change := f.Grant
+		if o.revoke {
+			change = f.Revoke
+		}
+		if err := change(ctx, o.logins); err != nil {
+			return err
+		}
+		g := f.Granted()
+		if o.json {
+			return a.printJSON(struct {
+				Feed    string   `json:"feed"`
+				Writers []string `json:"writers"`
+				Readers []string `json:"readers"`
+			}{o.name, append([]string{}, g.Writers...), append([]string{}, g.Readers...)})
+		}
+		return a.say("%s: writers: %s; readers: %s; rights on table %s are yours to give", o.name, loginsText(g.Writers), loginsText(g.Readers), f.Source())
+	})
+}
+
+func loginsText(logins []string) string {
+	if len(logins) == 0 {
+		return "none"
+	}
+	return strings.Join(logins, ", ")
+}

@@ -1,0 +1,47 @@
+package main
+
+// granting gives writers and readers more than they need, or leaves rights behind.
+var granting = []mutant{
+	{
+		Name: "writer-says-where", Guards: "M29: a writer does not say where in the order its record stands",
+		File:    "mode_outbox.go",
+		Old:     "append([]string{\"shard\", \"time_hint\"}, f.StoredKey()...)...)",
+		New:     "f.StoredKey()[:0]...)",
+		Package: conformance, Test: "TestOutboxRoles", Engines: "postgres15,mariadb", Short: true,
+	},
+	{
+		Name: "writer-has-the-shards", Guards: "M29: a writer of one feed holds up no other",
+		File:    "dialect/mysql/roles.go",
+		Old:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.Witness()},\n",
+		New:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.Witness()},\n\t\tdialect.May(\"SELECT\", f.Names.Table(\"shards\")),\n",
+		Package: conformance, Test: "TestWriterRole", Engines: "mariadb",
+	},
+	{
+		Name: "functions-of-everybody", Guards: "M29: without its role a login takes nothing",
+		File:    "dialect/postgres/ulid_sql.go",
+		Old:     "ulid + ulidArguments + \" FROM PUBLIC\"",
+		New:     "ulid + ulidArguments + \" FROM PUBLIC; GRANT EXECUTE ON FUNCTION \" + lock + lockArguments + \" TO PUBLIC\"",
+		Package: conformance, Test: "TestReaderRole", Engines: "postgres15",
+	},
+	{
+		Name: "rights-outlive-the-feed", Guards: "M63: feed drop leaves no right behind",
+		File:    "feed.go",
+		Old:     "if err := db.revokeAll(ctx, q, known[0]); err != nil {",
+		New:     "if err := db.revokeAll(ctx, q, &record{}); err != nil {",
+		Package: conformance, Test: "TestGrants", Engines: "mariadb",
+	},
+	{
+		Name: "rights-of-another-feed-taken", Guards: "M63: a login keeps what it needs for other feeds",
+		File:    "roles.go",
+		Old:     "\t\t\treturn slices.ContainsFunc(needed, func(n loginRights) bool {",
+		New:     "\t\t\treturn slices.ContainsFunc(needed[:0], func(n loginRights) bool {",
+		Package: conformance, Test: "TestGrants", Engines: "postgres15",
+	},
+	{
+		Name: "refused-grant-is-noted", Guards: "M29: a grant that is refused gives nothing to anybody",
+		File:    "roles.go",
+		Old:     "\t\t\t\t_ = f.db.saveOptions(ctx, q, &before)\n",
+		New:     "",
+		Package: conformance, Test: "TestGrants", Engines: "mariadb",
+	},
+}

@@ -1,0 +1,311 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Grants are logins of the database, or roles that stand for several, that may use a feed.
+// A writer records changes as the feed's mode wants it, and a reader fetches; neither may do
+// anything else to rowfeed's tables. Names are as the database has them; on MySQL and MariaDB
+// "app" or "app@10.0.0.%".
+type Grants struct {
+	Writers []string `json:"writers,omitempty"`
+	Readers []string `json:"readers,omitempty"`
+}
+
+// IsZero tells whether nobody is named.
+func (g Grants) IsZero() bool { return len(g.Writers) == 0 && len(g.Readers) == 0 }
+
+// with and without are g with the logins of other, and without them.
+func (g Grants) with(other Grants) Grants {
+	join := func(a, b []string) []string {
+		all := slices.Concat(a, b)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return Grants{join(g.Writers, other.Writers), join(g.Readers, other.Readers)}
+}
+
+func (g Grants) without(other Grants) Grants {
+	minus := func(a, b []string) []string {
+		return slices.DeleteFunc(slices.Clone(a), func(login string) bool { return slices.Contains(b, login) })
+	}
+	return Grants{minus(g.Writers, other.Writers), minus(g.Readers, other.Readers)}
+}
+
+// Granted are the logins that may use the feed by Grant, as last read.
+func (f *Feed) Granted() Grants { return f.record.Load().Grants }
+
+// Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
+// feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
+// changes nothing. Databases without logins answer [errors.ErrUnsupported].
+func (f *Feed) Grant(ctx context.Context, logins Grants) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *record, others []*record) error {
+		before := *r
+		r.Grants = r.Grants.with(logins)
+		more, err := f.db.rights(r, logins)
+		if err != nil {
+			return err
+		}
+		// Where statements commit by themselves a right must not be there that DropFeed knows nothing of.
+		if err := f.db.saveOptions(ctx, q, r); err != nil {
+			return err
+		}
+		for _, l := range more {
+			if err := f.db.d.Grant(ctx, q, l.sql, l.rights); err != nil {
+				_ = f.db.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
+				_ = f.db.saveOptions(ctx, q, &before)
+				return f.grantError(l.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Revoke takes the rights of logins on the feed away. What they need for other feeds they keep.
+// Revoking again changes nothing.
+func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *record, others []*record) error {
+		less, err := f.db.rights(r, logins)
+		if err != nil {
+			return err
+		}
+		r.Grants = r.Grants.without(logins)
+		if err := f.db.revoke(ctx, q, less, append(others, r)); err != nil {
+			return err
+		}
+		return f.db.saveOptions(ctx, q, r)
+	})
+}
+
+// PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
+// the script before anything else is granted.
+func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]dialect.Step, error) {
+	if err := f.checkLogins(logins); err != nil {
+		return nil, err
+	}
+	if logins.IsZero() {
+		return nil, invalid("login", "name a writer or a reader")
+	}
+	r, others, err := f.db.recordsBeside(ctx, f.db.on(), f.name)
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "read its record", err)
+	}
+	all, err := f.db.rights(r, logins)
+	if err != nil {
+		return nil, err
+	}
+	d, note := f.db.d, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	if revoke {
+		r.Grants, note = r.Grants.without(logins), "the feed forgets them"
+		if all, err = f.db.unneeded(all, append(others, r)); err != nil {
+			return nil, err
+		}
+	} else {
+		r.Grants = r.Grants.with(logins)
+	}
+	first, last := d.Frame()
+	steps := append(first, dialect.Step{Note: note, SQL: r.optionsSQL(dialect.NewScript(d), f.db.table("feeds"))})
+	for _, l := range all {
+		if revoke {
+			steps = append(steps, d.RevokeSQL(l.sql, l.rights)...)
+		} else {
+			steps = append(steps, d.GrantSQL(l.sql, l.rights)...)
+		}
+	}
+	return append(steps, last...), nil
+}
+
+// changeGrants hands change the feed's record as it is, and those of the other feeds.
+func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, change func(q dialect.Querier, r *record, others []*record) error) error {
+	if logins.IsZero() {
+		return invalid("login", "name a writer or a reader")
+	}
+	if err := f.checkLogins(logins); err != nil {
+		return err
+	}
+	err := f.db.withSchemaLock(ctx, "feed "+doing+" "+f.name, func(q dialect.Querier) error {
+		r, others, err := f.db.recordsBeside(ctx, q, f.name)
+		if err != nil {
+			return err
+		}
+		if r.State == stateCreating {
+			return &Error{Code: Conflict, Object: feedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
+		}
+		return change(q, r, others)
+	})
+	if err != nil {
+		return f.db.fail(feedObject(f.name), doing, err)
+	}
+	return f.reload(ctx)
+}
+
+// recordsBeside reads a feed's record, and those of the other feeds.
+func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *record, others []*record, err error) {
+	records, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, each := range records {
+		switch {
+		case each.gone():
+		case each.Name == name:
+			r = each
+		default:
+			others = append(others, each)
+		}
+	}
+	if r == nil {
+		err = &Error{Code: UnknownFeed, Object: feedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+	}
+	return r, others, err
+}
+
+// checkLogins refuses what the database does not know as logins.
+func (f *Feed) checkLogins(logins Grants) error {
+	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
+		for _, name := range names {
+			_, err := f.db.d.Login(name)
+			var refusal *dialect.Refusal
+			switch {
+			case errors.Is(err, errors.ErrUnsupported):
+				return &Error{Code: Refused, Object: feedObject(f.name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
+			case errors.As(err, &refusal):
+				return &Error{Code: InvalidRequest, Param: param, Object: feedObject(f.name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
+			case err != nil:
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Feed) grantError(login string, err error) error {
+	var refusal *dialect.Refusal
+	if errors.As(err, &refusal) {
+		return &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, login), Cause: refusal.Cause, Next: refusal.Next}
+	}
+	return err
+}
+
+// loginRights are what a login has by Grant.
+type loginRights struct {
+	name, sql string
+	rights    []dialect.Right
+}
+
+// rights are those that logins have, or are to have, on a feed.
+func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
+	byLogin := map[string][]dialect.Right{}
+	shared := []dialect.Right{dialect.May("SELECT", db.names.Table("schema_version")), dialect.May("SELECT", db.names.Table("feeds"))}
+	writing, reading := r.mode().rights(db.d, r.feed(db.names))
+	if len(writing) == 0 && len(logins.Writers) > 0 {
+		return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
+	}
+	for _, name := range logins.Writers {
+		byLogin[name] = slices.Concat(shared, writing)
+	}
+	for _, name := range logins.Readers {
+		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.d.FlushRights(db.names))
+	}
+	for _, name := range slices.Sorted(maps.Keys(byLogin)) {
+		l := loginRights{name: name}
+		if l.sql, err = db.d.Login(name); err != nil {
+			return nil, err
+		}
+		for _, right := range byLogin[name] {
+			if !slices.ContainsFunc(l.rights, right.Equal) {
+				l.rights = append(l.rights, right)
+			}
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// revoke takes rights away that no feed of those gives.
+func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*record) error {
+	less, err := db.unneeded(less, feeds)
+	if err != nil {
+		return err
+	}
+	for _, l := range less {
+		if err := db.d.Revoke(ctx, q, l.sql, l.rights); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unneeded leaves out what feeds give.
+func (db *DB) unneeded(less []loginRights, feeds []*record) ([]loginRights, error) {
+	var needed []loginRights
+	for _, r := range feeds {
+		all, err := db.rights(r, r.Grants)
+		if err != nil {
+			return nil, err
+		}
+		needed = append(needed, all...)
+	}
+	for i, l := range less {
+		less[i].rights = slices.DeleteFunc(slices.Clone(l.rights), func(right dialect.Right) bool {
+			return slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) })
+		})
+	}
+	return less, nil
+}
+
+// revokeAll is for a feed that is being dropped: on some databases rights outlive the
+// tables that they are on.
+func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *record) error {
+	if r.Grants.IsZero() {
+		return nil
+	}
+	records, err := db.loadRecords(ctx, q, "")
+	if err != nil {
+		return err
+	}
+	less, err := db.rights(r, r.Grants)
+	if err != nil {
+		return err
+	}
+	return db.revoke(ctx, q, less, slices.DeleteFunc(records, func(other *record) bool { return other.Name == r.Name || other.gone() }))
+}
+
+// grantAgain gives the logins of a feed their rights where objects were made anew.
+func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) error {
+	all, err := db.rights(r, r.Grants)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		err := db.d.Grant(ctx, q, l.sql, l.rights)
+		var refusal *dialect.Refusal
+		if errors.As(err, &refusal) {
+			err = &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveOptions is for those who hold the schema lock and have read the record under it.
+func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *record) error {
+	b := dialect.NewBuilder(db.d)
+	_, err := q.Exec(ctx, r.optionsSQL(b, db.table("feeds")), b.Args()...)
+	return err
+}
+
+func (r *record) optionsSQL(b *dialect.Builder, table string) string {
+	options, _ := json.Marshal(r.options()) // strings and bools only
+	return "UPDATE " + table + " SET options = " + b.Arg(string(options)) + " WHERE name = " + b.Arg(r.Name)
+}
