@@ -52,7 +52,8 @@ type record struct {
 	Grants            Grants               // who may use it
 	Regrant           bool                 // they may lack rights on what was made anew
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
-	fillMark          *string              // the same as it is stored
+	Retain            Retention
+	fillMark          *string // the same as it is stored
 }
 
 type recordOptions struct {
@@ -69,6 +70,9 @@ type recordOptions struct {
 	Grants Grants               `json:"grants,omitzero"`
 	// Regrant says that objects were made anew, and that the logins may lack their rights on them.
 	Regrant bool `json:"regrant,omitempty"`
+
+	RetainSeconds int64 `json:"retain_seconds,omitempty"`
+	RetainCount   int64 `json:"retain_count,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -131,13 +135,15 @@ FROM ` + db.table("feeds")
 
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
-		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant}
+		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}
 }
 
 func (r *record) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
 	r.Grants, r.Regrant = o.Grants, o.Regrant
+	r.Retain = Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.
@@ -389,7 +395,8 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 	}
 	r := f.record.Load()
 	info := &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
-		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn}
+		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn,
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}
 	if err := f.mode().head(ctx, f, info); err != nil {
 		return nil, err
 	}

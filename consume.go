@@ -95,11 +95,12 @@ type Consumer struct {
 	// OnFailure says what happens when the attempts are used up. Default: Stop.
 	OnFailure OnFailure
 	// OnRefused makes the consumer begin again at the beginning when the source refuses
-	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired), instead of
+	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired), instead of
 	// stopping with that error. It is called in the transaction that sets the cursor
 	// back; rows that the new pass does not bring are to be removed when it is complete,
-	// see OnComplete. Of several shards all begin again at once, but for TombstonesExpired, which
-	// concerns only the one that was refused: the rows that it is not brought any more are
+	// see OnComplete. With EntriesExpired the beginning is that of what is kept: the
+	// entries in between never come. Of several shards all begin again at once, but for these two, which
+	// concern only the one that was refused: the rows that it is not brought any more are
 	// then among those of its keys, and no function tells when the pass is complete. Whoever
 	// has to remove them notes the generation and position of each row's last entry, or has
 	// one shard.

@@ -255,6 +255,10 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 		below.mark = at.seen().Max(position)
 		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
 	}
+	if errors.Is(err, EntriesExpired) {
+		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "the entry of the dead letter " + l.key + ", at position " + l.position + ", was purged: the feed keeps entries for a time",
+			Next: "take the row from the table, and drop the dead letter with `rowfeed dead drop`"}
+	}
 	if err != nil {
 		return nil, err
 	}

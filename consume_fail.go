@@ -66,7 +66,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
-		TombstonesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost} {
+		TombstonesExpired, EntriesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost} {
 		if errors.Is(err, fatal) {
 			return r.explain(err)
 		}
@@ -85,6 +85,9 @@ func (r *consuming) explain(err error) error {
 		return err
 	}
 	switch e.Code {
+	case EntriesExpired:
+		return &Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
+			Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` to go on with what is kept, or set OnRefused to have that done; what lies in between is only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
 	case CursorAhead, GenerationChanged, TombstonesExpired:
 		other := ""
 		if e.Code != TombstonesExpired {

@@ -18,7 +18,7 @@ func (e *entryError) Unwrap() error { return e.err }
 // the others.
 func concernsShardAlone(err error) bool {
 	var entry *entryError
-	return errors.As(err, &entry) || errors.Is(err, TombstonesExpired)
+	return errors.As(err, &entry) || errors.Is(err, TombstonesExpired) || errors.Is(err, EntriesExpired)
 }
 
 // workOrRest is work on one of several shards. One whose entry cannot be handled rests, under

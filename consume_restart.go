@@ -10,7 +10,7 @@ import (
 
 // isRefusal tells whether a source's error is about the cursor.
 func isRefusal(err error) bool {
-	return errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired)
+	return errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired) || errors.Is(err, EntriesExpired)
 }
 
 // restart begins again at the beginning, in one transaction with what the receiver
@@ -18,10 +18,10 @@ func isRefusal(err error) bool {
 // gone: see release. A new generation is a beginning for every shard, since it may have
 // divided the keys anew; so is a cursor above the head: positions above a restored head are
 // others now, and a shard that asks later may not see it any more. Tombstones that are gone
-// concern the shard alone: every other one that has missed some is refused by itself.
+// concern the shard alone, and entries that are: every other one that has missed some is refused by itself.
 func (r *consuming) restart(ctx context.Context, refusal error) error {
 	var all *division
-	if r.count > 1 && !errors.Is(refusal, TombstonesExpired) {
+	if r.count > 1 && !concernsShardAlone(refusal) {
 		info, err := r.c.Source.Info(ctx)
 		if err == nil {
 			all, err = r.division(info, false)

@@ -33,6 +33,9 @@ const (
 	// TombstonesExpired is a cursor older than the oldest kept tombstone: deletes
 	// between it and now have been forgotten.
 	TombstonesExpired Code = "tombstones-expired"
+	// EntriesExpired is a cursor older than the oldest kept entry of its shard: entries between
+	// it and now were purged, see FeedSpec.Retain.
+	EntriesExpired Code = "entries-expired"
 	// Refused is a table or database that rowfeed cannot serve safely.
 	Refused Code = "refused"
 	// Conflict is a feed that exists with other settings.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,17 +64,22 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		f.fit.learn(rows, limit)
 		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
 		if asked.after == Now {
-			at = place{generation: rows.Generation, position: rows.Head}
+			at = place{generation: rows.Generation, position: rows.Head.Max(rows.EntriesBelow)}
 		}
 		if at, err = f.judge(at, rows); err != nil {
 			return reading{}, f.unlessReadOnly(ctx, err)
+		}
+		position, more := next(at.position, rows, limit)
+		if at.position = position; !rows.EntriesBelow.IsZero() {
+			at.position = position.Max(rows.EntriesBelow)
+			rows.Rows = slices.DeleteFunc(rows.Rows, func(r dialect.PageRow) bool { return !r.Position.Above(rows.EntriesBelow) })
 		}
 		var left int
 		if got.Page, left, err = l.assemble(rows); err != nil {
 			return reading{}, f.db.fail(feedObject(f.name), "read a row", err)
 		}
 		vanished += left
-		at.position, got.More = next(at.position, rows, limit)
+		got.More = more
 		got.Cursor = at.cursor()
 		if rows.Waiting && asked.after != Now && !f.db.publishesNothing() {
 			if len(got.Entries) == 0 && !got.More {
@@ -196,14 +202,14 @@ func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
 // the beginning. A refusal says what to do; it is never answered with silence.
 func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 	if at.start {
-		return place{generation: rows.Generation, mark: rows.Head}, nil
+		return place{generation: rows.Generation, mark: rows.Head, position: rows.EntriesBelow}, nil
 	}
 	refuse := func(code Code, format string, args ...any) (place, error) {
 		return place{}, &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
 			Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
 	}
 	// A row that is there is not ahead, even where nobody was given its ULID: check tells.
-	ahead := rows.Given.Max(rows.Head)
+	ahead := rows.Given.Max(rows.Head).Max(rows.EntriesBelow)
 	switch {
 	case f.db.cfg.Replica && at.generation > rows.Generation:
 		// The bump is on its way here. Until then nothing that is here is for this cursor.
@@ -223,6 +229,9 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 	case rows.TombstonesBelow.Above(at.seen()):
 		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",
 			at.cursor(), rows.TombstonesBelow)
+	case rows.EntriesBelow.Above(at.position):
+		return place{}, &Error{Code: EntriesExpired, Object: feedObject(f.name), Cause: fmt.Sprintf("cursor %q is older than the entries kept (from position %s): those in between were purged", at.cursor(), rows.EntriesBelow),
+			Next: `start again at the beginning (after=""), which is that of what is kept, and take what is missing from the table`}
 	}
 	return at, nil
 }

@@ -225,11 +225,14 @@ func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (
 	if err != nil {
 		return place{}, err
 	}
-	at := place{generation: page.Generation, position: page.Head}
+	at := place{generation: page.Generation, position: page.Head.Max(page.EntriesBelow)}
 	if ms := t.UnixMilli(); ms < 1 {
 		at.position = dialect.Position{}
 	} else if ms < 1<<48 {
 		at.position = at.position.Min(dialect.Position{High: uint64(ms) << 16}.Before())
+	}
+	if page.EntriesBelow == dialect.LowestULID { // nothing was purged
+		at.position = at.position.Max(page.EntriesBelow)
 	}
 	return at, nil
 }

@@ -100,7 +100,7 @@ func (f *Feed) doze(ctx context.Context, d time.Duration) {
 	}
 }
 
-// keepHouse verifies the triggers and purges expired tombstones.
+// keepHouse verifies the triggers and purges what has expired.
 func (f *Feed) keepHouse(ctx context.Context) error {
 	if err := f.reload(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 	if parts != "" {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
 	}
-	_, err = f.PurgeTombstones(ctx)
+	_, err = f.Purge(ctx)
 	return err
 }
 

@@ -47,6 +47,8 @@ type FeedSpec struct {
 	ShardColumn string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
+	// Retain is how long entries are kept, with ModeOutbox; the zero value keeps them for ever.
+	Retain Retention
 	// AcceptTriggers accepts, with capture "column", that triggers of the table fire when
 	// a row's position is written.
 	AcceptTriggers bool
@@ -91,6 +93,11 @@ func (s FeedSpec) withDefaults() FeedSpec {
 func (s FeedSpec) validate() error {
 	if err := validFeedName(s.Name); err != nil {
 		return err
+	}
+	if modes[s.Mode] != nil {
+		if err := s.Retain.validate(s.Mode); err != nil {
+			return err
+		}
 	}
 	switch {
 	case s.Table == "":
@@ -143,49 +150,6 @@ func (s FeedSpec) validateULIDs() error {
 	return nil
 }
 
-// parseTable splits "schema.table", with double quotes around names that hold dots.
-func parseTable(text string) (dialect.TableName, error) {
-	var parts []string
-	for rest := text; ; {
-		var part string
-		if strings.HasPrefix(rest, `"`) {
-			end := 1
-			for end < len(rest) && (rest[end] != '"' || strings.HasPrefix(rest[end:], `""`)) {
-				if rest[end] == '"' {
-					end++
-				}
-				end++
-			}
-			if end >= len(rest) {
-				return dialect.TableName{}, invalid("table", "%s lacks a closing quote", text)
-			}
-			part, rest = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
-			if rest != "" && rest[0] != '.' {
-				return dialect.TableName{}, invalid("table", `%s: expected "." after a quoted name`, text)
-			}
-		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
-			part, rest = rest[:i], rest[i:]
-		} else {
-			part, rest = rest, ""
-		}
-		if part == "" {
-			return dialect.TableName{}, invalid("table", "%q has an empty name", text)
-		}
-		parts = append(parts, part)
-		if rest == "" {
-			break
-		}
-		rest = rest[1:]
-	}
-	switch len(parts) {
-	case 1:
-		return dialect.TableName{Name: parts[0]}, nil
-	case 2:
-		return dialect.TableName{Schema: parts[0], Name: parts[1]}, nil
-	}
-	return dialect.TableName{}, invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
-}
-
 // newRecord checks a spec against the table and makes a feed's record of it.
 func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
@@ -214,7 +178,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
-		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
+		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, Retain: spec.Retain, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
 		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors}
 	stored := map[string]bool{}
 	for _, name := range names {
@@ -257,17 +221,6 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	return r, nil
 }
 
-// uniqueOn finds the unique index on just these columns; nil when there is none.
-func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
-	want := slices.Sorted(slices.Values(names))
-	for i, ix := range table.Unique {
-		if have, ok := ix.Names(); ok && !ix.Partial && slices.Equal(slices.Sorted(slices.Values(have)), want) {
-			return &table.Unique[i]
-		}
-	}
-	return nil
-}
-
 // differences compares what two records were asked to be.
 func (r *record) differences(other *record) []string {
 	var diffs []string
@@ -285,6 +238,7 @@ func (r *record) differences(other *record) []string {
 	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
 	compare("position-column", strconv.Quote(r.positionColumn()), strconv.Quote(other.positionColumn()))
 	compare("tombstones", r.Tombstones, other.Tombstones)
+	compare("retain", r.Retain, other.Retain)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
 	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
 	compare("adopt", r.Adopt, other.Adopt)

@@ -55,6 +55,10 @@ type Info struct {
 	// own, at most MaxShardIDs of them. Head is then that of the only one, and empty where
 	// there are more.
 	ShardIDs []int `json:"shard_ids,omitempty"`
+	// RetainSeconds and RetainCount say how long entries are kept, or how many of each shard;
+	// both are 0 where they are kept for ever.
+	RetainSeconds int64 `json:"retain_seconds,omitempty"`
+	RetainCount   int64 `json:"retain_count,omitempty"`
 }
 
 // MaxShardIDs is the greatest number of shards that an Info lists.

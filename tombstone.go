@@ -7,10 +7,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// PurgeTombstones forgets the deletes that were published longer ago than the feed
-// keeps them, in batches, and answers how many. A cursor that has not passed them
-// is refused from then on, since tombstones_below rises in the same transaction.
-func (f *Feed) PurgeTombstones(ctx context.Context) (int, error) { return f.mode().purge(ctx, f) }
+// Purge forgets, in batches, the deletes that were published longer ago than the feed keeps
+// them, of a feed with an outbox the entries that need not be kept any longer, and answers how
+// many. A cursor that has not passed them is refused from then on (TombstonesExpired,
+// EntriesExpired), since the mark that tells rises in the same transaction. A publisher does it
+// every minute.
+func (f *Feed) Purge(ctx context.Context) (int, error) { return f.mode().purge(ctx, f) }
 
 func (f *Feed) purgeTombstones(ctx context.Context) (int, error) {
 	total := 0

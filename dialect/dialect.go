@@ -351,6 +351,9 @@ type PageQuery struct {
 type PageRows struct {
 	Generation      int64
 	TombstonesBelow Position
+	// EntriesBelow is the position up to which entries were purged, or may be one day: nothing is
+	// shown at or below it, and a cursor below it may lack some.
+	EntriesBelow Position
 	// Head is the highest position that the page could show, Given the highest that may
 	// have been given by then. They differ only where rows hold ULIDs.
 	Head, Given Position

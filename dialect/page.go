@@ -166,7 +166,7 @@ func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 	page := &PageRows{}
 	var places placing = &numbered{}
 	if f.ULIDs != nil {
-		places = &ulided{shard: q.Shard}
+		places = &ulided{shard: q.Shard, outbox: f.Outbox}
 	}
 	var bytes int
 	found := false

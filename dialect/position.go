@@ -24,6 +24,9 @@ type Position struct {
 // LastPosition is above every position.
 var LastPosition = Position{math.MaxUint64, math.MaxUint64}
 
+// LowestULID is below every ULID that is given.
+var LowestULID = Position{High: 1}
+
 // Numbered is a sequence's position.
 func Numbered(n int64) Position { return Position{Low: uint64(n)} }
 

@@ -31,7 +31,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
@@ -107,18 +107,25 @@ func (u *ScanULID) Scan(v any) (err error) {
 
 // ulided are positions that rows hold.
 type ulided struct {
-	shard              int
-	state              ULIDState
-	greatest, position ScanULID
-	waiting            int
-	present            *int64
+	shard               int
+	outbox              bool
+	belowHigh, belowLow int64
+	state               ULIDState
+	greatest, position  ScanULID
+	waiting             int
+	present             *int64
 }
 
-func (u *ulided) head() []any { return []any{&u.state.High, &u.state.Low, &u.greatest, &u.waiting} }
+func (u *ulided) head() []any {
+	return []any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting}
+}
 
 func (u *ulided) row() []any { return []any{&u.position, &u.present} }
 
 func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
+	if u.outbox {
+		page.EntriesBelow = LowestULID.Max(Position{uint64(u.belowHigh), uint64(u.belowLow)})
+	}
 	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present != nil && *u.present == 1}, u.position.Valid, nil
 }

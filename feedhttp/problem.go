@@ -51,6 +51,7 @@ var kinds = map[rowfeed.Code]struct {
 	rowfeed.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
 	rowfeed.Conflict:          {http.StatusConflict, "Conflict", 0},
 	rowfeed.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
+	rowfeed.EntriesExpired:    {http.StatusGone, "Cursor is older than the kept entries", 0},
 	rowfeed.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
 	rowfeed.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
 	rowfeed.DatabaseChanged:   {http.StatusServiceUnavailable, "Database changed", 30 * time.Second},

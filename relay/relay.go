@@ -148,6 +148,10 @@ func (r *Relay) RunOnce(ctx context.Context) error {
 // explain says of a refused cursor what can be done about a relay's.
 func (r *Relay) explain(err error) error {
 	var e *rowfeed.Error
+	if errors.As(err, &e) && !r.Restart && e.Code == rowfeed.EntriesExpired {
+		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
+			Next: "if the receiver may be sent again what is kept, start the relay with --restart (restart: true in rowfeed.yaml); the entries in between are not told to it, and are only in the table"}
+	}
 	if errors.As(err, &e) && !r.Restart && (e.Code == rowfeed.CursorAhead || e.Code == rowfeed.GenerationChanged || e.Code == rowfeed.TombstonesExpired) {
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: true in rowfeed.yaml); rows that are gone since are not told to it"}

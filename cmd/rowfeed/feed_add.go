@@ -23,6 +23,7 @@ type feedAddOptions struct {
 	shardColumn       string
 	positionColumn    string
 	tombstones        duration
+	retain            retention
 	acceptUntriggered bool
 	acceptTriggers    bool
 	adopt             bool
@@ -76,6 +77,9 @@ With --mode outbox rows are only appended, too, and writers append a record of e
 rowfeed's table outbox_NAME, in the transaction of the row: with Feed.AppendOutbox, by
 an INSERT of their own (docs/ULIDS.md), or, with --capture trigger, by a trigger, in the
 shard that --shard-column says. Whoever reads first, or the publisher, gives them ULIDs.
+--retain 30d keeps entries for so long, counted from the time in their ULID, --retain
+1000000 so many of each shard: a publisher purges the others, readers that had not come
+to them get 410 entries-expired, and the rows of the table stay as they are.
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
@@ -105,6 +109,7 @@ the number recorded by this call, 0 where positions are kept.`,
 	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard")
 	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
+	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, like 1000000 (--mode outbox; default: forever)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
@@ -125,7 +130,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, Tombstones: o.tombstones.Duration, AcceptUntriggered: o.acceptUntriggered,
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
 }
 

@@ -14,6 +14,7 @@ type feedUpgradeOptions struct {
 	name        string
 	dataShards  int
 	shardColumn string
+	retain      retention
 	given       func(flag string) bool
 }
 
@@ -38,9 +39,13 @@ the same line again: it goes on where it stopped. With the number that the feed 
 already nothing changes. The new generation is of the database that this is run on, as
 after "feed bump": after a failover or a restored backup it is the answer to
 database-changed, too. The shard column stays; for another one drop the feed and add it
-again.`,
+again.
+
+--retain changes how long a feed with an outbox keeps its entries (a duration, a number
+of entries of each shard, or forever); what has been purged does not come back.`,
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
-  rowfeed feed upgrade kv --data-shards 1024`,
+  rowfeed feed upgrade kv --data-shards 1024
+  rowfeed feed upgrade orders --retain 90d`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.given = args[0], cmd.Flags().Changed
@@ -48,6 +53,7 @@ again.`,
 		},
 	}
 	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0, fmt.Sprintf("divide the feed by this `number`, 1 to %d: a new generation", rowfeed.MaxDataShards))
+	cmd.Flags().Var(&o.retain, "retain", "keep entries for so long, or so many of each shard, or forever (--mode outbox)")
 	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
 	_ = cmd.Flags().MarkHidden("shard-column") // it exists
 	return cmd
@@ -62,6 +68,15 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+		before := f.Retention()
+		if o.retain.set && before != o.retain.Retention {
+			if err := f.SetRetention(ctx, o.retain.Retention); err != nil {
+				return err
+			}
+			if err := a.say("%s: entries are kept %s, no longer %s", o.name, kept(f.Retention()), kept(before)); err != nil {
+				return err
+			}
+		}
 		unindexed, err := f.VerifyParts(ctx)
 		if err != nil {
 			return err
@@ -89,11 +104,22 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
 			return a.say("%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on", o.name, info.DataShards, o.name, info.DataShards)
-		case len(mended) == 0:
+		case len(mended) == 0 && before == f.Retention():
 			return a.say("%s: in order, nothing changed", o.name)
 		}
 		return nil
 	})
+}
+
+// kept says how long, or how many.
+func kept(r rowfeed.Retention) string {
+	switch {
+	case r.Count > 0:
+		return fmt.Sprintf("up to %d of a shard", r.Count)
+	case r.Age > 0:
+		return "for " + r.Age.String()
+	}
+	return "for ever"
 }
 
 // notDataShards refuses a number of data shards that no feed can have.

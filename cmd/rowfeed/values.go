@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rowfeed/rowfeed"
 )
 
 // optionalText is a flag that tells an empty value from none.
@@ -54,6 +56,41 @@ func (d *duration) String() string {
 		return ""
 	}
 	return d.Duration.String()
+}
+
+// retention is a flag's value: how long entries are kept, or how many.
+type retention struct {
+	rowfeed.Retention
+	set bool
+}
+
+func (r *retention) Set(text string) (err error) {
+	r.Retention, r.set = rowfeed.Retention{}, true
+	if text == "forever" {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if r.Count = n; n < 1 {
+			return fmt.Errorf("%d entries are none; write forever to keep all", n)
+		}
+		return nil
+	}
+	if r.Age, err = parseDuration(text); err != nil {
+		return fmt.Errorf("%q is neither a duration, like 30d, nor a number of entries, nor forever", text)
+	}
+	if r.Age <= 0 {
+		return fmt.Errorf("%q keeps nothing; write forever to keep all", text)
+	}
+	return nil
+}
+
+func (r *retention) Type() string { return "duration|number" }
+
+func (r *retention) String() string {
+	if r.ForEver() {
+		return ""
+	}
+	return r.Retention.String()
 }
 
 func parseDuration(text string) (time.Duration, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs, and where back-fill places rows: below live_from,
+// shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
 // a time in milliseconds, if that is not 0; filled_by is the run that came first.
 func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	return dialect.Migration{
@@ -24,6 +24,8 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
   time_ms bigint NOT NULL,
   ulid_high bigint NOT NULL,
   ulid_low bigint NOT NULL,
+  below_high bigint NOT NULL DEFAULT 0,
+  below_low bigint NOT NULL DEFAULT 0,
   witness varchar(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   live_from bigint NOT NULL DEFAULT 0,
   filled_by bigint NOT NULL DEFAULT 0,

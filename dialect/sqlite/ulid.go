@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs, and where back-fill places rows: below live_from,
+// shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
 // a time in milliseconds, if that is not 0; filled_by is the run that came first.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
@@ -23,6 +23,8 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
   time_ms INTEGER NOT NULL,
   ulid_high INTEGER NOT NULL,
   ulid_low INTEGER NOT NULL,
+  below_high INTEGER NOT NULL DEFAULT 0,
+  below_low INTEGER NOT NULL DEFAULT 0,
   witness TEXT NOT NULL,
   live_from INTEGER NOT NULL DEFAULT 0,
   filled_by INTEGER NOT NULL DEFAULT 0,

@@ -290,7 +290,7 @@ func TestPurgeFindsTheOldest(t *testing.T) {
 		x.publish(f)
 		x.exec("UPDATE rowfeed_positions_kv SET published_at = published_at - 40 * 24 * 3600 * CAST(1000000 AS " +
 			x.by(map[string]string{"sqlite": "INTEGER", "postgres": "bigint", "mysql": "SIGNED"}) + ") WHERE feed_sync_id <= 5")
-		if n, err := f.PurgeTombstones(x.ctx); n != 2 || err != nil {
+		if n, err := f.Purge(x.ctx); n != 2 || err != nil {
 			x.Errorf("purged %d, %v", n, err)
 		}
 		x.wantSound(f)

@@ -64,7 +64,7 @@ var recounting = []mutant{
 	},
 	{
 		Name: "one-shard-restarts-alone", Guards: "hazard 24: in a new generation every shard begins again at once",
-		File: "consume_restart.go", Old: "	if r.count > 1 && !errors.Is(refusal, TombstonesExpired) {", New: "	if r.count > 1 && errors.Is(refusal, Failed) {",
+		File: "consume_restart.go", Old: "	if r.count > 1 && !concernsShardAlone(refusal) {", New: "	if r.count > 1 && errors.Is(refusal, Failed) {",
 		Package: conformance, Test: "TestDeadLettersOfAnotherDivision", Engines: "sqlite",
 	},
 	{
@@ -109,7 +109,7 @@ var recounting = []mutant{
 	},
 	{
 		Name: "one-shard-ahead-alone", Guards: "hazard 24: one cursor above the head sets every shard back",
-		File: "consume_restart.go", Old: "	if r.count > 1 && !errors.Is(refusal, TombstonesExpired) {", New: "	if r.count > 1 && errors.Is(refusal, GenerationChanged) {",
+		File: "consume_restart.go", Old: "	if r.count > 1 && !concernsShardAlone(refusal) {", New: "	if r.count > 1 && errors.Is(refusal, GenerationChanged) {",
 		Package: conformance, Test: "TestOneShardAhead", Engines: "sqlite",
 	},
 	{

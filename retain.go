@@ -1,0 +1,190 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Retention is how long the places of a feed with an outbox are kept, of every shard for
+// itself. The zero value keeps them for ever. Only places go: the rows of the table are their
+// owner's.
+type Retention struct {
+	// Age keeps an entry for so long, at least a second, counted from the time in its ULID.
+	Age time.Duration
+	// Count keeps so many entries, the newest. It and Age exclude each other.
+	Count int64
+}
+
+// ForEver tells whether everything is kept.
+func (r Retention) ForEver() bool { return r == Retention{} }
+
+func (r Retention) String() string {
+	switch {
+	case r.Count > 0:
+		return fmt.Sprint(r.Count)
+	case r.Age > 0:
+		return r.Age.String()
+	}
+	return "for ever"
+}
+
+func (r Retention) validate(mode string) error {
+	switch {
+	case r.ForEver():
+	case mode != ModeOutbox:
+		return invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
+	case r.Age != 0 && r.Count != 0:
+		return invalid("retain", "by age or by number, not both")
+	case r.Age != 0 && r.Age < time.Second:
+		return invalid("retain", "%s is less than a second", r.Age)
+	case r.Count < 0:
+		return invalid("retain", "%d must be positive", r.Count)
+	}
+	return nil
+}
+
+// Retention is how long the feed's entries are kept.
+func (f *Feed) Retention() Retention { return f.record.Load().Retain }
+
+// SetRetention changes how long the feed's entries are kept. Its publisher knows within a
+// minute; what has been purged does not come back.
+func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
+	if err := to.validate(f.Mode()); err != nil {
+		return err
+	}
+	err := f.db.withSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
+		// While this waited for the lock the feed may have become another.
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
+		r := *f.record.Load()
+		if err := to.validate(r.Mode); err != nil {
+			return err
+		}
+		r.Retain = to
+		options, err := json.Marshal(r.options())
+		if err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(f.db.d)
+		_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET options = "+b.Arg(string(options))+" WHERE name = "+b.Arg(f.name), b.Args()...)
+		return err
+	})
+	if err == nil {
+		err = f.reload(ctx)
+	}
+	return f.db.fail(feedObject(f.name), "set its retention", err)
+}
+
+// expiry is the highest position of a shard that need not be kept any longer.
+type expiry struct {
+	shard int
+	last  dialect.Position
+}
+
+// purge forgets what need not be kept any longer, in batches, and answers how many entries.
+func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
+	var due []expiry
+	// In a transaction, for its settings.
+	err = f.db.inTx(ctx, dialect.ForRead, "look for expired entries of "+f.name, func(tx dialect.Querier) (err error) {
+		due, err = f.expiries(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return 0, f.settle(ctx, "look for expired entries", err)
+	}
+	for _, e := range due {
+		for n := purgeBatchSize; n == purgeBatchSize; total += n {
+			err := f.db.inTx(ctx, dialect.ForPublish, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+				n, err = f.purgePlaces(ctx, tx, e)
+				return err
+			})
+			if err != nil {
+				return total, f.settle(ctx, "purge entries", err)
+			}
+		}
+	}
+	return total, nil
+}
+
+// expiries are the shards that have something to purge. Ages are by the database's clock.
+func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
+	d, keep, feed := f.db.d, f.Retention(), f.dialectFeed()
+	b := dialect.NewBuilder(d)
+	ofFeed := " FROM " + f.db.table("shards") + " s WHERE s.feed = "
+	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
+	switch {
+	case keep.Age > 0:
+		var now int64
+		if err := dialect.QueryRow(ctx, q, "SELECT "+d.Now(), nil, &now); err != nil {
+			return nil, err
+		}
+		last := dialect.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
+		query := "SELECT s.shard" + ofFeed + b.Arg(f.name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
+		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
+			e.last = last
+			return e, rows.Scan(&e.shard)
+		})
+	case keep.Count > 0:
+		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed + " ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
+			ofFeed + b.Arg(f.name) + " ORDER BY s.shard"
+		all, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
+			var last dialect.ScanULID
+			err = rows.Scan(&e.shard, &last)
+			e.last = last.Position
+			return e, err
+		})
+		return withEntries(all), err
+	}
+	return nil, nil
+}
+
+// withEntries are the shards that have more entries than are kept.
+func withEntries(all []expiry) (due []expiry) {
+	for _, e := range all {
+		if !e.last.IsZero() {
+			due = append(due, e)
+		}
+	}
+	return due
+}
+
+// purgePlaces is the purging transaction. Movers and back-fill are kept out by the shard's
+// lock, writers and readers are not; the mark rises before anything goes, and with it, so that
+// no cursor from before is answered with what is left.
+func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (int, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	if _, err := d.LockShard(ctx, tx, feed, e.shard, dialect.LockBounds{}); err != nil {
+		return 0, err
+	}
+	b := dialect.NewBuilder(d)
+	placed := dialect.Qualified(d, feed.Placed())
+	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+placed+" g WHERE g.shard = "+b.Arg(e.shard)+
+		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(purgeBatchSize), b.Args(),
+		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
+	if err != nil || len(batch) == 0 {
+		return 0, err
+	}
+	last := batch[len(batch)-1].Position
+	var high, low int64
+	b = dialect.NewBuilder(d)
+	ofShard := " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(e.shard)
+	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.table("shards")+ofShard, b.Args(), &high, &low); err != nil {
+		return 0, err
+	}
+	// Rows placed behind the head may stand below what was purged before.
+	mark := dialect.Position{High: uint64(high), Low: uint64(low)}.Max(last)
+	b = dialect.NewBuilder(d)
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
+		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
+	if err != nil {
+		return 0, err
+	}
+	b = dialect.NewBuilder(d)
+	_, err = tx.Exec(ctx, "DELETE FROM "+placed+" WHERE shard = "+b.Arg(e.shard)+" AND ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+	return len(batch), err
+}

@@ -1,0 +1,62 @@
+package rowfeed
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// parseTable splits "schema.table", with double quotes around names that hold dots.
+func parseTable(text string) (dialect.TableName, error) {
+	var parts []string
+	for rest := text; ; {
+		var part string
+		if strings.HasPrefix(rest, `"`) {
+			end := 1
+			for end < len(rest) && (rest[end] != '"' || strings.HasPrefix(rest[end:], `""`)) {
+				if rest[end] == '"' {
+					end++
+				}
+				end++
+			}
+			if end >= len(rest) {
+				return dialect.TableName{}, invalid("table", "%s lacks a closing quote", text)
+			}
+			part, rest = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
+			if rest != "" && rest[0] != '.' {
+				return dialect.TableName{}, invalid("table", `%s: expected "." after a quoted name`, text)
+			}
+		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
+			part, rest = rest[:i], rest[i:]
+		} else {
+			part, rest = rest, ""
+		}
+		if part == "" {
+			return dialect.TableName{}, invalid("table", "%q has an empty name", text)
+		}
+		parts = append(parts, part)
+		if rest == "" {
+			break
+		}
+		rest = rest[1:]
+	}
+	switch len(parts) {
+	case 1:
+		return dialect.TableName{Name: parts[0]}, nil
+	case 2:
+		return dialect.TableName{Schema: parts[0], Name: parts[1]}, nil
+	}
+	return dialect.TableName{}, invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
+}
+
+// uniqueOn finds the unique index on just these columns; nil when there is none.
+func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
+	want := slices.Sorted(slices.Values(names))
+	for i, ix := range table.Unique {
+		if have, ok := ix.Names(); ok && !ix.Partial && slices.Equal(slices.Sorted(slices.Values(have)), want) {
+			return &table.Unique[i]
+		}
+	}
+	return nil
+}
