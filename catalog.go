@@ -26,6 +26,9 @@ const (
 // unplaced are the states in which keys may have shards of before: no part is served.
 var unplaced = []string{stateCreating, stateSharding}
 
+// unfilled are those in which rows may come behind the head of a feed with an outbox.
+var unfilled = []string{stateCreating, stateFilling}
+
 // record is a feed's row in the feeds table.
 type record struct {
 	Name              string
@@ -51,6 +54,8 @@ type record struct {
 	ULIDs             *dialect.ULIDColumns // where rows hold ULIDs; nil elsewhere
 	Grants            Grants               // who may use it
 	Regrant           bool                 // they may lack rights on what was made anew
+	TimeColumn        string               // of the rows that are placed behind the head; empty: none
+	Runs              int64                // of back-fill, with an outbox, that were begun
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
 	fillMark          *string // the same as it is stored
@@ -71,8 +76,10 @@ type recordOptions struct {
 	// Regrant says that objects were made anew, and that the logins may lack their rights on them.
 	Regrant bool `json:"regrant,omitempty"`
 
-	RetainSeconds int64 `json:"retain_seconds,omitempty"`
-	RetainCount   int64 `json:"retain_count,omitempty"`
+	RetainSeconds int64  `json:"retain_seconds,omitempty"`
+	RetainCount   int64  `json:"retain_count,omitempty"`
+	TimeColumn    string `json:"time_column,omitempty"`
+	Runs          int64  `json:"runs,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty.
@@ -136,7 +143,13 @@ FROM ` + db.table("feeds")
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
-		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs}
+}
+
+// optionsText are the options as they are stored.
+func (r *record) optionsText() string {
+	text, _ := json.Marshal(r.options()) // strings, integers and bools only
+	return string(text)
 }
 
 func (r *record) setOptions(o recordOptions) {
@@ -144,6 +157,7 @@ func (r *record) setOptions(o recordOptions) {
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
 	r.Grants, r.Regrant = o.Grants, o.Regrant
 	r.Retain = Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
+	r.TimeColumn, r.Runs = o.TimeColumn, o.Runs
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.

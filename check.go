@@ -29,6 +29,7 @@ const (
 	ruleShard    = "shard-of-key"
 	ruleParts    = "index-by-bucket"
 	ruleULID     = "ulid-was-given"
+	rulePlace    = "row-has-place"
 	maxFindings  = 100
 )
 
@@ -155,17 +156,20 @@ func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) 
 	if rule.fromSource {
 		side, refs = "t", dialect.KeyRefs(d, feed, "t")
 	}
-	selected := make([]string, len(refs))
-	for i, ref := range refs {
-		selected[i] = d.Value(feed.Key[i], ref)
-	}
 	b := dialect.NewBuilder(d)
-	query := "SELECT " + strings.Join(selected, ", ") + f.ruleFrom(b, rule, side) + fmt.Sprintf(" LIMIT %d", maxFindings)
-	columns := make([]Column, len(feed.Key))
+	from := f.ruleFrom(b, rule, side)
+	return f.findKeys(ctx, tx, refs, from, b.Args(), Finding{Rule: rule.rule, Problem: rule.problem})
+}
+
+// findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
+func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding Finding) ([]Finding, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	selected, columns := make([]string, len(refs)), make([]Column, len(refs))
 	for i, c := range feed.Key {
-		columns[i] = Column{c.Name, c.Type, c.Kind}
+		selected[i], columns[i] = d.Value(c, refs[i]), Column{c.Name, c.Type, c.Kind}
 	}
-	return dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (Finding, error) {
+	query := "SELECT " + strings.Join(selected, ", ") + from + fmt.Sprintf(" LIMIT %d", maxFindings)
+	return dialect.QueryAll(ctx, tx, query, args, func(rows dialect.Rows) (Finding, error) {
 		raw := make([]any, len(refs))
 		dest := make([]any, len(refs))
 		for i := range raw {
@@ -175,7 +179,7 @@ func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) 
 			return Finding{}, err
 		}
 		key, err := newRow(columns, raw)
-		return Finding{Rule: rule.rule, Key: &key, Problem: rule.problem}, err
+		return Finding{Rule: finding.Rule, Key: &key, Problem: finding.Problem}, err
 	})
 }
 
@@ -212,14 +216,17 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 // data shards than theirs get their own, and are published anew for the readers of it;
 // those who had them in the other one are not told. Rows with capture column that others
 // hold are passed over: when all else is done they are an error with the code Locked. A
-// feed that is being divided anew is one with the code Sharding.
+// feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
+// have neither a record nor a place, whose entries then come as new ones.
 func (f *Feed) Repair(ctx context.Context) (int64, error) {
 	if err := f.reload(ctx); err != nil {
 		return 0, err
 	}
-	if err := f.mode().keys(f, "repair"); err != nil {
-		return 0, err
-	}
+	return f.mode().repair(ctx, f)
+}
+
+// repairKeys is Repair for a feed with positions of a sequence.
+func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {

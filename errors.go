@@ -64,6 +64,9 @@ const (
 	// Sharding is a feed whose keys are being given other data shards: parts of it are not
 	// served until that is done, the whole feed is.
 	Sharding Code = "sharding"
+	// Filling is a feed whose back-fill is under way: cursors from which rows that are placed
+	// later would be missed are not served until it is done, those above them are.
+	Filling Code = "filling"
 	// LeaseTaken is a lease that somebody else holds.
 	LeaseTaken Code = "lease-taken"
 	// LeaseLost is a term of a lease that is over: expired, released, or taken over.

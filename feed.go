@@ -287,7 +287,7 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []a
 	return err
 }
 
-// fill records the keys of the rows that were there before the triggers.
+// fill records the keys of the rows that were there before the triggers, or gives them places.
 func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
@@ -295,20 +295,12 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 		if r.State != stateFilling {
 			return nil
 		}
-		var n int64
-		err := f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
-			recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
-			if err != nil {
-				return err
-			}
-			n = recorded
-			return f.filled(ctx, tx, r, last)
-		})
+		n, err := r.mode().backfill(ctx, f, r)
 		switch {
 		case errors.Is(err, errRecordChanged):
 			n = 0
 		case err != nil:
-			return f.settle(ctx, "record the rows that are there (run `feed add` again to go on)", err)
+			return f.settle(ctx, "record the rows that are there (run the same command again to go on)", err)
 		}
 		f.Wake()
 		if total += n; progress != nil && n > 0 {

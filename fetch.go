@@ -65,6 +65,9 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
 		if asked.after == Now {
 			at = place{generation: rows.Generation, position: rows.Head.Max(rows.EntriesBelow)}
+			if rows.Filling && !rows.LiveFrom.IsZero() { // above all that is being placed
+				at.position = at.position.Max(rows.LiveFrom.Before())
+			}
 		}
 		if at, err = f.judge(at, rows); err != nil {
 			return reading{}, f.unlessReadOnly(ctx, err)
@@ -202,7 +205,8 @@ func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
 // the beginning. A refusal says what to do; it is never answered with silence.
 func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 	if at.start {
-		return place{generation: rows.Generation, mark: rows.Head, position: rows.EntriesBelow}, nil
+		at = place{generation: rows.Generation, mark: rows.Head, position: rows.EntriesBelow}
+		return at, f.filling(at, rows)
 	}
 	refuse := func(code Code, format string, args ...any) (place, error) {
 		return place{}, &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
@@ -233,7 +237,7 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		return place{}, &Error{Code: EntriesExpired, Object: feedObject(f.name), Cause: fmt.Sprintf("cursor %q is older than the entries kept (from position %s): those in between were purged", at.cursor(), rows.EntriesBelow),
 			Next: `start again at the beginning (after=""), which is that of what is kept, and take what is missing from the table`}
 	}
-	return at, nil
+	return at, f.filling(at, rows)
 }
 
 // unlessReadOnly turns a refusal that only a primary can know to be right into

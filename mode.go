@@ -52,6 +52,11 @@ type mode interface {
 	// head completes a description of the feed.
 	head(ctx context.Context, f *Feed, info *Info) error
 
+	// backfill records, or places, the next batch of the rows that were there before the feed, in
+	// state filling, and answers how many there were. The error is errRecordChanged where
+	// another process has done it.
+	backfill(ctx context.Context, f *Feed, r *record) (int64, error)
+
 	// fill is told of a reader of so many entries that has come to the end of a shard in which
 	// something waits: it gives positions to it, unless others have done so by now.
 	fill(ctx context.Context, f *Feed, shard, limit int) error
@@ -67,6 +72,8 @@ type mode interface {
 	keys(f *Feed, doing string) error
 
 	check(ctx context.Context, f *Feed) ([]Finding, error)
+	// repair puts right what check finds, and answers how many keys that were.
+	repair(ctx context.Context, f *Feed) (int64, error)
 	status(ctx context.Context, f *Feed, s *Status) error
 	lag(ctx context.Context, f *Feed, s *ConsumerStatus) error
 }

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,10 +13,15 @@ import (
 // of an outbox. A shard is read as with mode blocking.
 type outbox struct{ blocking }
 
-func (outbox) complete(d dialect.Dialect, r *record, _ FeedSpec, table *dialect.Table) error {
-	if problem := recordShardProblem(table, r.ShardColumn); problem != nil {
+func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+	problem := recordShardProblem(table, r.ShardColumn)
+	if problem == nil {
+		problem = timeColumnProblem(d, table, spec.TimeColumn)
+	}
+	if problem != nil {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.what, Next: problem.next}
 	}
+	r.TimeColumn, r.Runs = spec.TimeColumn, 1
 	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: dialect.Integer}, Index: "PRIMARY"}
 	return nil
 }
@@ -37,6 +43,20 @@ func recordShardProblem(table *dialect.Table, name string) *ulidProblem {
 	return nil
 }
 
+// timeColumnProblem is why a column cannot tell the times of rows.
+func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ulidProblem {
+	if name == "" {
+		return nil
+	}
+	switch c := table.Column(name); {
+	case c == nil:
+		return &ulidProblem{fmt.Sprintf("it has no column %q", name), "--time-column takes the column with the times that rows of before the feed are to have"}
+	case d.Millis(*c, "") == "":
+		return &ulidProblem{fmt.Sprintf("column %q is %s, and tells no time", name, c.Type), "name a column of dates or times, or leave --time-column out"}
+	}
+	return nil
+}
+
 func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
 
 func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
@@ -51,7 +71,13 @@ func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *record, ta
 }
 
 func (outbox) begin(context.Context, *DB, dialect.Querier, *record) (string, error) {
-	return stateActive, nil
+	return stateFilling, nil
+}
+
+// part is one shard, as with mode blocking, which may have to be refused while rows are placed.
+func (m outbox) part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error {
+	q.Unserved = unfilled
+	return m.blocking.part(ctx, f, l, q, s)
 }
 
 // rights: a writer cannot say where in the order its record stands.
@@ -76,4 +102,50 @@ func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 
 func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
+}
+
+// check finds, besides what is wrong with ULIDs, rows that no entry will come of; not where
+// entries were purged, since nothing tells their rows from those.
+func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
+	findings, err := m.blocking.check(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if f.State() == stateFilling {
+		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
+	}
+	d, feed := f.db.d, f.dialectFeed()
+	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
+		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, Refused) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(d)
+		keys, err := f.findKeys(ctx, tx, dialect.KeyRefs(d, feed, "t"), dialect.Unplaced(d, b, feed, "", nil), b.Args(),
+			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
+		findings = append(findings, keys...)
+		return err
+	})
+	return findings, f.db.fail(feedObject(f.name), "check", err)
+}
+
+// repair appends records for rows that have neither a record nor a place.
+func (outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
+	if f.State() == stateFilling {
+		return 0, &Error{Code: Filling, Object: feedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
+	}
+	err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
+		if err := f.knowsPlaces(ctx, tx, "repair"); err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(f.db.d)
+		n, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed()), b.Args()...)
+		return err
+	})
+	if err != nil {
+		return 0, f.settle(ctx, "append records", err)
+	}
+	f.Wake()
+	return n, nil
 }

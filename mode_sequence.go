@@ -42,6 +42,19 @@ func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) 
 	return stateFilling, nil
 }
 
+// backfill records the keys of rows as changes.
+func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
+	err = f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+		recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+		if err != nil {
+			return err
+		}
+		n = recorded
+		return f.filled(ctx, tx, r, last)
+	})
+	return n, err
+}
+
 func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
 	steps, err := db.d.Repair(ctx, q, r.feed(db.names), table)
 	if err == nil {
@@ -164,6 +177,8 @@ func (sequenced) asBefore(ctx context.Context, f *Feed) error {
 func (sequenced) purge(ctx context.Context, f *Feed) (int, error) { return f.purgeTombstones(ctx) }
 
 func (sequenced) keys(*Feed, string) error { return nil }
+
+func (sequenced) repair(ctx context.Context, f *Feed) (int64, error) { return f.repairKeys(ctx) }
 
 func (sequenced) check(ctx context.Context, f *Feed) ([]Finding, error) { return f.checkOnce(ctx) }
 

@@ -244,8 +244,15 @@ func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
 		return err
 	}
 	page, err := f.Fetch(ctx, Request{After: Now, Shards: One(shards[0])})
-	info.Head = page.Cursor
+	if info.Head = page.Cursor; errors.Is(err, Filling) {
+		return nil // there is none yet
+	}
 	return err
+}
+
+// backfill: a table has its ULIDs, or none.
+func (blocking) backfill(context.Context, *Feed, *record) (int64, error) {
+	return 0, errRecordChanged
 }
 
 func (blocking) fill(context.Context, *Feed, int, int) error { return nil }
@@ -265,6 +272,8 @@ func (blocking) keys(f *Feed, doing string) error {
 	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
 		Next: "insert a row that says what has changed"}
 }
+
+func (m blocking) repair(_ context.Context, f *Feed) (int64, error) { return 0, m.keys(f, "repair") }
 
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -36,4 +37,9 @@ func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) err
 		return f.keyError(record.Key, "append a record to its outbox", err)
 	}
 	return nil
+}
+
+func newULIDRandom() (random dialect.ULIDRandom) {
+	rand.Read(random[:])
+	return random
 }

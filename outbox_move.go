@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -96,10 +95,8 @@ func (outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard,
 		if record.HintMillis != nil {
 			hint = min(*record.HintMillis, now) // the writer is gone: nobody could be refused
 		}
-		var random dialect.ULIDRandom
-		rand.Read(random[:])
 		var first dialect.ULIDState
-		if first, next, err = next.Take(hint, random, 1); err != nil {
+		if first, next, err = next.Take(hint, newULIDRandom(), 1); err != nil {
 			return fail(err)
 		}
 		seqs[i], places[i] = record.Seq, dialect.Moved{Seq: record.Seq, Position: first.Position()}

@@ -206,10 +206,22 @@ func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error
 // the source without locking it.
 func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
 	d, feed := f.db.d, f.dialectFeed()
-	refs := dialect.KeyRefs(d, feed, "t")
+	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	b := dialect.NewBuilder(d)
+	n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), kind, " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(rows(b), " AND ")+
+		" ORDER BY "+strings.Join(dialect.OrderedKey(d, feed, "t"), ", ")+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
+	return n, last, err
+}
+
+// keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
+// (alias t), and the last of them; nil when there are no more.
+func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
+	d, feed := f.db.d, f.dialectFeed()
 	ordered := dialect.OrderedKey(d, feed, "t")
-	from := " FROM " + dialect.Qualified(d, feed.Source) + " t"
-	conditions := func(b *dialect.Builder) []string {
+	above := func(b *dialect.Builder) []string {
 		conds := []string{"1 = 1"}
 		if where != "" {
 			conds = append(conds, "("+where+")")
@@ -219,24 +231,22 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 		}
 		return conds
 	}
-	order := " ORDER BY " + strings.Join(ordered, ", ")
-	// The last key of this batch, if there are that many.
 	b := dialect.NewBuilder(d)
-	last, err := dialect.ReadKey(ctx, tx, d, feed, refs, from+" WHERE "+strings.Join(conditions(b), " AND ")+
-		order+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args())
+	last, err = dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(above(b), " AND ")+
+		" ORDER BY "+strings.Join(ordered, ", ")+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args())
 	if err != nil && !errors.Is(err, errNoRows) {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	if last != nil && after != nil && keyIdentity(last) == keyIdentity(after) {
-		return 0, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
+		return nil, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
 	}
-	b = dialect.NewBuilder(d)
-	conds := conditions(b)
-	if last != nil {
-		conds = append(conds, dialect.CompareKey(d, b, feed, ordered, last, "<", "<="))
-	}
-	n, err := tx.Exec(ctx, recordFrom(d, feed, refs, kind, from+" WHERE "+strings.Join(conds, " AND ")+order+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
-	return n, last, err
+	return func(b *dialect.Builder) []string {
+		conds := above(b)
+		if last != nil {
+			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, last, "<", "<="))
+		}
+		return conds
+	}, last, nil
 }
 
 // recordFrom records the keys (refs) that a query finds; from is all of it from its

@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -66,13 +65,7 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 			return err
 		}
 		r.Retain = to
-		options, err := json.Marshal(r.options())
-		if err != nil {
-			return err
-		}
-		b := dialect.NewBuilder(f.db.d)
-		_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET options = "+b.Arg(string(options))+" WHERE name = "+b.Arg(f.name), b.Args()...)
-		return err
+		return f.db.saveOptions(ctx, q, &r)
 	})
 	if err == nil {
 		err = f.reload(ctx)

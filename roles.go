@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -306,6 +305,5 @@ func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *record) err
 }
 
 func (r *record) optionsSQL(b *dialect.Builder, table string) string {
-	options, _ := json.Marshal(r.options()) // strings and bools only
-	return "UPDATE " + table + " SET options = " + b.Arg(string(options)) + " WHERE name = " + b.Arg(r.Name)
+	return "UPDATE " + table + " SET options = " + b.Arg(r.optionsText()) + " WHERE name = " + b.Arg(r.Name)
 }

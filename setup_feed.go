@@ -45,6 +45,9 @@ type FeedSpec struct {
 	// it is any integer column: the shard of the records that triggers and back-fill
 	// make; without it that is 0.)
 	ShardColumn string
+	// TimeColumn is, with ModeOutbox, the column with the times that rows placed behind
+	// the head are to have, see [Feed.BackFill].
+	TimeColumn string
 	// Tombstones is how long deletes are kept after their publication; default 30 days.
 	Tombstones time.Duration
 	// Retain is how long entries are kept, with ModeOutbox; the zero value keeps them for ever.
@@ -108,6 +111,8 @@ func (s FeedSpec) validate() error {
 		return s.validateULIDs()
 	case s.PositionColumn != "":
 		return invalid("position-column", "only mode blocking has positions in a column of your own")
+	case s.TimeColumn != "":
+		return invalid("time-column", "only mode outbox gives rows the times of before the feed")
 	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
 		return invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Adopt && s.Capture != dialect.CaptureColumn:
@@ -131,6 +136,8 @@ func (s FeedSpec) validateULIDs() error {
 		return invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
 	case s.Mode == ModeOutbox && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureTrigger:
 		return invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
+	case s.Mode == ModeBlocking && s.TimeColumn != "":
+		return invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
 	case s.Mode == ModeOutbox:
 	case s.PositionColumn == "":
 		return invalid("position-column", "name the column that holds a row's ULID")
@@ -237,6 +244,7 @@ func (r *record) differences(other *record) []string {
 	compare("data-shards", r.DataShards, other.DataShards)
 	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
 	compare("position-column", strconv.Quote(r.positionColumn()), strconv.Quote(other.positionColumn()))
+	compare("time-column", strconv.Quote(r.TimeColumn), strconv.Quote(other.TimeColumn))
 	compare("tombstones", r.Tombstones, other.Tombstones)
 	compare("retain", r.Retain, other.Retain)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
@@ -267,7 +275,6 @@ func keyNames(key []dialect.Column) []string {
 // already (a dropped feed keeps its generation there), an INSERT otherwise.
 func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt string) string {
 	key, _ := json.Marshal(r.Key) // strings and bools only
-	options, _ := json.Marshal(r.options())
 	var columns any
 	if r.Columns != nil {
 		text, _ := json.Marshal(r.Columns)
@@ -287,7 +294,7 @@ func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt s
 	}{
 		{"mode", r.Mode}, {"capture", string(r.Capture)}, {"state", r.State}, {"generation", r.Generation},
 		{"source_schema", schema}, {"source_table", r.Source.Name}, {"key_columns", string(key)},
-		{"delivered_columns", columns}, {"options", string(options)}, {"data_shards", int64(r.DataShards)}, {"shard_column", shardColumn},
+		{"delivered_columns", columns}, {"options", r.optionsText()}, {"data_shards", int64(r.DataShards)}, {"shard_column", shardColumn},
 		{"tombstones_seconds", int64(r.Tombstones / time.Second)}, {"tombstones_below", int64(0)},
 		{"database_identity", orNull(r.Identity)},
 	}

@@ -213,6 +213,13 @@ type ULID interface {
 	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
 	// OwnULID is the column of ULIDs in a table of the feed's own.
 	OwnULID() Column
+	// PlaceBehind gives rows places behind the head, and answers how many.
+	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p Behind) (int64, error)
+	// MakeULID is an expression for a ULID, as OwnULID's column has it, of two bigints: its first eight bytes
+	// and its last. Millis is one for the time that a column tells, in milliseconds
+	// of Unix time; NULL where the value tells none, and empty where the column never does.
+	MakeULID(high, low string) string
+	Millis(c Column, ref string) string
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 }
@@ -343,7 +350,8 @@ type PageQuery struct {
 	// Shard is the one that is asked for, of a feed that has [Feed.ULIDs].
 	Shard int
 	// Unserved are the states of a feed in which a part must not be served: its page then
-	// has no signature. At least one, where From and To are set.
+	// has no signature. At least one, where From and To are set. With an outbox they are those in which
+	// rows are being placed behind the head; see PageRows.Filling.
 	Unserved []string
 }
 
@@ -357,7 +365,11 @@ type PageRows struct {
 	// Head is the highest position that the page could show, Given the highest that may
 	// have been given by then. They differ only where rows hold ULIDs.
 	Head, Given Position
-	Shard       int // the one that was asked for, where each is a feed by itself
+	// Filling says that rows are being placed behind the head of the shard: below LiveFrom,
+	// or anywhere where that is zero, there may be more of them soon.
+	Filling  bool
+	LiveFrom Position
+	Shard    int // the one that was asked for, where each is a feed by itself
 	// Waiting says that records of the shard waited in the feed's outbox when the head was
 	// read: what had been moved to its place by then is on the page.
 	Waiting   bool

@@ -1,6 +1,10 @@
 package dialect
 
-import "strings"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // AppendRecord is an INSERT of a record, with shard, time hint and the key as parameters.
 func AppendRecord(s Spelling, f *Feed) string {
@@ -17,6 +21,19 @@ func AppendRecord(s Spelling, f *Feed) string {
 func RecordOf(s Spelling, f *Feed, records TableName, row string) string {
 	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" +
 		f.ShardOf(s, row) + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
+}
+
+// RecordUnplaced is an INSERT of records of the rows that have neither a record nor a place, see
+// [Unplaced], in the order of their keys. The limit makes the rows a table of their own, done before the first record is
+// written: MariaDB lets nobody else draw a number while an INSERT … SELECT runs.
+func RecordUnplaced(s Spelling, b *Builder, f *Feed) string {
+	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
+	for i, ref := range KeyRefs(s, f, "t") {
+		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
+	}
+	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") SELECT x.shard, " + strings.Join(outer, ", ") +
+		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") + Unplaced(s, b, f, "", nil) +
+		" ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + " LIMIT " + b.Arg(int64(math.MaxInt64)) + ") x"
 }
 
 // ShardOf is the shard of a row of the source, an alias.

@@ -31,7 +31,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, b, f, q) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
@@ -71,12 +71,55 @@ func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 // GreatestULID is a query for the greatest ULID of a shard, in the raw form that
 // [ScanULID] reads; NULL or no row where the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
+	return endULID(s, b, f, shard, " DESC")
+}
+
+// LeastULID is the same for the least one.
+func LeastULID(s Spelling, b *Builder, f *Feed, shard int) string { return endULID(s, b, f, shard, "") }
+
+func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {
 	ref, table := Ref(s, "g", f.ULIDs.Position.Name), f.Source
 	if f.Outbox {
 		table = f.Placed()
 	}
 	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, table) + " g WHERE " +
-		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + " DESC LIMIT 1"
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + order + " LIMIT 1"
+}
+
+// LiveFrom are three columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL:
+// where the live part of a shard begins that is being filled behind its head. Before back-fill has come to it that is
+// its least ULID.
+func LiveFrom(s Spelling, b *Builder, f *Feed, q PageQuery) string {
+	if !f.Outbox || len(q.Unserved) == 0 {
+		return "0, 0, NULL"
+	}
+	states := make([]string, len(q.Unserved))
+	for i, state := range q.Unserved {
+		states[i] = s.Literal(state)
+	}
+	filling := "f.state IN (" + strings.Join(states, ", ") + ")"
+	return "CASE WHEN " + filling + " THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), CASE WHEN " + filling + " AND COALESCE(h.live_from, 0) = 0 THEN (" +
+		LeastULID(s, b, f, q.Shard) + ") END"
+}
+
+// ScanLive is where the columns of LiveFrom go.
+type ScanLive struct {
+	filling, millis int64
+	least           ScanULID
+}
+
+// Dest is for Scan.
+func (l *ScanLive) Dest() []any { return []any{&l.filling, &l.millis, &l.least} }
+
+// Set tells the page.
+func (l *ScanLive) Set(page *PageRows) {
+	if page.Filling && l.filling == 0 {
+		return
+	}
+	page.Filling = l.filling == 1
+	if page.LiveFrom = (Position{High: uint64(l.millis) << 16}); l.millis == 0 && l.least.Valid {
+		page.LiveFrom = Position{High: l.least.Position.High &^ 0xffff}
+	}
 }
 
 // RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else
@@ -114,16 +157,18 @@ type ulided struct {
 	greatest, position  ScanULID
 	waiting             int
 	present             *int64
+	live                ScanLive
 }
 
 func (u *ulided) head() []any {
-	return []any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting}
+	return append([]any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting}, u.live.Dest()...)
 }
 
 func (u *ulided) row() []any { return []any{&u.position, &u.present} }
 
 func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
+	u.live.Set(page)
 	if u.outbox {
 		page.EntriesBelow = LowestULID.Max(Position{uint64(u.belowHigh), uint64(u.belowLow)})
 	}

@@ -60,6 +60,7 @@ var kinds = map[rowfeed.Code]struct {
 	rowfeed.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
 	rowfeed.NotConsistent:     {http.StatusServiceUnavailable, "Not everything could be published in time", time.Second},
 	rowfeed.Sharding:          {http.StatusServiceUnavailable, "Keys are being given other data shards", 5 * time.Second},
+	rowfeed.Filling:           {http.StatusServiceUnavailable, "Rows of before the feed are being placed", 5 * time.Second},
 	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
 	rowfeed.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
 	rowfeed.Failed:            {http.StatusInternalServerError, "Internal error", 0},

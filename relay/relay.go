@@ -161,7 +161,7 @@ func (r *Relay) explain(err error) error {
 
 // passes tells whether an error may end by itself.
 func passes(err error) bool {
-	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding} {
+	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding, rowfeed.Filling} {
 		if errors.Is(err, code) {
 			return true
 		}

@@ -51,7 +51,7 @@ which writers delete a row, in one transaction, each with the key as its paramet
 		},
 	}
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
-	cmd.AddCommand(newFeedAdd(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
+	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a feed: its triggers, changes and positions",
 		Long: `Removes a feed's triggers, changes and positions; the table is as it was before

@@ -22,6 +22,7 @@ type feedAddOptions struct {
 	dataShards        int
 	shardColumn       string
 	positionColumn    string
+	timeColumn        string
 	tombstones        duration
 	retain            retention
 	acceptUntriggered bool
@@ -80,12 +81,15 @@ shard that --shard-column says. Whoever reads first, or the publisher, gives the
 --retain 30d keeps entries for so long, counted from the time in their ULID, --retain
 1000000 so many of each shard: a publisher purges the others, readers that had not come
 to them get 410 entries-expired, and the rows of the table stay as they are.
+Rows that are there already are placed behind the head, with the times of --time-column
+where that is given; see "feed backfill".
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. The key's columns are then given with their types.
 
 With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; rows is
-the number recorded by this call, 0 where positions are kept.`,
+the number recorded (with --mode outbox: placed) by this call, 0 where positions are
+kept.`,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
@@ -108,6 +112,7 @@ the number recorded by this call, 0 where positions are kept.`,
 	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
 	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard")
 	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
+	f.StringVar(&o.timeColumn, "time-column", "", "the `column` with the times of rows that are there already (--mode outbox)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
 	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, like 1000000 (--mode outbox; default: forever)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
@@ -130,7 +135,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, TimeColumn: o.timeColumn, Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
 }
 
@@ -190,6 +195,9 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 		return a.say("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
 	}
 	shards := ""
+	if f.Mode() == rowfeed.ModeOutbox {
+		return a.say("%s: follows table %s by key (%s), mode %s, capture %s, %s placed behind the head by this call", o.name, f.Source(), columnNames(info.Key), f.Mode(), f.Capture(), plural(rows, "row"))
+	}
 	if f.Mode() != rowfeed.ModeSequence {
 		return a.say("%s: follows table %s by key (%s), mode %s", o.name, f.Source(), columnNames(info.Key), f.Mode())
 	}

@@ -153,7 +153,7 @@ func (o *tailOptions) ask(ctx context.Context, a *app, source rowfeed.Source, re
 // its driver said that has no name of its own, on its way down or up: what was
 // followed so far is worth another try.
 func passes(err error) bool {
-	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly, rowfeed.Sharding} {
+	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly, rowfeed.Sharding, rowfeed.Filling} {
 		if errors.Is(err, code) {
 			return true
 		}

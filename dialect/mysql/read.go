@@ -36,7 +36,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	}
 	defer tx.Rollback() // after Commit it does nothing
 	on := dialect.On(tx)
-	at, err := d.head(ctx, on, f, q.Shard)
+	at, err := d.head(ctx, on, f, q)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	}
 	page.Head, page.Given = at.position, at.given
 	page.Waiting = at.waiting
+	at.live.Set(page) // rows may have been placed between the two
 	page.EndAtCut(f, q)
 	page.Unflushed, page.Forgetful = !at.log.binary, at.log.forgetful()
 	return page, tx.Commit()
@@ -69,6 +70,7 @@ type pageHead struct {
 	generation      int64
 	position, given dialect.Position
 	waiting         bool // records of an outbox
+	live            dialect.ScanLive
 	log             logSettings
 }
 
@@ -84,16 +86,17 @@ func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder)
 
 // head reads it. A shard's state comes first, too: who waits for another state must not
 // have been told of one that the page lacks.
-func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, shard int) (h pageHead, err error) {
+func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery) (h pageHead, err error) {
 	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " + dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
 	if f.ULIDs != nil {
 		var state dialect.ULIDState
 		var greatest dialect.ScanULID
 		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, shard) + "), " + dialect.RecordWaits(d, b, f, shard, d.ByShard()) + " FROM " + live +
-			" LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(shard) + " WHERE f.name = " + b.Arg(f.Name)
-		err = dialect.QueryRow(ctx, on, query, b.Args(), append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest, &waiting)...)
+		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q.Shard, d.ByShard()) + ", " +
+			dialect.LiveFrom(d, b, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
+		dest := append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest, &waiting)
+		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64

@@ -45,6 +45,13 @@ func init() {
 			}
 			return err
 		},
+		"backfill": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.AddFeed(ctx, backfillSpec(), nil)
+			if err == nil {
+				_, err = f.BackFill(ctx, nil)
+			}
+			return err
+		},
 		"drop": func(ctx context.Context, rf *rowfeed.DB) error { return rf.DropFeed(ctx, "kv") },
 	} {
 		testdb.RegisterChild(name, func() {

@@ -24,6 +24,7 @@ var mutants = slices.Concat(
 	granting,
 	outboxing,
 	holding,
+	backfilling,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

@@ -1,0 +1,197 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// BackFill places the rows of the table that have neither a record nor a place, of a feed with ModeOutbox: behind the head, where
+// it disturbs nobody who reads there. AddFeed does it for rows that were there before the feed; call it for those that were imported
+// since without records. Rows get ULIDs below all that their shard has given, in batches in the order of
+// their keys, each in one transaction; when it breaks off, call it again. A row that has a record or a place is left alone,
+// so that nothing comes twice.
+//
+// Their times are those of the feed's TimeColumn, where that tells one before the live part of their shard, else the last
+// millisecond before it. In a shard that was filled before they come behind all that were placed then, with that
+// last millisecond.
+//
+// While it runs a cursor below the live part of a shard, the beginning too, is refused with the code Filling: whoever goes on
+// from there would miss rows that are placed behind him. Readers in the live part notice nothing; they are not told of
+// the rows. progress may be nil; it is told the number of rows placed so far.
+func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
+	if !f.dialectFeed().Outbox {
+		return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
+			Next: "`rowfeed repair " + f.name + "` records what is missing from a feed with positions of a sequence"}
+	}
+	err = f.db.withSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
+		if err := f.reload(ctx); err != nil {
+			return err
+		}
+		if err := f.knowsPlaces(ctx, q, "back-fill"); err != nil && f.State() == stateActive {
+			return err
+		}
+		return f.beginBackFill(ctx, q)
+	})
+	if err != nil {
+		return 0, f.db.fail(feedObject(f.name), "begin back-fill", err)
+	}
+	if err := f.reload(ctx); err != nil {
+		return 0, err
+	}
+	err = f.fill(ctx, func(rows int64) {
+		if placed = rows; progress != nil {
+			progress(rows)
+		}
+	})
+	return placed, err
+}
+
+// knowsPlaces refuses what needs to know which rows never had a place, where places were purged.
+func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
+	b := dialect.NewBuilder(f.db.d)
+	var n int64
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
+	if err == nil && n > 0 {
+		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
+			Next: "append records for the rows that are meant"}
+	}
+	return err
+}
+
+// beginBackFill begins a run, or goes on with one that is under way.
+func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
+	r := *f.record.Load()
+	switch {
+	case r.State == stateFilling:
+		return nil
+	case r.State != stateActive:
+		return &Error{Code: Conflict, Object: feedObject(f.name), Cause: "it is " + r.State, Next: "run the `rowfeed feed add` again that makes it"}
+	case r.Runs >= dialect.MaxRuns:
+		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.name + "` appends records for rows that have none"}
+	}
+	r.Runs++
+	b := dialect.NewBuilder(f.db.d)
+	_, err := q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET state = "+b.Arg(stateFilling)+", fill_after = NULL, options = "+b.Arg(r.optionsText())+
+		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(stateActive), b.Args()...)
+	return err
+}
+
+// backfill places the next batch of rows. The feed's record is written first, and so locked, in the transaction that
+// places them: of two processes that are at the same batch one finds it done. Nothing else is locked
+// but the places themselves.
+func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
+	// The records that wait are looked through for every batch: let there be few.
+	if _, err := m.pass(ctx, f, mostMoved, false); err != nil {
+		return 0, err
+	}
+	l, err := f.currentLayout(ctx)
+	if err != nil {
+		return 0, err
+	}
+	feed, behind := f.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
+	if r.TimeColumn != "" {
+		if problem := timeColumnProblem(f.db.d, l.table, r.TimeColumn); problem != nil {
+			return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}
+		}
+		behind.Time = l.table.Column(r.TimeColumn)
+	}
+	var after []any
+	if len(r.FillAfter) > 0 {
+		batch, ok := r.FillAfter[0].(int64)
+		if !ok {
+			return 0, fmt.Errorf("the mark of back-fill is damaged: it begins with a %T", r.FillAfter[0])
+		}
+		behind.Batch, after = batch+1, r.FillAfter[1:]
+	}
+	var last []any
+	var unready []int
+	err = f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
+		if behind.Rows, last, err = f.keyRange(ctx, tx, "", after, fillBatch); err != nil {
+			return err
+		}
+		b := dialect.NewBuilder(f.db.d)
+		unready, err = dialect.QueryAll(ctx, tx, dialect.UnreadyShards(f.db.d, b, feed, behind.Rows), b.Args(),
+			func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, shard := range unready {
+		err := f.db.inTx(ctx, dialect.ForPublish, "begin the live part of a shard of "+f.name, func(tx dialect.Querier) error {
+			return f.beginLive(ctx, tx, feed, shard, behind.Run)
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	var mark []any
+	if last != nil {
+		mark = append([]any{behind.Batch}, last...)
+	}
+	err = f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+		if err := f.filled(ctx, tx, r, mark); err != nil {
+			return err
+		}
+		n, err = f.db.d.PlaceBehind(ctx, tx, feed, behind)
+		return err
+	})
+	return n, err
+}
+
+// beginLive settles where the live part of a shard begins, once and for all, under the shard's lock: at its least ULID, or, where it has given
+// none, at the time of the feed's making, at which it then begins, whatever hints its records have.
+func (f *Feed) beginLive(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
+	d := f.db.d
+	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
+	if err != nil {
+		return err
+	}
+	where := func(b *dialect.Builder) string {
+		return " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(shard)
+	}
+	b := dialect.NewBuilder(d)
+	var live, created int64
+	if err := dialect.QueryRow(ctx, tx, "SELECT live_from FROM "+f.db.table("shards")+where(b), b.Args(), &live); err != nil || live != 0 {
+		return err
+	}
+	if live = row.TimeMillis; live == 0 {
+		b = dialect.NewBuilder(d)
+		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name), b.Args(), &created); err != nil {
+			return err
+		}
+		live = time.UnixMicro(created).UnixMilli()
+		_, next, err := row.Take(live, newULIDRandom(), 1)
+		if err != nil {
+			return err
+		}
+		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
+			return err
+		}
+	}
+	b = dialect.NewBuilder(d)
+	var least dialect.ScanULID
+	err = dialect.QueryRow(ctx, tx, dialect.LeastULID(d, b, feed, shard), b.Args(), &least)
+	if err != nil && !errors.Is(err, errNoRows) {
+		return err
+	}
+	if least.Valid {
+		live = min(live, int64(least.Position.High>>16))
+	}
+	b = dialect.NewBuilder(d)
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET live_from = "+b.Arg(max(live, 1))+", filled_by = "+b.Arg(run)+where(b), b.Args()...)
+	return err
+}
+
+// filling refuses a place from which rows that are placed later would be missed.
+func (f *Feed) filling(at place, rows *dialect.PageRows) error {
+	if !rows.Filling || !rows.LiveFrom.IsZero() && !rows.LiveFrom.Before().Above(at.position) {
+		return nil
+	}
+	return &Error{Code: Filling, Object: feedObject(f.name), Cause: fmt.Sprintf("rows of before it are being placed behind the head of shard %d, and would be missed from cursor %q on", rows.Shard, at.cursor()),
+		Next: "try again when back-fill is done; should it have broken off, `rowfeed feed backfill " + f.name + "` goes on with it"}
+}

@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// PlaceBehind is one statement.
+func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed, p dialect.Behind) (int64, error) {
+	b := dialect.NewBuilder(d)
+	query := dialect.PlaceBehind(d, b, f, p, " ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
+	return tx.Exec(ctx, query, b.Args()...)
+}
+
+// MakeULID is a uuid.
+func (Dialect) MakeULID(high, low string) string {
+	return "CAST(lpad(to_hex(" + high + "), 16, '0') || lpad(to_hex(" + low + "), 16, '0') AS uuid)"
+}
+
+// Millis takes a timestamp without a zone for UTC; infinity tells no time.
+func (Dialect) Millis(c dialect.Column, ref string) string {
+	switch c.Kind {
+	case dialect.Timestamp, dialect.TimestampTZ, dialect.Date:
+		return "CASE WHEN isfinite(" + ref + ") THEN CAST(floor(extract(epoch FROM " + ref + ") * 1000) AS bigint) END"
+	}
+	return ""
+}

@@ -1,0 +1,55 @@
+package main
+
+// backfilling takes away what keeps rows of before from being missed, and readers from being disturbed.
+var backfilling = []mutant{
+	{
+		Name: "readers-meet-backfill", Guards: "M62: nobody reads where rows are placed later",
+		File: "backfill.go", Old: "	if !rows.Filling ||", New: "	if true || !rows.Filling ||",
+		Package: conformance, Test: "TestBackFillHoldsReadersOff", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "backfill-stops-the-head", Guards: "M62: readers at the head are not disturbed",
+		File: "backfill.go", Old: "!rows.LiveFrom.IsZero() && ", New: "false && ",
+		Package: conformance, Test: "TestBackFillHoldsReadersOff", Engines: "sqlite",
+	},
+	{
+		Name: "record-left-behind", Guards: "M62: a row whose record waits is not placed behind the head",
+		File: "dialect/backfill.go", Old: `, Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")`, New: `), " AND ")`,
+		Package: conformance, Test: "TestBackFillLeavesRecords", Engines: "sqlite,mariadb", Short: true,
+	},
+	{
+		Name: "later-run-below-readers", Guards: "M62: who stands in the midst of what was filled misses nothing of a later run",
+		File: "dialect/backfill.go", Old: `x.first_run <> " + run + " OR `, New: `x.live < 0 OR `,
+		Package: conformance, Test: "TestBackFill", Engines: "sqlite",
+	},
+	{
+		Name: "runs-alike", Guards: "guarantee 2: no position is given twice",
+		File: "dialect/backfill.go", Old: `") * 65536 + "+run`, New: `") * 65536 + 1"`,
+		Package: conformance, Test: "TestBackFill", Engines: "sqlite",
+	},
+	{
+		Name: "batches-alike", Guards: "guarantee 2: no position is given twice",
+		File: "dialect/backfill.go", Old: "strconv.FormatInt(p.Batch<<24, 10)", New: "strconv.FormatInt(1<<24, 10)",
+		Package: conformance, Test: "TestBackFillRacing", Engines: "postgres15",
+	},
+	{
+		Name: "live-part-without-beginning", Guards: "M62: all that is live stands above what is placed behind it",
+		File: "backfill.go", Old: "		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {", New: "		if next.Low++; false {",
+		Package: conformance, Test: "TestBackFillTimes", Engines: "sqlite",
+	},
+	{
+		Name: "live-part-begins-late", Guards: "M62: rows are placed below the least live one",
+		File: "backfill.go", Old: "live = min(live, int64(least.Position.High>>16))", New: "live = max(live, int64(least.Position.High>>16))",
+		Package: conformance, Test: "TestBackFillTimes", Engines: "sqlite",
+	},
+	{
+		Name: "batch-without-mark", Guards: "M62: a batch is placed together with its mark, once",
+		File: "backfill.go", Old: "		if err := f.filled(ctx, tx, r, mark); err != nil {\n			return err\n		}\n		n, err", New: "		if err := f.filled(ctx, f.db.on(), r, mark); err != nil {\n			return err\n		}\n		n, err",
+		Package: conformance, Test: "TestBackFillKilled", Engines: "mariadb",
+	},
+	{
+		Name: "unplaced-not-found", Guards: "issue 5: check finds rows with neither record nor place",
+		File: "mode_outbox.go", Old: "		findings = append(findings, keys...)\n", New: "		_ = keys\n",
+		Package: conformance, Test: "TestOutboxCheckRepair", Engines: "sqlite",
+	},
+}
