@@ -130,7 +130,7 @@ var publishing = []mutant{
 	},
 	{
 		Name: "feed-active-too-early", Guards: "feed add records every row",
-		File:    "feed.go",
+		File:    "mode_sequence.go",
 		Old:     "f.filled(ctx, tx, r, last)",
 		New:     "f.filled(ctx, tx, r, append([]any(nil), last[len(last):]...))",
 		Package: conformance, Test: "TestFeedAddKilled", Engines: "sqlite",
