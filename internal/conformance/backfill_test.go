@@ -421,6 +421,31 @@ func TestOutboxCheckRepair(t *testing.T) {
 	})
 }
 
+// TestBackFillPurged: rows whose entries were purged are not taken for rows that never had any: nothing finds them, and they are
+// not placed again.
+func TestBackFillPurged(t *testing.T) {
+	each(t, func(x *env) {
+		x.oldRows(0)
+		spec := backfillSpec()
+		spec.Retain = rowfeed.Retention{Count: 2}
+		y := &events{x, x.add(spec)}
+		for id := 1; id <= 5; id += 2 { // one by one
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, NULL)", id))
+		}
+		y.wantShard(0, 1, 3, 5)
+		if n, err := y.feed.Purge(x.ctx); n != 1 || err != nil {
+			x.Fatalf("%d purged, %v", n, err)
+		}
+		y.wantShard(0, 3, 5)
+		y.wantSound(y.feed)
+		_, err := y.feed.Repair(x.ctx)
+		x.wantCode(err, rowfeed.Refused)
+		_, err = y.feed.BackFill(x.ctx, nil)
+		x.wantCode(err, rowfeed.Refused)
+		y.wantShard(0, 3, 5)
+	})
+}
+
 // TestBackFillRefused: what it cannot be done for.
 func TestBackFillRefused(t *testing.T) {
 	each(t, func(x *env) {
