@@ -1,0 +1,172 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// appending is one way to insert rows whose place comes after the commit.
+type appending struct {
+	name string
+	spec *rowfeed.FeedSpec // nil: no feed
+	own  string            // what the writer does besides: "library", "sql" or nothing
+}
+
+var appendings = []appending{
+	{"plain INSERT", nil, ""},
+	{"outbox, AppendOutbox", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, "library"},
+	{"outbox, INSERT of the record", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, "sql"},
+	{"outbox, trigger", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger}, ""},
+	{"sequence, trigger", &rowfeed.FeedSpec{}, ""},
+}
+
+// TestOutboxWriters counts the commits of 8 writers, each transaction BEGIN, one INSERT, what
+// the feed needs besides, and COMMIT, next to the INSERT alone. Nobody reads meanwhile.
+func TestOutboxWriters(t *testing.T) {
+	out := table{title: fmt.Sprintf("%d writers, commits/s", writerCount), head: []string{"database", "write", "commits/s", "÷ plain"}}
+	each(t, func(b *bed) {
+		query := ""
+		if b.Family == "mysql" {
+			query = "?interpolateParams=true" // one round trip for a statement, as with the others
+		}
+		pool, _ := b.open(query)
+		db := b.rowfeed(b.pool, nil)
+		var next atomic.Int64
+		feeds := make([]*rowfeed.Feed, len(appendings))
+		for i, a := range appendings {
+			b.sql(fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i))
+			if a.spec != nil {
+				spec := *a.spec
+				spec.Name, spec.Table = fmt.Sprint("items", i), fmt.Sprint("items", i)
+				feeds[i] = b.add(db, spec)
+			}
+		}
+		p := b.dialect.Placeholder
+		write := func(i int) error {
+			tx, err := pool.BeginTx(b.Context(), nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			id := next.Add(1)
+			_, err = tx.ExecContext(b.Context(), fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)), id, payload)
+			switch {
+			case err != nil:
+			case appendings[i].own == "library":
+				err = feeds[i].AppendOutbox(b.Context(), rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{id}})
+			case appendings[i].own == "sql":
+				_, err = tx.ExecContext(b.Context(), fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)), id)
+			}
+			return errors.Join(err, tx.Commit())
+		}
+		results := figures[int]{}
+		for rep := range *reps {
+			for i := range appendings {
+				i = (i + rep) % len(appendings)
+				var running sync.WaitGroup
+				var done atomic.Int64
+				started := time.Now()
+				for range writerCount {
+					running.Go(func() {
+						for time.Since(started) < *window {
+							if err := write(i); err != nil {
+								b.Errorf("%s: %v", appendings[i].name, err)
+								return
+							}
+							done.Add(1)
+						}
+					})
+				}
+				running.Wait()
+				results.add(i, float64(done.Load())/time.Since(started).Seconds())
+			}
+		}
+		for i, a := range appendings {
+			out.row(b.Engine.Name, a.name, count(results[i].median()), results[i].over(results[0]).ratio())
+			if feeds[i] != nil { // nothing was left out
+				_, err := feeds[i].Publish(b.Context())
+				b.must(err)
+				b.same(i, b.read(feeds[i]))
+			}
+		}
+	})
+	out.print()
+}
+
+// same fails where a reader has not got all rows of a table.
+func (b *bed) same(i, got int) {
+	b.Helper()
+	if want := b.number(fmt.Sprintf("SELECT count(*) FROM items%d", i)); int64(got) != want {
+		b.Errorf("%d of %d rows were read from items%d", got, want, i)
+	}
+}
+
+// read reads a feed of one shard from its beginning, until it gives nothing any more.
+func (b *bed) read(f *rowfeed.Feed) (rows int) {
+	b.Helper()
+	for after := rowfeed.Beginning; ; {
+		page, err := f.Fetch(b.Context(), rowfeed.Request{After: after, Limit: 1000})
+		b.must(err)
+		rows, after = rows+len(page.Entries), page.Cursor
+		if len(page.Entries) == 0 && !page.More {
+			return rows
+		}
+	}
+}
+
+// TestOutboxRead reads rows that wait in an outbox, in pages of 1000: the first reader, who
+// gives them their places, and another one behind it; next to a sequence feed of the same
+// rows, which is published and then read.
+func TestOutboxRead(t *testing.T) {
+	rows := scaled(100_000)
+	out := table{title: fmt.Sprintf("reading %s rows, rows/s", count(float64(rows))), head: []string{"database", "sequence, published and read", "outbox, first reader", "÷", "sequence, read", "outbox, read again", "÷"}}
+	each(t, func(b *bed) {
+		b.fill("base", rows)
+		db := b.rowfeed(b.pool, nil)
+		results := figures[string]{}
+		timed := func(name string, i int, do func() int) {
+			b.Helper()
+			started := time.Now()
+			got := do()
+			results.add(name, float64(rows)/time.Since(started).Seconds())
+			b.same(i, got)
+		}
+		for rep := range *reps {
+			modes := []string{rowfeed.ModeSequence, rowfeed.ModeOutbox}
+			if rep%2 == 1 {
+				slices.Reverse(modes)
+			}
+			for i, mode := range modes {
+				i += 2 * rep
+				name := fmt.Sprint("items", i)
+				b.sql("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
+				f := b.add(db, rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, Capture: dialect.CaptureTrigger})
+				b.sql("INSERT INTO " + name + " SELECT id, payload FROM base ORDER BY id")
+				if mode == rowfeed.ModeOutbox {
+					timed("first", i, func() int { return b.read(f) })
+					timed("again", i, func() int { return b.read(f) })
+				} else {
+					timed("published", i, func() int {
+						_, err := f.Publish(b.Context())
+						b.must(err)
+						return b.read(f)
+					})
+					timed("sequence", i, func() int { return b.read(f) })
+				}
+				b.must(db.DropFeed(b.Context(), name))
+				b.sql("DROP TABLE " + name)
+			}
+		}
+		out.row(b.Engine.Name, count(results["published"].median()), count(results["first"].median()), results["first"].over(results["published"]).ratio(),
+			count(results["sequence"].median()), count(results["again"].median()), results["again"].over(results["sequence"]).ratio())
+	})
+	out.print()
+}
