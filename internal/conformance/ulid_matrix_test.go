@@ -285,10 +285,15 @@ func (s *scribe) blocking(tx *sql.Tx, shard int, ids []int64, account int64, pre
 // lock takes ULIDs, and answers the i-th one: SQL for it, or itself.
 func (s *scribe) lock(tx *sql.Tx, shard int, hint time.Time) (at func(i int) any, err error) {
 	if s.plain {
-		_, err = s.lockBySQL(tx, shard, s.timestamp(hint))
+		if s.family() == "postgres" {
+			_, err = tx.ExecContext(s.ctx, "SET LOCAL lock_timeout = '1min'")
+		}
+		if err == nil {
+			_, err = s.lockBySQL(tx, shard, s.timestamp(hint))
+		}
 		return func(i int) any { return s.bySQL(fmt.Sprint(i)) }, err
 	}
-	u, err := s.feed.Lock(s.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint})
+	u, err := s.feed.Lock(s.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Minute})
 	return func(i int) any {
 		id, err := u.At(shard, int64(i))
 		if err != nil {
