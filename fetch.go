@@ -138,6 +138,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 	const tries = 5
 	for try := 1; ; try++ {
 		asked := q
+		asked.AnyDatabase = f.db.cfg.Replica
 		l, err := f.layoutOf(ctx, &asked, shards)
 		if err != nil {
 			return nil, nil, err
@@ -175,6 +176,11 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 		// A table, a column or the feed itself is another one now.
 		if err := f.reload(ctx); err != nil {
 			return nil, nil, err
+		}
+		if err == nil && rows.Signature == "" {
+			if err := f.inItsDatabase(ctx); err != nil {
+				return nil, nil, f.unlessReadOnly(ctx, err)
+			}
 		}
 	}
 }

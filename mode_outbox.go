@@ -97,7 +97,11 @@ func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 	if problem := recordShardProblem(table, r.ShardColumn); err == nil && problem != nil {
 		problems = append(problems, problem.what)
 	}
-	return problems, err
+	if err != nil {
+		return nil, err
+	}
+	elsewhere, err := db.elsewhere(ctx, q, r)
+	return append(problems, elsewhere...), err
 }
 
 func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {

@@ -66,7 +66,7 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
 		return nil, problems
 	}
-	columns.Index = table.Unique[i].Name
+	columns.Index, columns.IndexMade = table.Unique[i].Name, table.Unique[i].Made
 	return columns, nil
 }
 
@@ -141,7 +141,11 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, other...)
+	elsewhere, err := db.elsewhere(ctx, q, r)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, other...), elsewhere...)
 	columns, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 	for _, p := range problems {
 		all = append(all, p.what)

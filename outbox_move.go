@@ -36,10 +36,18 @@ func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
 func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved movement, err error) {
 	var next dialect.ULIDState
 	started := time.Now()
-	err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-		moved, next, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved))
-		return err
-	})
+	for fresh := false; ; fresh = true {
+		err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
+			moved, next, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved))
+			return err
+		})
+		if fresh || !errors.Is(err, DatabaseChanged) {
+			break
+		}
+		if err := f.reload(ctx); err != nil { // the record in hand may be older than a bump
+			return movement{}, err
+		}
+	}
 	if errors.Is(err, errNothing) {
 		return movement{}, nil
 	}
@@ -76,7 +84,7 @@ func (outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard,
 	if err != nil {
 		return fail(err)
 	}
-	if err := firstError(f.sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {
+	if err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {
 		return fail(err)
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.

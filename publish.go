@@ -128,7 +128,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err != nil {
 		return e, err
 	}
-	if err := firstError(f.sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
+	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
 		return e, err
 	}
 	changes, err := d.TakeChanges(ctx, tx, feed, limit)

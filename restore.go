@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -13,7 +14,8 @@ import (
 // the highest place that this process has seen. Nothing is published until an
 // operator says which it was (Bump, AdoptDatabase). Pages are still answered on a
 // database of another identity: up to its head it is as it was, cursors beyond that
-// are refused, and nobody raises it.
+// are refused, and nobody raises it. Where writers take positions nobody can stop them, so
+// pages of feeds with ULIDs are refused there.
 
 // highest is the highest place of the feed, or of a shard with ULIDs, that this process
 // has seen.
@@ -47,14 +49,40 @@ func (f *Feed) notSetBack(floor place, generation int64, position dialect.Positi
 
 // sameDatabase refuses a database of another identity than the feed's record has. An
 // empty one is not known.
-func (f *Feed) sameDatabase(r *record, identity string) error {
+func sameDatabase(r *record, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}
-	return &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+	return &Error{Code: DatabaseChanged, Object: feedObject(r.Name),
 		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): a failover, a restored backup or a move", identity, r.Identity),
-		Next: "where commits can have been lost run `rowfeed feed bump " + f.name + "`: consumers then start over; " +
-			"after a planned move `rowfeed feed bump " + f.name + " --adopt-database`"}
+		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
+			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`"}
+}
+
+// inItsDatabase refuses a database of another identity.
+func (f *Feed) inItsDatabase(ctx context.Context) error {
+	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
+	if err != nil {
+		return f.db.fail(feedObject(f.name), "ask which database it is in", err)
+	}
+	return sameDatabase(f.record.Load(), identity)
+}
+
+// elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
+// identity: the database is of another one. What a replica is nobody asks.
+func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]string, error) {
+	if db.cfg.Replica {
+		return nil, nil
+	}
+	identity, err := db.d.Identity(ctx, q, db.names)
+	if errors.Is(err, dialect.ErrReadOnly) {
+		return nil, nil
+	}
+	var changed *Error
+	if errors.As(sameDatabase(r, identity), &changed) {
+		return []string{changed.Cause + ": " + changed.Next}, nil
+	}
+	return nil, err
 }
 
 // sameAsBefore is the publisher's look at its database, when it starts and then at
@@ -70,7 +98,7 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.sameDatabase(f.record.Load(), identity); err != nil {
+	if err := sameDatabase(f.record.Load(), identity); err != nil {
 		return err
 	}
 	return f.mode().asBefore(ctx, f)

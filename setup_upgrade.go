@@ -40,6 +40,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "still not in order: " + strings.Join(left, "; ")}
 	}
 	f.setProblems(left)
+	mended = slices.DeleteFunc(mended, func(problem string) bool { return slices.Contains(left, problem) })
 	slices.Sort(mended)
 	return mended, err
 }

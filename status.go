@@ -88,7 +88,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		problems = []string{err.Error()}
 	}
 	if identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names); err == nil {
-		if err := f.sameDatabase(r, identity); err != nil {
+		if err := sameDatabase(r, identity); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

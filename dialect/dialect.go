@@ -349,6 +349,9 @@ type PageQuery struct {
 	From, To int
 	// Shard is the one that is asked for, of a feed that has [Feed.ULIDs].
 	Shard int
+	// AnyDatabase says that a database of another identity than the feed's will do, as a
+	// replica is. Else a page of a feed with ULIDs has no signature there.
+	AnyDatabase bool
 	// Unserved are the states of a feed in which a part must not be served: its page then
 	// has no signature. At least one, where From and To are set. With an outbox they are those in which
 	// rows are being placed behind the head; see PageRows.Filling.
@@ -373,7 +376,7 @@ type PageRows struct {
 	// Waiting says that records of the shard waited in the feed's outbox when the head was
 	// read: what had been moved to its place by then is on the page.
 	Waiting   bool
-	Signature string // the source table's columns at the time of the page; empty: see PageQuery.Unserved
+	Signature string // the source table's columns at the time of the page; empty: see PageQuery.AnyDatabase and Unserved
 	Rows      []PageRow
 	Truncated bool // MaxBytes ended the page
 	Cut       bool // the page ended before its limit, and there may be more

@@ -127,7 +127,8 @@ type Index struct {
 	Name    string
 	Primary bool
 	Columns []IndexColumn
-	Partial bool // has a WHERE clause
+	Partial bool   // has a WHERE clause
+	Made    string // is another one when the index is made anew, on databases where pages ask for it
 }
 
 // IndexColumn is a column of an index; Name is empty for an expression.
@@ -224,6 +225,7 @@ type Feed struct {
 type ULIDColumns struct {
 	Position, Shard Column
 	Index           string // the unique index of shard and ULID, as the table was described
+	IndexMade       string `json:"-"` // see [Index.Made]
 }
 
 // StoredKey are the names of the key columns in rowfeed's tables.

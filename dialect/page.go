@@ -15,6 +15,13 @@ type PageParts struct {
 	// Signature is an expression for the source table's columns, evaluated in the
 	// page's own snapshot, or a constant.
 	Signature string
+	// Indexed is a condition that the unique index of shard and ULID is still the one that
+	// the feed was described with. Empty where the statement names the index, and fails
+	// without it.
+	Indexed string
+	// Identity is an expression for what [Publish.Identity] answers, NULL where that is
+	// not known.
+	Identity string
 	// Lateral looks each row up by its key in a subquery of its own, where the planner
 	// could otherwise take the page for a join to be turned round.
 	Lateral bool

@@ -17,7 +17,8 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 		present = "CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END"
 	}
 	ref := Ref(s, held, position.Name)
-	values := []string{s.Value(position, ref) + " AS place", present + " AS present"}
+	// By the bare column: its value may be a text, which a collation orders in other ways.
+	values := []string{ref + " AS ordered", s.Value(position, ref) + " AS place", present + " AS present"}
 	names := []string{"p.place", "p.present"}
 	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
 		name, value := "v"+strconv.Itoa(i), s.Value(c, Ref(s, "t", c.Name))
@@ -31,26 +32,49 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, b, f, q) + ", " + p.Signature + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, b, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
 		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
 		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
 		"\n  FROM " + from +
-		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + b.Arg(q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
+		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
 	if p.Head != nil {
 		t += " AND " + ref + " <= " + head(b)
 	}
 	t += "\n  ORDER BY " + ref + " LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1" +
 		"\nWHERE f.name = " + b.Arg(f.Name) +
-		"\nORDER BY p.place LIMIT " + b.Arg(q.Limit)
+		"\nORDER BY p.ordered LIMIT " + b.Arg(q.Limit)
 	return t, b.Args()
+}
+
+// soundSignature is the signature of a page that may be shown. Without its index two rows may
+// share a place. In a database of another identity than the feed's writers may have taken
+// what was lost once more, and what they go on with hides that it was.
+func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
+	unsound := ""
+	if p.Identity != "" && !q.AnyDatabase {
+		unsound += " WHEN f.database_identity <> " + p.Identity + " THEN ''"
+	}
+	if p.Indexed != "" && !f.Outbox {
+		unsound += " WHEN NOT " + p.Indexed + " THEN ''"
+	}
+	if unsound == "" {
+		return p.Signature
+	}
+	return "CASE" + unsound + " ELSE " + p.Signature + " END"
 }
 
 // Arg is a parameter of a statement: a position, as the column of positions has it.
 func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
 	return s.Param(u.Position, b.Arg(p.raw(u.Position)))
+}
+
+// ShardArg is a parameter of a statement: a shard. It is one of any size, whatever the
+// column's type.
+func (u *ULIDColumns) ShardArg(s Spelling, b *Builder, shard int) string {
+	return s.Param(u.Shard, b.Arg(shard))
 }
 
 // LastShard is a query for the greatest shard that rows have, below another one where that is
@@ -83,7 +107,7 @@ func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {
 		table = f.Placed()
 	}
 	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, table) + " g WHERE " +
-		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + b.Arg(shard) + " ORDER BY " + ref + order + " LIMIT 1"
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + order + " LIMIT 1"
 }
 
 // LiveFrom are three columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL:

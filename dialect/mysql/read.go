@@ -45,6 +45,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
+		Identity:  identityHere,
 		Hint:      byKey(f),
 	})
 	page, err := dialect.ScanPage(ctx, on, f, q, query, args)

@@ -15,6 +15,9 @@ const identity = "CONCAT('server_id ', @@GLOBAL.server_id /*!80000 , ', server_u
 // replica all the same, which would part it from its primary.
 const readOnly = "@@GLOBAL.read_only"
 
+// identityHere is NULL on a server that is read-only; newer ones say ON and OFF.
+const identityHere = "CASE WHEN " + readOnly + " IN ('0', 'OFF') THEN " + identity + " END"
+
 func isReadOnly(value string) bool { return value != "0" && value != "OFF" }
 
 // Identity implements [dialect.Publish].

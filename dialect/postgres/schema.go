@@ -294,9 +294,10 @@ var exact = map[string]bool{
 func (Dialect) describeUnique(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
 	type part struct {
 		index, column    string
+		made             string
 		primary, partial bool
 	}
-	parts, err := dialect.QueryAll(ctx, q, `SELECT c.relname::text, i.indisprimary, i.indpred IS NOT NULL,
+	parts, err := dialect.QueryAll(ctx, q, `SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL,
   CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) THEN '' ELSE a.attname::text END
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
@@ -305,7 +306,7 @@ JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k
 LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts
 ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows) (p part, err error) {
-		return p, rows.Scan(&p.index, &p.primary, &p.partial, &p.column)
+		return p, rows.Scan(&p.index, &p.made, &p.primary, &p.partial, &p.column)
 	})
 	if err != nil {
 		return err
@@ -313,7 +314,7 @@ ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows
 	for _, p := range parts {
 		n := len(table.Unique)
 		if n == 0 || table.Unique[n-1].Name != p.index {
-			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial})
+			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial, Made: p.made})
 			n++
 		}
 		ix := &table.Unique[n-1]

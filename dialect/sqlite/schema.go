@@ -231,14 +231,20 @@ func exact(declaration string) bool {
 	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
 }
 
+// indexMade is the statement that made an index; empty for one that the table's own has made.
+func indexMade(name string) string {
+	return "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = " + name + "), '')"
+}
+
 func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {
 	type listed struct {
 		name, origin string
 		partial      bool
+		made         string
 	}
-	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
+	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
 		[]any{table.Name.Name}, func(rows dialect.Rows) (l listed, err error) {
-			return l, rows.Scan(&l.name, &l.origin, &l.partial)
+			return l, rows.Scan(&l.name, &l.origin, &l.partial, &l.made)
 		})
 	if err != nil {
 		return err
@@ -249,7 +255,7 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		table.Column(pk[0]).Nullable = false
 	}
 	for _, l := range indexes {
-		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial}
+		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}
 		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
 			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)

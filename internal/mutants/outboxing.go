@@ -34,11 +34,11 @@ var outboxing = []mutant{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",
 		File: "outbox_move.go",
 		Old: "\tstate, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\tif err := firstError(f.sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n" +
+			"\tif err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n" +
 			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n",
 		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
 			"\tstate, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\tif err := firstError(f.sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n",
+			"\tif err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n",
 		Package: conformance, Test: "TestOutboxMovers", Engines: "postgres15",
 	},
 	{
@@ -58,8 +58,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-moved-in-another-database", Guards: "hazard 15: nothing is moved in a database that is not the one it was",
 		File:    "outbox_move.go",
-		Old:     "firstError(f.sameDatabase(r, identity), f.notSetBack",
-		New:     "firstError(f.sameDatabase(r, identity[:0]), f.notSetBack",
+		Old:     "firstError(sameDatabase(r, identity), f.notSetBack",
+		New:     "firstError(sameDatabase(r, identity[:0]), f.notSetBack",
 		Package: conformance, Test: "TestOutboxReplaced", Engines: "postgres15",
 	},
 	{
