@@ -242,7 +242,7 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 	if below.position.IsZero() {
 		below.mark = position // the beginning itself would mean something else
 	}
-	page, err := r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
+	page, err := r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1, Shards: r.whole()})
 	if errors.Is(err, TombstonesExpired) {
 		if l.op == Delete {
 			return r.gone(l)
@@ -253,7 +253,7 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 			return nil, err
 		}
 		below.mark = at.seen().Max(position)
-		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1})
+		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1, Shards: r.whole()})
 	}
 	if errors.Is(err, EntriesExpired) {
 		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "the entry of the dead letter " + l.key + ", at position " + l.position + ", was purged: the feed keeps entries for a time",

@@ -51,11 +51,22 @@ func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed st
 	return rows[0], nil
 }
 
-// shardCount is the number of shards that the consumer has, 1 where it is new.
-func (db *DB) shardCount(ctx context.Context, consumer, feed string) (int, error) {
+// ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
+// Consumer.ShardCount.
+func (db *DB) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
+	n, err := db.countOf(ctx, consumer, feed)
+	return max(n, 1), db.fail(consumerObject(consumer, feed), "read its cursors", err)
+}
+
+// countOf is that number, 0 where the consumer is new.
+func (db *DB) countOf(ctx context.Context, consumer, feed string) (int, error) {
+	whole, err := db.wholeOf(ctx, db.on(), consumer, feed)
+	if err != nil || whole != nil {
+		return whole.count(), err
+	}
 	rows, err := db.cursorsOf(ctx, db.on(), consumer, feed)
 	if err != nil || len(rows) == 0 {
-		return 1, err
+		return 0, err
 	}
 	return rows[0].shardCount, nil
 }

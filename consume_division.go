@@ -18,6 +18,7 @@ type division struct {
 	starting bool
 	at       map[Cursor]place // what cursors "at:" stand for
 	aside    bool             // there were dead letters when it was looked for them
+	former   *wholeRow        // of a feed that had the name, and whose shards were feeds by themselves
 }
 
 // division is what it takes to divide the feed among the consumer's shards; an error where
@@ -60,7 +61,10 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	same, whole, aside := len(rows) == d.count, true, int64(0)
+	if d.former, err = db.wholeOf(ctx, db.on(), d.c.Name, d.info.Name); err != nil {
+		return false, err
+	}
+	same, whole, aside := len(rows) == d.count && d.former == nil, true, int64(0)
 	var values []Cursor
 	for i, row := range rows {
 		same = same && row.shard == i && row.shardCount == d.count
@@ -114,6 +118,9 @@ func (d *division) place(ctx context.Context, at Cursor) (place, error) {
 // worker of the former shards has in hand finds another shard_count when it is to be
 // stored, and is rolled back.
 func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
+	if d.former != nil {
+		return d.fromShards(ctx, tx)
+	}
 	old, err := d.lock(ctx, tx)
 	if err != nil {
 		return err

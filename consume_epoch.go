@@ -41,9 +41,11 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 // no other shard had.
 func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	whole := ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
+	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
+	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.table("consumers") + " k WHERE k.consumer = " + db.table("cursors") + ".consumer AND k.feed = " + db.table("cursors") + ".feed)"
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
 	b := dialect.NewBuilder(db.d)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+" AND shard_count > 1", b.Args()...); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+parts, b.Args()...); err != nil {
 		return err
 	}
 	type highest struct {
@@ -52,7 +54,7 @@ func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID
 	}
 	b = dialect.NewBuilder(db.d)
 	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+whole.where(b)+
-		" AND shard_count > 1 GROUP BY feed ORDER BY feed", b.Args(),
+		parts+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
 		return err

@@ -103,6 +103,9 @@ func (r *consuming) object() string {
 	if r.feed == "" {
 		return fmt.Sprintf("consumer %q", r.c.Name)
 	}
+	if r.ofShard {
+		return fmt.Sprintf("%s, shard %d", consumerObject(r.c.Name, r.feed), r.shard)
+	}
 	if r.count > 1 && r.shard >= 0 {
 		return fmt.Sprintf("%s, shard %d of %d", consumerObject(r.c.Name, r.feed), r.shard, r.count)
 	}

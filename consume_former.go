@@ -68,9 +68,9 @@ func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
 
 // stillOf answers an error where the consumer's shards are of another number by now.
 func (r *consuming) stillOf(ctx context.Context) error {
-	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
-	if err == nil && len(rows) > 0 && rows[0].shardCount != r.count {
-		err = r.recounted(rows[0].shardCount)
+	count, err := r.c.DB.countOf(ctx, r.c.Name, r.feed)
+	if err == nil && count > 0 && count != r.count {
+		err = r.recounted(count)
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (r *consuming) stillOf(ctx context.Context) error {
 // stored, or his lease runs out. It is asked once a term: whoever sets the cursors back
 // later ends this one, too.
 func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
-	if r.c.Handle != nil || r.count == 1 || r.alone {
+	if r.c.Handle != nil || r.count == 1 || r.ofShard || r.alone {
 		return true, nil
 	}
 	holder, err := r.deposedHolder(ctx)

@@ -59,6 +59,9 @@ func (r *consuming) together(ctx context.Context) error {
 			case <-until.Done():
 			}
 		}()
+		if r.byShard {
+			return r.inTurns(ctx, until, j.Number(), j.Term().Epoch())
+		}
 		return r.workOrRest(ctx, until, j.Number(), j.Term().Epoch())
 	})
 }
@@ -66,6 +69,9 @@ func (r *consuming) together(ctx context.Context) error {
 // epochOf is the epoch under which the shard's cursor was last claimed. The next one is
 // greater, also where the number of shards, and with it the lease, is another than before.
 func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
+	if r.byShard { // a worker has had many, and any of them may be this one's
+		return r.c.DB.ConsumerEpoch(ctx, r.c.Name, r.feed)
+	}
 	row, err := r.c.DB.cursorOf(ctx, r.c.DB.on(), r.c.Name, r.feed, shard)
 	if err != nil {
 		return 0, err
@@ -96,6 +102,12 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 			r.c.DB.cfg.Observer.job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
+		if r.byShard {
+			if err := r.pausedOf(ctx, shard); errors.Is(err, ConsumerPaused) || errors.Is(err, Conflict) {
+				return err
+			}
+			return nil
+		}
 		waiting := r.bare(ctx, shard, 0)
 		row, err := waiting.loadCursor(ctx)
 		switch {
@@ -118,11 +130,6 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		}
 		// The lease was held, and the cursor is above it: all were set back, see restart.
 	}
-}
-
-// shardLease is the name of the lease of a cursor's shard.
-func shardLease(row *cursorRow) string {
-	return JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, row.shard)
 }
 
 // shardLeases are the leases of cursors' shards that somebody holds, by name. It asks

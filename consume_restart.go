@@ -18,10 +18,11 @@ func isRefusal(err error) bool {
 // gone: see release. A new generation is a beginning for every shard, since it may have
 // divided the keys anew; so is a cursor above the head: positions above a restored head are
 // others now, and a shard that asks later may not see it any more. Tombstones that are gone
-// concern the shard alone, and entries that are: every other one that has missed some is refused by itself.
+// concern the shard alone, and entries that are: every other one that has missed some is refused by itself. So is
+// everything about a shard that is a feed by itself.
 func (r *consuming) restart(ctx context.Context, refusal error) error {
 	var all *division
-	if r.count > 1 && !concernsShardAlone(refusal) {
+	if r.count > 1 && !r.ofShard && !concernsShardAlone(refusal) {
 		info, err := r.c.Source.Info(ctx)
 		if err == nil {
 			all, err = r.division(info, false)
@@ -93,7 +94,7 @@ func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, 
 // only.
 func (r *consuming) leftBehind(ctx context.Context, page Page) error {
 	g := page.Cursor.Generation()
-	if r.count == 1 || g == 0 || !r.row.value.parsesAsBeginning() {
+	if r.count == 1 || r.ofShard || g == 0 || !r.row.value.parsesAsBeginning() {
 		return nil
 	}
 	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)

@@ -23,8 +23,15 @@ type consuming struct {
 
 	// What open has learnt of the feed; feed is empty before.
 	feed       string
+	byShard    bool     // each shard of the feed is one by itself: see worker
 	key        []Column // to read dead letters' keys
 	generation int64
+
+	// Of a shard that is a feed by itself, and has its turns:
+	ofShard   bool
+	standing  string    // how far it was when a page came to its end
+	notBefore time.Time // when it is to have its next turn
+	parked    bool      // paused: until somebody writes the cursor there is no turn
 
 	// row is the cursor as this run read or wrote it last; nil when the database has to
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
@@ -92,6 +99,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		if r.once {
 			return false, r.isPaused()
 		}
+		r.parked = r.ofShard
 		return false, r.pause(ctx, jitter(pausedPoll))
 	}
 	if r.row.aside > 0 && r.releases && r.row.value.settled() {
@@ -124,7 +132,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		r.row = nil // it may be paused by the time that the source is back
 		return false, r.survive(ctx, err)
 	}
-	if g := page.Cursor.Generation(); r.count > 1 && g != 0 && g != r.generation {
+	if g := page.Cursor.Generation(); r.count > 1 && !r.ofShard && g != 0 && g != r.generation {
 		// The keys may be divided in another way: dead letters go first where they belong.
 		if err := r.open(ctx, false); err != nil {
 			r.row = nil
@@ -135,6 +143,9 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 	}
 	if len(page.Entries) == 0 {
 		r.releases = true // no batch tells
+	}
+	if !page.More {
+		r.standing = page.Standing
 	}
 	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
 		if after != r.failedAt {
@@ -154,7 +165,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		return !page.More && !held, nil // a pass that is through lets dead letters be released
 	}
 	r.outages = 0
-	if time.Since(r.readAt) >= cursorPoll {
+	if time.Since(r.readAt) >= cursorPoll && !r.ofShard {
 		r.row = nil // it may have been moved, and the consumer has nothing else to do
 	}
 	switch {
@@ -182,7 +193,7 @@ func (r *consuming) wait() time.Duration {
 		return 0 // "now" or "at:…": first of all the place that it means is stored
 	}
 	switch {
-	case r.once:
+	case r.once, r.ofShard:
 		return 0
 	case r.row.aside > 0 && r.c.Wait > 0:
 		return min(r.c.Wait, asideWait)

@@ -56,10 +56,12 @@ func (r *consuming) everyShard(ctx context.Context) error {
 	if err := r.awaitFormer(ctx); err != nil {
 		return err
 	}
-	if r.count == 1 {
+	switch {
+	case r.count == 1 && !r.byShard:
 		return r.work(ctx, ctx, 0, r.epoch)
-	}
-	if !r.once {
+	case r.count == 1:
+		return r.inTurns(ctx, ctx, 0, r.epoch)
+	case !r.once:
 		return r.together(ctx)
 	}
 	for {
@@ -88,14 +90,14 @@ func (r *consuming) oneAfterTheOther(ctx context.Context) error {
 			more++
 		}
 	}
-	if more > 0 {
-		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
-	}
-	return first
+	return andMore(first, more)
 }
 
 // work works on one shard, until the end of until: see one and run.
 func (r *consuming) work(ctx, until context.Context, shard int, epoch int64) error {
+	if r.byShard {
+		return r.inTurns(ctx, until, shard, epoch)
+	}
 	one, err := r.one(until, shard, epoch)
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (r *consuming) one(until context.Context, shard int, epoch int64) (*consumi
 // bare is one shard of r's that delivers nothing yet.
 func (r *consuming) bare(until context.Context, shard int, epoch int64) *consuming {
 	return &consuming{c: r.c, once: r.once, shard: shard, count: r.count, epoch: epoch, until: until, slots: r.slots, setBack: r.setBack,
-		feed: r.feed, key: r.key, generation: r.generation, idle: firstIdle}
+		feed: r.feed, byShard: r.byShard, key: r.key, generation: r.generation, idle: firstIdle}
 }
 
 // deliverOf calls DeliverShard; a panic is an error, like Deliver's.
@@ -141,15 +143,30 @@ func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Conte
 
 // shards is the part of the feed that is asked for.
 func (r *consuming) shards() Shards {
-	if r.count == 1 {
+	switch {
+	case r.ofShard:
+		return One(r.shard)
+	case r.count == 1:
 		return Shards{}
 	}
 	return Part(r.shard, r.count)
 }
 
+// whole is the feed that the shard is of: itself, where it is one.
+func (r *consuming) whole() Shards {
+	if r.ofShard {
+		return One(r.shard)
+	}
+	return Shards{}
+}
+
 // pause waits, or answers the context's error; it ends early where there is no use in
-// waiting any more.
+// waiting any more. A shard that has its turns only says so: it holds nobody up.
 func (r *consuming) pause(ctx context.Context, d time.Duration) error {
+	if r.ofShard {
+		r.notBefore = time.Now().Add(d)
+		return nil
+	}
 	if err := pause(r.until, d); err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -169,8 +186,16 @@ func (r *consuming) open(ctx context.Context, starting bool) error {
 	if err := validFeedName(info.Name); err != nil {
 		return err
 	}
+	byShard := info.ShardIDs != nil
+	switch {
+	case r.feed != "" && byShard != r.byShard:
+		return &Error{Code: Conflict, Object: r.object(), Cause: "its shards, or the whole of them, are a feed by themselves now, and were not when this instance was started: another feed has its name",
+			Next: "start it again"}
+	case byShard && (r.c.OnBegin != nil || r.c.OnComplete != nil):
+		return invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
+	}
 	if r.c.ShardCount == 0 && r.feed == "" {
-		if r.count, err = r.c.DB.shardCount(ctx, r.c.Name, info.Name); err != nil {
+		if r.count, err = r.c.DB.ConsumerShardCount(ctx, r.c.Name, info.Name); err != nil {
 			return err
 		}
 		counted := *r.c
@@ -180,9 +205,13 @@ func (r *consuming) open(ctx context.Context, starting bool) error {
 		}
 		starting = false // it takes what there is, and changes nothing
 	}
-	if err := r.arrange(ctx, info, starting); err != nil {
+	arrange := r.arrange
+	if byShard {
+		arrange = r.arrangeShards
+	}
+	if err := arrange(ctx, info, starting); err != nil {
 		return err
 	}
-	r.feed, r.key, r.generation = info.Name, info.Key, info.Generation
+	r.feed, r.byShard, r.key, r.generation = info.Name, byShard, info.Key, info.Generation
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,10 +47,13 @@ func (id ConsumerID) where(b *dialect.Builder) string {
 
 // ConsumerStatus is how one shard of a consumer stands.
 type ConsumerStatus struct {
-	Consumer    string    `json:"consumer"`
-	Feed        string    `json:"feed"`
-	Shard       int       `json:"shard"`
-	ShardCount  int       `json:"shard_count"`
+	Consumer   string `json:"consumer"`
+	Feed       string `json:"feed"`
+	Shard      int    `json:"shard"`
+	ShardCount int    `json:"shard_count"`
+	// Worker is the one of ShardCount that has the shard, where each shard is a feed by
+	// itself; nil where it is a part of one.
+	Worker      *int      `json:"worker,omitempty"`
 	Cursor      Cursor    `json:"cursor"`
 	Generation  int64     `json:"generation"` // of the cursor; 0 at the beginning
 	Epoch       int64     `json:"epoch"`
@@ -85,14 +89,24 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 		return nil, db.fail(id.String(), "read its cursors", err)
 	}
 	all := []ConsumerStatus{}
+	workers, err := db.workers(ctx, db.on(), id)
+	if err != nil {
+		return nil, db.fail(id.String(), "read its cursors", err)
+	}
 	leases, err := db.shardLeases(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
 	feeds := map[string]*Feed{}
 	for _, row := range rows {
-		s := ConsumerStatus{Lease: leases[shardLease(row)], Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
+		s := ConsumerStatus{Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
 			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC(), Failure: row.failure}
+		job := row.shard
+		if workers[[2]string{row.consumer, row.feed}] {
+			job = jobOf(row.shard, row.shardCount)
+			s.Worker = &job
+		}
+		s.Lease = leases[JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
 		f, known := feeds[row.feed]
 		if !known {
 			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) {
@@ -113,12 +127,25 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 // PauseConsumer makes a consumer stand still, in whatever process it runs, without a
 // restart: what it is handling is rolled back. It answers the number of shards.
 func (db *DB) PauseConsumer(ctx context.Context, id ConsumerID) (int64, error) {
-	return db.moveCursors(ctx, id, "pause", func(tx dialect.Querier, b *dialect.Builder) (string, error) { return "paused = 1", nil })
+	return db.setPaused(ctx, id, "pause", 1)
 }
 
 // ResumeConsumer lets a paused consumer go on.
 func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) {
-	return db.moveCursors(ctx, id, "resume", func(tx dialect.Querier, b *dialect.Builder) (string, error) { return "paused = 0", nil })
+	return db.setPaused(ctx, id, "resume", 0)
+}
+
+// setPaused says it of shards that are still to come, too, unless one is named.
+func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused int) (int64, error) {
+	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
+		if id.Shard == nil {
+			b := dialect.NewBuilder(db.d)
+			if _, err := tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+				return "", err
+			}
+		}
+		return "paused = " + b.Arg(paused), nil
+	})
 }
 
 // ResetConsumer sets a consumer back to the beginning: it will be handed the whole
@@ -146,13 +173,19 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64
 	if err := to.check(); err != nil {
 		return 0, err
 	}
+	workers, err := db.workers(ctx, db.on(), id)
+	if err != nil {
+		return 0, db.fail(id.String(), "read its cursors", err)
+	}
 	f, err := db.Feed(ctx, id.Feed)
 	switch {
 	case errors.Is(err, UnknownFeed): // it is somewhere else
 	case err != nil:
 		return 0, err
+	case len(workers) > 0 && !to.parsesAsBeginning():
+		return db.seekShards(ctx, id, f, to)
 	default:
-		if to, err = f.locate(ctx, to); err != nil {
+		if to, err = f.locate(ctx, to, Shards{}); err != nil {
 			return 0, err
 		}
 	}
@@ -164,6 +197,41 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64
 	})
 }
 
+// seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
+// of them refuses.
+func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to Cursor) (int64, error) {
+	rows, err := db.cursorsOf(ctx, db.on(), id.Consumer, id.Feed)
+	if err != nil {
+		return 0, db.fail(id.String(), "read its cursors", err)
+	}
+	rows = slices.DeleteFunc(rows, func(r *cursorRow) bool { return id.Shard != nil && *id.Shard != r.shard })
+	if len(rows) == 0 {
+		return 0, db.unknownConsumer(ctx, db.on(), id)
+	}
+	at := make([]Cursor, len(rows))
+	for i, row := range rows {
+		if at[i], err = f.locate(ctx, to, One(row.shard)); err != nil {
+			return 0, err
+		}
+	}
+	var n int64
+	err = db.inTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
+		n = 0
+		for i, row := range rows {
+			one := ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.shard}
+			b := dialect.NewBuilder(db.d)
+			moved, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
+				", version = version + 1, failure = NULL, updated_at = "+db.d.Now()+" WHERE "+one.where(b), b.Args()...)
+			if err != nil {
+				return err
+			}
+			n += moved
+		}
+		return nil
+	})
+	return n, db.fail(id.String(), "seek", err)
+}
+
 func (c Cursor) parsesAsBeginning() bool {
 	p, err := c.parse()
 	return err == nil && p.start
@@ -171,15 +239,15 @@ func (c Cursor) parsesAsBeginning() bool {
 
 // locate answers the cursor that a request for a place means now, and the feed's
 // refusal where it would refuse it.
-func (f *Feed) locate(ctx context.Context, to Cursor) (Cursor, error) {
+func (f *Feed) locate(ctx context.Context, to Cursor, s Shards) (Cursor, error) {
 	if t, ok, _ := to.parseAt(); ok {
-		at, err := f.mode().placeAt(ctx, f, t, Shards{})
+		at, err := f.mode().placeAt(ctx, f, t, s)
 		if err != nil || at.position.IsZero() {
 			return to, err // below every position; written as a cursor it would be the beginning
 		}
 		return at.cursor(), nil
 	}
-	page, err := f.Fetch(ctx, Request{After: to, Limit: 1})
+	page, err := f.Fetch(ctx, Request{After: to, Limit: 1, Shards: s})
 	if err == nil && to == Now {
 		return page.Cursor, nil
 	}
@@ -203,8 +271,12 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		}
 		n, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.d.Now()+
 			" WHERE "+id.where(b), b.Args()...)
-		if err == nil && n == 0 {
-			return db.unknownConsumer(ctx, tx, id)
+		if err != nil || n > 0 {
+			return err
+		}
+		workers, err := db.workers(ctx, tx, id)
+		if err == nil && (len(workers) == 0 || id.Shard != nil) { // one without a shard yet has no cursor
+			err = db.unknownConsumer(ctx, tx, id)
 		}
 		return err
 	})
@@ -226,7 +298,12 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	}
 	// Processed ids may be many: one statement takes as long as they do.
 	err = db.inTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
-		for _, table := range []string{"dead_letters", "processed", "cursors"} {
+		// Before all others: who makes cursors of new shards begins with it, too.
+		whole, err := db.lockWhole(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		for _, table := range []string{"consumers", "dead_letters", "processed", "cursors"} {
 			if table == "cursors" {
 				if err := db.keepEpochs(ctx, tx, id); err != nil {
 					return err
@@ -237,7 +314,7 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 				return err
 			}
 		}
-		if n == 0 {
+		if n == 0 && whole == 0 { // one without a shard yet has no cursor
 			return db.unknownConsumer(ctx, tx, id)
 		}
 		return nil
@@ -260,11 +337,16 @@ func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
 func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
 	e := &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
 	b := dialect.NewBuilder(db.d)
+	workers, failed := db.workers(ctx, q, ConsumerID{Consumer: id.Consumer})
+	if failed != nil {
+		return e
+	}
 	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
 			switch {
+			case workers[[2]string{id.Consumer, feed}]:
 			case id.Shard != nil && shards == 1:
 				feed += " (shard 0 alone)"
 			case id.Shard != nil:

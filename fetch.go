@@ -83,6 +83,9 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 		}
 		vanished += left
 		got.More = more
+		if got.key.ofShard {
+			got.Standing = got.at.String()
+		}
 		got.Cursor = at.cursor()
 		if rows.Waiting && asked.after != Now && !f.db.publishesNothing() {
 			if len(got.Entries) == 0 && !got.More {
@@ -125,7 +128,11 @@ func (f *Feed) resolve(ctx context.Context, after Cursor, shards Shards) (place,
 		return f.mode().placeAt(ctx, f, t, shards)
 	}
 	at, err := after.parse()
-	if err == nil && !at.start && !f.mode().takes(at.seen()) {
+	switch {
+	case err != nil || at.start || f.mode().takes(at.seen()):
+	case at.generation != f.Generation(): // a feed of another kind had the name
+		err = f.otherGeneration(at, f.Generation())
+	default:
 		err = &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
 			Next: "send back a cursor that this feed gave"}
 	}
@@ -204,7 +211,7 @@ func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards Shards
 
 // watchKey is what a page's standing is of.
 func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
-	return watchKey{l.feed.Name, l.feed.ULIDs != nil, rows.Shard}
+	return watchKey{feed: l.feed.Name, ofShard: l.feed.ULIDs != nil, shard: rows.Shard}
 }
 
 // judge refuses a place that is not of this feed's history, and completes one at
@@ -215,8 +222,7 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		return at, f.filling(at, rows)
 	}
 	refuse := func(code Code, format string, args ...any) (place, error) {
-		return place{}, &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
-			Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
+		return place{}, f.refusal(code, format, args...)
 	}
 	// A row that is there is not ahead, even where nobody was given its ULID: check tells.
 	ahead := rows.Given.Max(rows.Head).Max(rows.EntriesBelow)
@@ -226,8 +232,7 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		rows.Rows, rows.Head = nil, dialect.Position{}
 		return at, nil
 	case at.generation != rows.Generation:
-		return refuse(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
-			at.cursor(), at.generation, rows.Generation)
+		return place{}, f.otherGeneration(at, rows.Generation)
 	case at.seen().Above(ahead) && f.db.cfg.Replica:
 		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor
 		// is never told of.
@@ -244,6 +249,16 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 			Next: `start again at the beginning (after=""), which is that of what is kept, and take what is missing from the table`}
 	}
 	return at, f.filling(at, rows)
+}
+
+func (f *Feed) refusal(code Code, format string, args ...any) error {
+	return &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
+		Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
+}
+
+func (f *Feed) otherGeneration(at place, generation int64) error {
+	return f.refusal(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
+		at.cursor(), at.generation, generation)
 }
 
 // unlessReadOnly turns a refusal that only a primary can know to be right into

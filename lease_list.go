@@ -91,7 +91,8 @@ func (db *DB) CurrentLeases(ctx context.Context) ([]*LeaseStatus, error) {
 	if err != nil || !slices.ContainsFunc(all, (*LeaseStatus).isConsumers) {
 		return all, err
 	}
-	prefixes, err := dialect.QueryAll(ctx, db.on(), "SELECT DISTINCT consumer, feed, shard_count FROM "+db.table("cursors"), nil,
+	prefixes, err := dialect.QueryAll(ctx, db.on(), "SELECT consumer, feed, shard_count FROM "+db.table("cursors")+
+		" UNION SELECT consumer, feed, shard_count FROM "+db.table("consumers"), nil,
 		func(rows dialect.Rows) (prefix string, err error) {
 			var consumer, feed string
 			var count int

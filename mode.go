@@ -45,6 +45,8 @@ type mode interface {
 
 	// part sets a page's query to the part of the feed that is asked for.
 	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error
+	// byShard refuses where the feed's shards are no feeds by themselves.
+	byShard(f *Feed) error
 	// takes tells whether a position can be one of the feed's.
 	takes(p dialect.Position) bool
 	// placeAt is just below the lowest position of a part that came at or after a time.

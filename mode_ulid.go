@@ -217,6 +217,9 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	}
 	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	if shards == nil {
+		shards = []int{} // of other feeds it is nil
+	}
 	return shards, f.db.fail(feedObject(f.name), "list its shards", err)
 }
 
@@ -304,7 +307,7 @@ func (blocking) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
 	if _, err := s.Cursor.parse(); err != nil {
 		return nil // "now" or "at:…"
 	}
-	page, err := f.Fetch(ctx, Request{After: s.Cursor, Limit: 1})
+	page, err := f.Fetch(ctx, Request{After: s.Cursor, Limit: 1, Shards: One(s.Shard)})
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {

@@ -62,7 +62,7 @@ func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved move
 	generation := f.Generation()
 	f.isDurable(shard, place{generation: generation, position: next.Given()})
 	f.saw(shard, generation, next.Given())
-	f.db.watch.tell(watchKey{f.name, true, shard}, standing{generation: generation, head: next.Given()})
+	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: next.Given()})
 	f.db.cfg.Observer.published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }

@@ -18,6 +18,9 @@ type Page struct {
 	More bool
 	// Key and Columns are the key columns, and those delivered at the time of the page.
 	Key, Columns []Column
+	// Standing says, of a shard that is a feed by itself, how far that was when the page was
+	// read, as in Standings. It is empty where the source does not tell.
+	Standing string
 }
 
 // CursorAt is the cursor of a consumer that has handled the page's entries up to the

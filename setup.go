@@ -45,7 +45,7 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 
 // ownTables are rowfeed's own tables beside those of the feeds, the first to be made
 // first.
-var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes", "leases", "shards"}
+var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes", "leases", "shards", "consumers"}
 
 // mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
 // broke off where statements commit by themselves has left tables of ours: the first
@@ -80,7 +80,7 @@ func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) er
 	for _, later := range []struct {
 		version      int
 		base, column string
-	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"}} {
+	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"}, {7, "consumers", "shard_count"}} {
 		if current >= later.version {
 			continue
 		}

@@ -53,8 +53,8 @@ type Info struct {
 	ShardColumn string `json:"shard_column,omitempty"`
 	// ShardIDs are the shards of a feed each of which is one by itself, with cursors of its
 	// own, at most MaxShardIDs of them. Head is then that of the only one, and empty where
-	// there are more.
-	ShardIDs []int `json:"shard_ids,omitempty"`
+	// there are more. Of other feeds it is nil; where there is no shard yet it is empty.
+	ShardIDs []int `json:"shard_ids,omitzero"`
 	// RetainSeconds and RetainCount say how long entries are kept, or how many of each shard;
 	// both are 0 where they are kept for ever.
 	RetainSeconds int64 `json:"retain_seconds,omitempty"`

@@ -33,17 +33,7 @@ type watchKey struct {
 	feed    string
 	ofShard bool
 	shard   int
-}
-
-// standingOf is a standing that a look has found. A shard that has no position yet is not
-// found, and stands at the beginning of its feed.
-func standingOf(found map[watchKey]standing, key watchKey) (standing, bool) {
-	at, ok := found[key]
-	if !ok && key.ofShard {
-		at, ok = found[watchKey{feed: key.feed}]
-		at.head = dialect.Position{}
-	}
-	return at, ok
+	every   bool // all shards together, see everyShard
 }
 
 // ahead tells whether s is a later standing of the feed than other.
@@ -258,7 +248,7 @@ func (w *watcher) tell(key watchKey, at standing) {
 		w.known[key] = known{at, w.round}
 	}
 	for what, c := range w.crowds {
-		if what.key == key && at.ahead(what.seen) {
+		if what.key == key && at.ahead(what.seen) || key.ofShard && what.key == everyShard(key.feed) {
 			w.wake(what, c, at)
 		}
 	}
@@ -309,25 +299,31 @@ func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]st
 			return struct{}{}, err
 		})
 	if err != nil || db.publishesNothing() {
-		return all, err
+		return together(all), err
 	}
 	shards := make(map[string][]int)
 	for _, key := range waited {
-		shards[key.feed] = append(shards[key.feed], key.shard)
+		switch has, known := shards[key.feed]; {
+		case key.every:
+			shards[key.feed] = nil
+		case !known || has != nil:
+			shards[key.feed] = append(has, key.shard)
+		}
 	}
 	for feed, shards := range shards {
 		for _, shard := range db.filled(ctx, feed, shards) {
-			at, _ := standingOf(all, watchKey{feed, true, shard})
-			all[watchKey{feed, true, shard}] = standing{generation: at.generation, head: at.head, waiting: true}
+			key := watchKey{feed: feed, ofShard: true, shard: shard}
+			at, _ := standingOf(all, key)
+			all[key] = standing{generation: at.generation, head: at.head, waiting: true}
 		}
 	}
-	return all, nil
+	return together(all), nil
 }
 
 // lookedAt is how many shards one statement looks at.
 const lookedAt = 100
 
-// filled are those of a feed's shards in whose outbox records wait. Of what cannot be asked
+// filled are those of a feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
 // (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
 func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []int) {
 	db.mu.Lock()
@@ -335,6 +331,16 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	db.mu.Unlock()
 	if f == nil || !f.dialectFeed().Outbox {
 		return nil
+	}
+	if shards == nil {
+		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed())
+		if err == nil && waiting {
+			_ = db.inTx(ctx, dialect.ForRead, "look into the outbox of "+feed, func(tx dialect.Querier) (err error) {
+				filled, err = dialect.RecordShards(ctx, tx, db.d, f.dialectFeed())
+				return err
+			})
+		}
+		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
 		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), part...)

@@ -40,7 +40,7 @@ type knownInfo struct {
 	tag  string // of the delivered columns
 }
 
-var _ rowfeed.Source = (*Client)(nil)
+var _ rowfeed.ShardSource = (*Client)(nil)
 
 const (
 	defaultTimeout  = time.Minute
@@ -128,7 +128,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 				if err != nil {
 					return rowfeed.Page{}, c.notRowfeed("the page cannot be read", err)
 				}
-				if ok {
+				if page.Standing = header.Get(standingHeader); ok {
 					return page, nil
 				}
 			}

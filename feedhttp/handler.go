@@ -123,12 +123,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	case len(parts) == 3 && parts[1] == "fetch" && parts[2] != "":
 		feed = parts[2]
 		answer = func() error { return h.fetch(w, r, feed) }
+	case len(parts) == 3 && parts[1] == "shards" && parts[2] != "":
+		feed = parts[2]
+		answer = func() error { return h.standings(w, r, feed) }
 	case len(parts) == 3 && parts[1] == "stream" && parts[2] != "":
 		feed = parts[2]
 		answer = func() error { return h.stream(w, r, feed) }
 	}
 	if answer == nil {
-		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it, /_feeds/stream/{feed} follows it",
+		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it, /_feeds/stream/{feed} follows it, /_feeds/shards/{feed} tells how far its shards are",
 			"there is nothing at %q", r.URL.Path)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -246,6 +249,9 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 		body = append(page.AppendJSON(nil, name), '\n')
 	}
 	w.Header().Set(columnsHeader, columnsTag(page.Columns))
+	if page.Standing != "" {
+		w.Header().Set(standingHeader, page.Standing)
+	}
 	h.write(w, r, http.StatusOK, format, body)
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 // type, which the entries alone do not always show.
 const columnsHeader = "Rowfeed-Columns"
 
+// standingHeader tells how far a page's shard was, see [rowfeed.Page].
+const standingHeader = "Rowfeed-Standing"
+
 func columnsTag(columns []rowfeed.Column) string {
 	data, _ := json.Marshal(columns) // strings only
 	sum := sha256.Sum256(data)

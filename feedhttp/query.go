@@ -67,15 +67,8 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 		}
 		req.Limit = int(n)
 	}
-	if values.Has("wait") {
-		text := values.Get("wait")
-		req.Wait, err = time.ParseDuration(text)
-		switch {
-		case err != nil:
-			return rowfeed.Request{}, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is no duration", text)
-		case req.Wait < 0 || req.Wait > MaxWait:
-			return rowfeed.Request{}, badParameter("wait", "", "%s must be between 0s and %s", text, MaxWait)
-		}
+	if req.Wait, err = parseWait(values); err != nil {
+		return rowfeed.Request{}, err
 	}
 	if values.Has("consistent") {
 		switch text := values.Get("consistent"); text {
@@ -87,6 +80,22 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 		}
 	}
 	return req, nil
+}
+
+// parseWait reads how long an answer may wait.
+func parseWait(values url.Values) (time.Duration, error) {
+	if !values.Has("wait") {
+		return 0, nil
+	}
+	text := values.Get("wait")
+	wait, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is no duration", text)
+	case wait < 0 || wait > MaxWait:
+		return 0, badParameter("wait", "", "%s must be between 0s and %s", text, MaxWait)
+	}
+	return wait, nil
 }
 
 // parseShards reads the part of the feed that is asked for: shard alone is one shard, of

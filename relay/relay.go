@@ -39,7 +39,9 @@ type Relay struct {
 	// the instances share; 0 means as many as the relay has, which is one where it is new, and
 	// Run and RunOnce put that number here. See rowfeed.Consumer.ShardCount. A
 	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
-	// the whole feed only.
+	// the whole feed only. Where each shard of the feed is one by itself it is not told of
+	// passes: such feeds are only appended to. When its cursor is refused it then ends,
+	// whatever Restart says.
 	ShardCount int
 	// KeepShardCount ends the relay with the code Conflict where its cursors are of another
 	// number of shards, instead of dividing them anew. Run and RunOnce set it when they have
@@ -73,6 +75,9 @@ type Relay struct {
 	// Observe is told what happens. Default: nobody. What DB's Observer is told of
 	// consumers, it is told of the relay's.
 	Observe func(Event)
+
+	// byShard: each shard of the feed is one by itself.
+	byShard bool
 }
 
 // Event is something that happened to a relay.
@@ -148,16 +153,27 @@ func (r *Relay) RunOnce(ctx context.Context) error {
 // explain says of a refused cursor what can be done about a relay's.
 func (r *Relay) explain(err error) error {
 	var e *rowfeed.Error
-	if errors.As(err, &e) && !r.Restart && e.Code == rowfeed.EntriesExpired {
+	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.GenerationChanged) && !errors.Is(err, rowfeed.TombstonesExpired) && !errors.Is(err, rowfeed.EntriesExpired) {
+		return err
+	}
+	switch {
+	case r.unswept() && e.Code != rowfeed.EntriesExpired:
+		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
+			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name + "` on its database, then start again: nothing tells which of its rows the feed has lost, and each of the feed's shards begins again by itself"}
+	case !r.Restart && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may be sent again what is kept, start the relay with --restart (restart: true in rowfeed.yaml); the entries in between are not told to it, and are only in the table"}
-	}
-	if errors.As(err, &e) && !r.Restart && (e.Code == rowfeed.CursorAhead || e.Code == rowfeed.GenerationChanged || e.Code == rowfeed.TombstonesExpired) {
+	case !r.Restart:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: true in rowfeed.yaml); rows that are gone since are not told to it"}
 	}
 	return err
 }
+
+// unswept tells of a mirror that what a pass from the beginning does not bring is not removed
+// from it: a feed whose shards are feeds by themselves is only appended to, and its shards pass
+// one by one, while a mirror's rows do not tell whose they are.
+func (r *Relay) unswept() bool { return r.byShard && r.transactional() }
 
 // passes tells whether an error may end by itself.
 func passes(err error) bool {
@@ -214,6 +230,7 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err != nil {
 		return err
 	}
+	r.byShard = info.ShardIDs != nil
 	if !r.KeepShardCount {
 		if err := r.consumer(info.Name, 0).Divide(ctx); err != nil {
 			return err
@@ -237,11 +254,7 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 
 // shards is the number of shards that the relay has, 1 where it is new.
 func (r *Relay) shards(ctx context.Context, feed string) (int, error) {
-	all, err := r.DB.Consumers(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
-	if err != nil || len(all) == 0 {
-		return 1, err
-	}
-	return all[0].ShardCount, nil
+	return r.DB.ConsumerShardCount(ctx, r.Name, feed)
 }
 
 func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
@@ -261,11 +274,13 @@ func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 	if r.SetAside {
 		c.OnFailure = rowfeed.SetAside
 	}
-	if r.Restart {
+	if r.Restart && !r.unswept() {
 		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 	}
 	if t, ok := r.Sink.(sink.Transactional); ok {
-		c.Handle, c.OnBegin, c.OnComplete = t.Apply, t.Begin, t.Complete
+		if c.Handle = t.Apply; !r.unswept() {
+			c.OnBegin, c.OnComplete = t.Begin, t.Complete
+		}
 		return c
 	}
 	rest := &quiet{}

@@ -67,14 +67,16 @@ the age of the oldest not yet consumed. "?" stands where the feed is not in this
 database, or is of another generation. Of a shard that rests, since its next entry
 cannot be handled, a line below says why; it is tried again now and then. Of several
 shards each counts the whole feed's positions; one that has nothing to do notes every
-10 seconds that it has come to the head.
+10 seconds that it has come to the head. Of a feed with ULIDs each shard is listed by
+its own number, and behind is the age of its oldest row not yet consumed.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
 "moved_at":"2026-01-31T12:00:00Z","failure":"","lease":{…},"behind":0,
 "behind_seconds":0}]. lease is that of a relay, or of a shard, that somebody works on,
 as in "lease list"; it, behind and behind_seconds may be null. failure says why a shard
-rests.`,
+rests. Of a feed with ULIDs shard is the shard's own number, worker says which of
+shard_count workers, from 0, has it, and behind is null.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,7 +93,8 @@ rests.`,
 		Use:   "seek CONSUMER --feed F --to CURSOR",
 		Short: "Set a consumer's cursor",
 		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
-"at:" and a time. Set back, it is handed entries again, as rows are now; what lies
+"at:" and a time. Of a feed with ULIDs --shard names the shard that the cursor is of;
+without it all are set to the same ULID, or each to its own head. Set back, it is handed entries again, as rows are now; what lies
 between its cursor and a later one it is never told.`,
 		Example: `  rowfeed consumer seek billing --feed orders --to 1200
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
@@ -239,7 +242,11 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		if c.Lease != nil {
 			holder = process(c.Lease.Owner)
 		}
-		rows = append(rows, table.Row{c.Consumer, c.Feed, fmt.Sprintf("%d of %d", c.Shard, c.ShardCount), cursor, behind(c, ", %s"), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
+		shard := fmt.Sprintf("%d of %d", c.Shard, c.ShardCount)
+		if c.Worker != nil {
+			shard = fmt.Sprint(c.Shard)
+		}
+		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
 	}
 	if err := a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows); err != nil {
 		return err

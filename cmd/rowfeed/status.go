@@ -144,7 +144,10 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		}
 		for _, c := range s.Consumers {
 			who := c.Consumer
-			if c.ShardCount > 1 {
+			switch {
+			case c.Worker != nil:
+				who += fmt.Sprintf(", shard %d,", c.Shard)
+			case c.ShardCount > 1:
 				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
 			}
 			where := "is " + behind(c, " (%s)") + " behind"

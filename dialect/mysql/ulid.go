@@ -13,6 +13,7 @@ import (
 
 // shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
 // a time in milliseconds, if that is not 0; filled_by is the run that came first.
+// Beside it is what consumers of such feeds have for all their shards.
 func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -31,9 +32,18 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
   filled_by bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 )` + tableOptions,
+			"CREATE TABLE IF NOT EXISTS " + table("consumers") + ` (
+  consumer varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  shard_count int NOT NULL,
+  paused smallint NOT NULL,
+  version bigint NOT NULL,
+  PRIMARY KEY (consumer, feed)
+)` + tableOptions,
 			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (7, " + d.Now() + ")",
 		},
 		Down: []string{
+			"DROP TABLE IF EXISTS " + table("consumers"),
 			"DROP TABLE IF EXISTS " + table("shards"),
 			"DELETE FROM " + table("schema_version") + " WHERE version = 7",
 		},

@@ -13,6 +13,7 @@ import (
 // shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
 // a time in milliseconds, if that is not 0; filled_by is the run that came first; its rows are rewritten by every
 // writer, and want room beside them.
+// Beside it is what consumers of such feeds have for all their shards.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -31,9 +32,18 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
   filled_by bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 ) WITH (fillfactor = 10)`,
+			"CREATE TABLE " + name("consumers") + ` (
+  consumer text COLLATE "C" NOT NULL,
+  feed text COLLATE "C" NOT NULL,
+  shard_count integer NOT NULL,
+  paused smallint NOT NULL,
+  version bigint NOT NULL,
+  PRIMARY KEY (consumer, feed)
+)`,
 			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",
 		},
 		Down: []string{
+			"DROP TABLE " + name("consumers"),
 			"DROP TABLE " + name("shards"),
 			"DELETE FROM " + name("schema_version") + " WHERE version = 7",
 		},

@@ -12,6 +12,7 @@ import (
 
 // shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
 // a time in milliseconds, if that is not 0; filled_by is the run that came first.
+// Beside it is what consumers of such feeds have for all their shards.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -30,9 +31,18 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
   filled_by INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 )`,
+			"CREATE TABLE " + name("consumers") + ` (
+  consumer TEXT NOT NULL,
+  feed TEXT NOT NULL,
+  shard_count INTEGER NOT NULL,
+  paused INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  PRIMARY KEY (consumer, feed)
+)`,
 			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",
 		},
 		Down: []string{
+			"DROP TABLE " + name("consumers"),
 			"DROP TABLE " + name("shards"),
 			"DELETE FROM " + name("schema_version") + " WHERE version = 7",
 		},

@@ -103,8 +103,8 @@ var locking = []mutant{
 	{
 		Name: "cursor-of-another-kind", Guards: "guarantee 4: a cursor of another kind of feed is refused",
 		File:    "fetch.go",
-		Old:     "if err == nil && !at.start && !f.mode().takes(at.seen()) {",
-		New:     "if err == nil && at.start && !f.mode().takes(at.seen()) && shards == One(-1) {",
+		Old:     "case err != nil || at.start || f.mode().takes(at.seen()):",
+		New:     "case err != nil || at.start || f.mode().takes(at.seen()) || shards != One(-1):",
 		Package: conformance, Test: "TestULIDCursors", Engines: "sqlite",
 	},
 	{
@@ -179,7 +179,7 @@ var locking = []mutant{
 	},
 	{
 		Name: "waiter-takes-a-new-shard-for-gone", Guards: "M69: who waits for a shard's first entry waits",
-		File:    "watch.go",
+		File:    "standing.go",
 		Old:     "\t\tat, ok = found[watchKey{feed: key.feed}]\n",
 		New:     "",
 		Package: conformance, Test: "TestULIDWait", Engines: "sqlite",

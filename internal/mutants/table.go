@@ -25,6 +25,7 @@ var mutants = slices.Concat(
 	outboxing,
 	holding,
 	backfilling,
+	turning,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

@@ -1,0 +1,324 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// lookPoll is how often a worker that has much to do looks for shards that have something new.
+const lookPoll = 100 * time.Millisecond
+
+// A feed each shard of which is one by itself is read with a cursor for each of them. A worker,
+// which is one job of the consumer's, has those whose number falls to it, and reads them in
+// turn, a page of each at a time.
+
+// jobOf tells which of n workers has a shard.
+func jobOf(shard, n int) int {
+	h := fnv.New32a()
+	h.Write(strconv.AppendInt(nil, int64(shard), 10))
+	return int(h.Sum32() % uint32(n))
+}
+
+// worker has the shards of one job, in one goroutine.
+type worker struct {
+	r      *consuming // without a shard, what all of them have
+	job    int
+	shards map[int]*ownShard
+
+	standings *Standings // as they were looked at last
+	lookedAt  time.Time
+	checkedAt time.Time // when it was looked last whether somebody has moved a cursor
+	sum       cursorSum // as it was then
+	begun     bool
+}
+
+// ownShard is one shard of a worker's.
+type ownShard struct {
+	one *consuming
+	// due: there is, or may be, something to do.
+	due bool
+	// vain counts the pages in a row that did not come to where the source says the shard is.
+	vain int
+	// made: Deliver was asked for.
+	made bool
+	// last is the cursor's row as it was known last.
+	last *cursorRow
+	// readAt is when it was read last.
+	readAt time.Time
+	// failure, if once, is why it stands still.
+	failure error
+}
+
+// inTurns works on the shards of a job: up to their heads, if once, or until the end of until.
+func (r *consuming) inTurns(ctx, until context.Context, job int, epoch int64) error {
+	w := &worker{r: r.bare(until, -1, epoch), job: job, shards: map[int]*ownShard{}, sum: unread}
+	for until.Err() == nil {
+		done, err := w.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		case done:
+			return w.outcome()
+		}
+	}
+	return ctx.Err()
+}
+
+// outcome, if once, is the error of the shards that stand still.
+func (w *worker) outcome() (first error) {
+	more := 0
+	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
+		switch err := w.shards[shard].failure; {
+		case first == nil:
+			first = err
+		case err != nil:
+			more++
+		}
+	}
+	return andMore(first, more)
+}
+
+// andMore is an error for several shards.
+func andMore(first error, more int) error {
+	if more > 0 {
+		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
+	}
+	return first
+}
+
+// round looks what there is to do, and does a page of every shard that has something. done
+// says, if once, that every shard is at the head of the moment at which it began.
+func (w *worker) round(ctx context.Context) (done bool, err error) {
+	if err := w.look(ctx); err != nil {
+		return false, w.survive(ctx, err)
+	}
+	w.r.outages = 0
+	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
+		if w.r.until.Err() != nil {
+			return false, nil
+		}
+		if t := w.shards[shard]; t.ready() {
+			if err := w.take(ctx, t); err != nil {
+				return false, err
+			}
+		}
+	}
+	next, due := w.next()
+	switch {
+	case !due && w.r.once:
+		return true, nil
+	case w.r.once || time.Until(next) <= 0:
+		return false, w.r.pause(ctx, max(time.Until(next), 0))
+	}
+	return false, w.survive(ctx, w.meet(ctx, time.Until(next)))
+}
+
+// survive is that of a shard. Who is to hand over survives everything.
+func (w *worker) survive(ctx context.Context, err error) error {
+	if err != nil && w.r.until.Err() != nil {
+		return ctx.Err()
+	}
+	return w.r.survive(ctx, err)
+}
+
+// ready tells whether it is its turn.
+func (t *ownShard) ready() bool { return t.due && !time.Now().Before(t.one.notBefore) }
+
+// next is when there is something to do next, as far as is known; due tells whether a shard
+// has something, now or then.
+func (w *worker) next() (next time.Time, due bool) {
+	next = w.checkedAt.Add(cursorPoll)
+	for _, t := range w.shards {
+		if t.due {
+			due = true
+			if t.one.notBefore.Before(next) {
+				next = t.one.notBefore
+			}
+		}
+	}
+	return next, due
+}
+
+// look learns what there is to do.
+func (w *worker) look(ctx context.Context) error {
+	if time.Since(w.checkedAt) >= cursorPoll {
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+		if w.begun && !w.r.once {
+			w.sweep()
+		}
+	}
+	if w.begun && (w.r.once || time.Since(w.lookedAt) < lookPoll) {
+		return nil
+	}
+	if err := w.meet(ctx, 0); err != nil {
+		return err
+	}
+	w.begun = true
+	return nil
+}
+
+// meet takes in how far the shards are, and waits for so long at most until one moves: those that it has and that are elsewhere have their
+// turn, those that it meets for the first time get a cursor.
+func (w *worker) meet(ctx context.Context, wait time.Duration) error {
+	since := ""
+	if w.standings != nil {
+		since = w.standings.Digest
+	}
+	now, err := w.ask(ctx, since, wait)
+	if err != nil {
+		return err
+	}
+	w.lookedAt = time.Now()
+	if now.Shards == nil && now.Digest == since && since != "" {
+		return nil
+	}
+	var unknown []int
+	for shard, at := range now.Shards {
+		if jobOf(shard, w.r.count) != w.job {
+			continue
+		}
+		t := w.shards[shard]
+		if t == nil {
+			unknown = append(unknown, shard)
+		} else if at != t.one.standing || at == "" {
+			t.due = t.due || !t.one.parked
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		if err := w.r.newShards(ctx, unknown, Beginning); err != nil {
+			return err
+		}
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+	}
+	w.standings = now
+	return nil
+}
+
+// ask asks the source how far the shards are. One that only lists them says nothing of any:
+// each is then read again and again.
+func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*Standings, error) {
+	if source, can := w.r.c.Source.(ShardSource); can {
+		return source.Standings(w.r.until, since, wait)
+	}
+	if err := w.r.pause(ctx, wait); err != nil {
+		return nil, err
+	}
+	info, err := w.r.c.Source.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(info.ShardIDs) >= MaxShardIDs {
+		return nil, &Error{Code: Refused, Object: feedObject(info.Name), Cause: fmt.Sprintf("it has more shards than the %d that a description lists", MaxShardIDs),
+			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
+	}
+	now := &Standings{Shards: map[int]string{}}
+	for _, shard := range info.ShardIDs {
+		now.Shards[shard] = ""
+	}
+	return now, nil
+}
+
+// sweep lets one shard have its turn that nothing is known of, the one that was read the
+// longest ago: a row whose ULID was taken earlier, and used late, moves no standing.
+func (w *worker) sweep() {
+	var oldest *ownShard
+	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
+		if t := w.shards[shard]; !t.due && !t.one.parked && (oldest == nil || t.readAt.Before(oldest.readAt)) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		oldest.due = true
+	}
+}
+
+// take does one thing for a shard: releases a dead letter, or handles a page.
+func (w *worker) take(ctx context.Context, t *ownShard) error {
+	one := t.one
+	one.notBefore, t.readAt, t.failure = time.Time{}, time.Now(), nil
+	if err := w.prepare(t); err != nil {
+		return err
+	}
+	before := one.version
+	done, err := one.step(ctx)
+	if one.row != nil {
+		t.last = one.row
+	}
+	switch {
+	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && errors.Is(err, ConsumerPaused)):
+		return w.rest(ctx, t, err)
+	case err != nil:
+		return err
+	case one.parked:
+		t.due = false
+	case done:
+		w.settle(t, one.version != before)
+	}
+	return nil
+}
+
+// settle tells whether a shard that came to its end has something to do yet. Where the source
+// says that it is elsewhere than the page has shown, it has; or it is another server, which
+// lags: then that is asked for ever less often.
+func (w *worker) settle(t *ownShard, moved bool) {
+	if moved {
+		t.vain = 0
+	}
+	at := ""
+	if w.standings != nil {
+		at = w.standings.Shards[t.one.shard]
+	}
+	t.due = at != "" && at != t.one.standing && !w.r.once
+	if t.due && !moved {
+		t.vain++
+		t.one.notBefore = time.Now().Add(jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
+	}
+}
+
+// maxVain is the longest pause between two pages of a shard that do not show what the source
+// says is there.
+const maxVain = 5 * time.Second
+
+// prepare asks for the shard's Deliver, once.
+func (w *worker) prepare(t *ownShard) error {
+	if t.made || w.r.c.DeliverShard == nil {
+		return nil
+	}
+	one, err := w.r.one(w.r.until, t.one.shard, w.r.epoch)
+	if err == nil {
+		t.one.c, t.made = one.c, true
+	}
+	return err
+}
+
+// rest lets a shard stand still by itself, and says why: it is tried again after the longest
+// backoff, or when its cursor was written.
+func (w *worker) rest(ctx context.Context, t *ownShard, why error) error {
+	one := t.one
+	t.failure = why
+	if w.r.once {
+		t.due = false
+		return nil
+	}
+	one.row = nil
+	one.trouble(why)
+	if _, err := one.noteFailure(ctx, why); err != nil && ctx.Err() == nil {
+		one.trouble(err)
+	}
+	_, most := one.backoffs()
+	one.notBefore = time.Now().Add(jitter(most))
+	return ctx.Err()
+}

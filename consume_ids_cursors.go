@@ -1,0 +1,337 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// wholeRow is what a consumer has for all shards of a feed each of which is one by itself: a row
+// of the table of consumers. Who makes cursors, or changes them all, locks it first: so no
+// cursor is made of another number of workers than the others have.
+type wholeRow struct {
+	shardCount int
+	paused     bool // a shard that comes is paused, too
+}
+
+func (r *wholeRow) count() int {
+	if r == nil {
+		return 0
+	}
+	return r.shardCount
+}
+
+func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
+	b := dialect.NewBuilder(db.d)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*wholeRow, error) {
+		r, paused := &wholeRow{}, 0
+		err := rows.Scan(&r.shardCount, &paused)
+		r.paused = paused != 0
+		return r, err
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
+func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]bool, error) {
+	b := dialect.NewBuilder(db.d)
+	found := map[[2]string]bool{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed FROM "+db.table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
+		func(rows dialect.Rows) (struct{}, error) {
+			var who [2]string
+			err := rows.Scan(&who[0], &who[1])
+			found[who] = true
+			return struct{}{}, err
+		})
+	return found, err
+}
+
+// lockWhole locks the rows of the consumers that id names, and answers how many there are.
+func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
+	b := dialect.NewBuilder(db.d)
+	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args()...)
+}
+
+// arrangeShards sees to it that the consumer has a cursor for each shard that the feed has.
+// That of a new consumer begins where the consumer does; a shard that comes later begins at its
+// beginning. Only an instance that starts changes the number of workers, and changes no cursor.
+func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool) error {
+	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: info.Name}
+	err := db.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
+		n, err := db.lockWhole(ctx, tx, id)
+		start := Beginning
+		if err == nil && n == 0 {
+			b := dialect.NewBuilder(db.d)
+			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
+			values := []string{b.Arg(r.c.Name), b.Arg(info.Name), b.Arg(r.count), "0", "0"}
+			if n, err = tx.Exec(ctx, db.d.InsertNew(db.table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
+				if n == 1 {
+					start = r.c.Start
+				}
+				_, err = db.lockWhole(ctx, tx, id)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		whole, err := db.wholeOf(ctx, tx, r.c.Name, info.Name)
+		if err != nil {
+			return err
+		}
+		rows, err := db.cursorsOf(ctx, tx, r.c.Name, info.Name)
+		switch {
+		case err != nil:
+			return err
+		case whole == nil:
+			return errOvertaken // dropped in this moment
+		case len(rows) > 0 && start != Beginning:
+			start = Beginning // of a consumer that has read another feed of this name
+		}
+		other := slices.ContainsFunc(rows, func(row *cursorRow) bool { return row.shardCount != r.count })
+		if whole.shardCount != r.count && !starting {
+			return r.recounted(whole.shardCount)
+		}
+		if whole.shardCount != r.count || other {
+			for _, table := range []string{"consumers", "cursors"} {
+				b := dialect.NewBuilder(db.d)
+				if _, err := tx.Exec(ctx, "UPDATE "+db.table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+					return err
+				}
+			}
+		}
+		return r.insertShards(ctx, tx, info.Name, whole.paused, rows, info.ShardIDs, start)
+	})
+	return err
+}
+
+// newShards makes cursors of shards that have come to the feed while this instance works.
+func (r *consuming) newShards(ctx context.Context, shards []int, start Cursor) error {
+	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: r.feed}
+	err := db.inTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
+		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+			return err
+		}
+		whole, err := db.wholeOf(ctx, tx, r.c.Name, r.feed)
+		switch {
+		case err != nil:
+			return err
+		case whole == nil:
+			return errOvertaken
+		case whole.shardCount != r.count:
+			return r.recounted(whole.shardCount)
+		}
+		rows, err := db.cursorsOf(ctx, tx, r.c.Name, r.feed)
+		if err != nil {
+			return err
+		}
+		return r.insertShards(ctx, tx, r.feed, whole.paused, rows, shards, start)
+	})
+	if errors.Is(err, errOvertaken) {
+		return r.open(ctx, false) // it was dropped, and begins anew
+	}
+	return err
+}
+
+// insertShards inserts the cursors that are missing. Nobody else does: the consumer is locked.
+func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, start Cursor) error {
+	has := make(map[int]bool, len(rows))
+	for _, row := range rows {
+		has[row.shard] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
+	const most = 100 // of which each has nine parameters
+	for some := range slices.Chunk(missing, most) {
+		b := dialect.NewBuilder(r.c.DB.d)
+		values := make([]string, len(some))
+		for i, shard := range some {
+			values[i] = "(" + strings.Join([]string{b.Arg(r.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(r.count), b.Arg(string(start)), b.Arg(start.Generation()),
+				"0", "0", b.Arg(number(paused)), "0", r.c.DB.d.Now()}, ", ") + ")"
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.table("cursors")+
+			" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES "+strings.Join(values, ", "), b.Args()...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cursorSum tells, without reading them, whether a consumer's cursors were written: every write
+// counts up.
+type cursorSum struct{ count, versions int64 }
+
+// unread is the sum of nothing that was ever read.
+var unread = cursorSum{-1, -1}
+
+// check looks whether somebody has moved a cursor of the worker's, and reads them all where any
+// of the consumer's was written: by an operator, by another instance, or by this one.
+func (w *worker) check(ctx context.Context) error {
+	r := w.r
+	db := r.c.DB
+	b := dialect.NewBuilder(db.d)
+	of := " FROM " + db.table("cursors") + " c WHERE c.consumer = k.consumer AND c.feed = k.feed)"
+	var count int
+	var sum cursorSum
+	err := dialect.QueryRow(ctx, db.on(), "SELECT k.shard_count, (SELECT COUNT(*)"+of+", (SELECT COALESCE(SUM(c.version), 0)"+of+
+		" FROM "+db.table("consumers")+" k WHERE k.consumer = "+b.Arg(r.c.Name)+" AND k.feed = "+b.Arg(r.feed), b.Args(), &count, &sum.count, &sum.versions)
+	switch {
+	case errors.Is(err, errNoRows): // it was dropped, and begins anew
+		clear(w.shards)
+		w.standings, w.sum = nil, unread
+		return r.open(ctx, false)
+	case err != nil:
+		return err
+	case count != r.count:
+		return r.recounted(count)
+	}
+	if sum != w.sum {
+		if err := w.read(ctx); err != nil {
+			return err
+		}
+		w.sum = sum
+	}
+	if err := w.releases(ctx); err != nil {
+		return err
+	}
+	w.checkedAt = time.Now()
+	return nil
+}
+
+// read reads the worker's cursors, which are its lease's from then on.
+func (w *worker) read(ctx context.Context) error {
+	rows, err := w.mine(ctx)
+	if err != nil {
+		return err
+	}
+	var earlier []int
+	for _, row := range rows {
+		if row.epoch < w.r.epoch {
+			earlier = append(earlier, row.shard)
+		}
+	}
+	if len(earlier) > 0 {
+		if err := w.claim(ctx, earlier); err != nil {
+			return err
+		}
+		if rows, err = w.mine(ctx); err != nil {
+			return err
+		}
+	}
+	there := make(map[int]bool, len(rows))
+	for _, row := range rows {
+		there[row.shard] = true
+		if w.r.epoch != 0 && row.epoch > w.r.epoch {
+			return &Error{Code: LeaseLost, Object: w.r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.r.epoch, row.shard, row.epoch),
+				Next: "acquire the lease again"}
+		}
+		t := w.shards[row.shard]
+		if t == nil {
+			t = &ownShard{one: w.r.bare(w.r.until, row.shard, w.r.epoch)}
+			t.one.ofShard = true
+			w.shards[row.shard] = t
+		} else if t.one.version == row.version {
+			continue
+		}
+		one := t.one
+		t.last = row
+		one.row, one.version, one.readAt, one.releases = row, row.version, time.Now(), true
+		one.parked, one.notBefore = row.paused && !w.r.once, time.Time{}
+		t.due = !one.parked
+	}
+	for shard := range w.shards {
+		if !there[shard] {
+			delete(w.shards, shard)
+			w.standings = nil // it may come again
+		}
+	}
+	return nil
+}
+
+// mine are the cursors of the worker's shards.
+func (w *worker) mine(ctx context.Context) ([]*cursorRow, error) {
+	rows, err := w.r.c.DB.cursorsOf(ctx, w.r.c.DB.on(), w.r.c.Name, w.r.feed)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.shardCount != w.r.count {
+			return nil, w.r.recounted(row.shardCount)
+		}
+	}
+	return slices.DeleteFunc(rows, func(row *cursorRow) bool { return jobOf(row.shard, w.r.count) != w.job }), nil
+}
+
+// claim makes cursors the lease's, see claim of one.
+func (w *worker) claim(ctx context.Context, shards []int) error {
+	db := w.r.c.DB
+	const most = 500
+	for some := range slices.Chunk(shards, most) {
+		err := db.inTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
+			b := dialect.NewBuilder(db.d)
+			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.d.Now() +
+				" WHERE consumer = " + b.Arg(w.r.c.Name) + " AND feed = " + b.Arg(w.r.feed) + " AND shard_count = " + b.Arg(w.r.count)
+			epoch := b.Arg(w.r.epoch)
+			list := make([]string, len(some))
+			for i, shard := range some {
+				list[i] = b.Arg(shard)
+			}
+			_, err := tx.Exec(ctx, query+" AND epoch < "+epoch+" AND shard IN ("+strings.Join(list, ", ")+")", b.Args()...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releases asks, where keys are set aside, for which shards an operator wants some back.
+func (w *worker) releases(ctx context.Context) error {
+	aside := false
+	for _, t := range w.shards {
+		aside = aside || t.last.aside > 0
+	}
+	if !aside {
+		return nil
+	}
+	db := w.r.c.DB
+	b := dialect.NewBuilder(db.d)
+	shards, err := dialect.QueryAll(ctx, db.on(), "SELECT DISTINCT shard FROM "+db.table("dead_letters")+" WHERE consumer = "+b.Arg(w.r.c.Name)+
+		" AND feed = "+b.Arg(w.r.feed)+" AND state = "+b.Arg(LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.value.settled() {
+			t.one.releases, t.due, t.one.notBefore = true, true, time.Time{}
+		}
+	}
+	return nil
+}
+
+// pausedOf answers an error where a shard of a job is paused, or the number of workers is
+// another one by now.
+func (r *consuming) pausedOf(ctx context.Context, job int) error {
+	w := &worker{r: r, job: job}
+	rows, err := w.mine(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.paused {
+			one := r.bare(r.until, row.shard, 0)
+			one.ofShard = true
+			return one.isPaused()
+		}
+	}
+	return nil
+}

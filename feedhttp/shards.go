@@ -1,0 +1,73 @@
+package feedhttp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// standings answers how far the shards of a feed are, where each is a feed by itself.
+func (h *Handler) standings(w http.ResponseWriter, r *http.Request, name string) error {
+	values, err := parseQuery(r.URL.RawQuery, "since", "wait")
+	if err != nil {
+		return err
+	}
+	wait, err := parseWait(values)
+	if err != nil {
+		return err
+	}
+	if _, err := accepted(w, r, jsonMediaType); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(r.Context(), wait+h.cfg.PageTimeout)
+	defer cancel()
+	r = r.WithContext(bounded)
+	source, err := h.catalog.Source(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	shards, can := source.(rowfeed.ShardSource)
+	if !can {
+		return &rowfeed.Error{Code: rowfeed.Refused, Object: feedObject(name), Cause: "its source does not tell how far shards are", Next: "fetch them"}
+	}
+	waiting, end := context.WithCancel(r.Context())
+	defer end()
+	defer context.AfterFunc(h.life, end)()
+	now, err := shards.Standings(waiting, values.Get("since"), wait)
+	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is about to end
+		now, err = shards.Standings(r.Context(), "", 0)
+	}
+	if err != nil {
+		return err
+	}
+	body, err := marshal(now)
+	if err != nil {
+		return err
+	}
+	h.write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
+	return nil
+}
+
+// Standings implements [rowfeed.ShardSource].
+func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*rowfeed.Standings, error) {
+	query := url.Values{}
+	if since != "" {
+		query.Set("since", since)
+	}
+	if wait = min(wait, MaxWait); wait > 0 {
+		query.Set("wait", wait.String())
+	}
+	body, _, err := c.get(ctx, "/_feeds/shards/"+url.PathEscape(c.Feed), query, max(wait, 0))
+	if err != nil {
+		return nil, err
+	}
+	now := &rowfeed.Standings{}
+	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
+		return nil, c.notRowfeed("the answer does not tell how far shards are", err)
+	}
+	return now, nil
+}

@@ -1,0 +1,80 @@
+package main
+
+// turning takes away what consumers of feeds with ULIDs rest on, which have the shards in turns.
+var turning = []mutant{
+	{
+		Name: "shard-begins-where-the-consumer-did", Guards: "guarantee 1: a shard that comes later begins at its beginning",
+		File: "consume_ids_cursors.go", Old: "		start := Beginning\n", New: "		start := r.c.Start\n",
+		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "shard-begins-where-the-consumer-did-at-work", Guards: "guarantee 1: a shard that comes later begins at its beginning",
+		File: "consume_ids.go", Old: "w.r.newShards(ctx, unknown, Beginning)", New: "w.r.newShards(ctx, unknown, w.r.c.Start)",
+		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite",
+	},
+	{
+		Name: "workers-recounted-unseen", Guards: "hazard 2: an instance of another number of workers ends",
+		File: "consume_ids_cursors.go", Old: "	case count != r.count:\n", New: "	case count < 0:\n",
+		Package: conformance, Test: "TestShardIDsRecount", Engines: "sqlite",
+	},
+	{
+		Name: "new-shard-of-a-paused-consumer", Guards: "M72: a consumer that is paused stands still",
+		File: "consume_ids_cursors.go", Old: "b.Arg(number(paused)), \"0\"", New: "\"0\", \"0\"",
+		Package: conformance, Test: "TestShardIDsOperated", Engines: "sqlite",
+	},
+	{
+		Name: "shards-lag-unread", Guards: "guarantee 1: what a standing shows is read, though a page does not",
+		File: "consume_ids.go", Old: "	t.due = at != \"\" && at != t.one.standing && !w.r.once\n", New: "	t.due = false\n",
+		Package: conformance, Test: "TestShardIDsLag", Engines: "sqlite",
+	},
+	{
+		Name: "late-ulids-unread", Guards: "guarantee 1: a row that moves no standing is read",
+		File: "consume_ids.go", Old: "		oldest.due = true\n", New: "		oldest.readAt = time.Now()\n",
+		Package: conformance, Test: "TestShardIDsLate", Engines: "sqlite",
+	},
+	{
+		Name: "shards-read-in-vain", Guards: "the cost of a consumer at rest does not grow with its shards",
+		File: "consume_ids.go", Old: "} else if at != t.one.standing || at == \"\" {", New: "} else {",
+		Package: conformance, Test: "TestShardIDsIdle", Engines: "sqlite",
+	},
+	{
+		Name: "worker-claims-nothing", Guards: "M54: the cursors of a worker are its lease's",
+		File: "consume_ids_cursors.go", Old: "		if row.epoch < w.r.epoch {\n", New: "		if row.epoch < w.r.epoch && row.epoch < 0 {\n",
+		Package: conformance, Test: "TestShardIDsEpochs", Engines: "sqlite",
+	},
+	{
+		Name: "worker-epochs-by-number", Guards: "M54: epochs of a shard only grow, whichever worker has it",
+		File: "consume_group.go", Old: "	if r.byShard { // a worker", New: "	if r.byShard && shard < 0 { // a worker",
+		Package: conformance, Test: "TestShardIDsEpochs", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "shard-ends-all", Guards: "guarantee 6: a shard whose entry cannot be handled rests alone",
+		File: "consume_ids.go", Old: "(concernsShardAlone(err) || ", New: "(",
+		Package: conformance, Test: "TestShardIDsRest", Engines: "sqlite",
+	},
+	{
+		Name: "letter-of-another-shard", Guards: "M18: a dead letter is read again in its shard",
+		File: "consume_shards.go", Old: "	if r.ofShard {\n		return One(r.shard)\n	}\n	return Shards{}\n", New: "	return Shards{}\n",
+		Package: conformance, Test: "TestShardIDsLetters", Engines: "sqlite",
+	},
+	{
+		Name: "drop-leaves-the-consumer", Guards: "M72: what a consumer has is dropped with it",
+		File: "consumer.go", Old: "[]string{\"consumers\", \"dead_letters\",", New: "[]string{\"dead_letters\",",
+		Package: conformance, Test: "TestShardIDsOperated", Engines: "sqlite",
+	},
+	{
+		Name: "mirror-swept-by-shard", Guards: "M57: what one shard's pass does not bring stays in a mirror",
+		File: "relay/relay.go", Old: "return r.byShard && r.transactional()", New: "return false",
+		Package: conformance, Test: "TestMirrorShardIDs", Engines: "sqlite",
+	},
+	{
+		Name: "cursor-of-another-kind-before", Guards: "M14: a feed of another kind that has the name refuses cursors as another generation",
+		File: "fetch.go", Old: "	case at.generation != f.Generation(): // a feed", New: "	case at.generation < 0: // a feed",
+		Package: conformance, Test: "TestShardIDsBumped", Engines: "sqlite",
+	},
+	{
+		Name: "shards-stand-still", Guards: "a worker is told of every shard",
+		File: "standing.go", Old: "	maps.Copy(all, feeds)\n", New: "	maps.Copy(all, all)\n",
+		Package: conformance, Test: "TestShardIDs$", Engines: "sqlite",
+	},
+}

@@ -1,0 +1,145 @@
+package rowfeed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// ShardSource is a Source that can say at once how far all shards of its feed are, where
+// each is a feed by itself (see Info.ShardIDs), and can wait until one of them moves: who
+// reads many of them then reads those alone that have something new. A Source that is none
+// is asked for each of them, again and again.
+type ShardSource interface {
+	Source
+	// Standings answers them at once where their digest is not since, else as soon as it is
+	// another, or when wait is over.
+	Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error)
+}
+
+// Standings is how far the shards of a feed are, where each is a feed by itself.
+type Standings struct {
+	// Digest stands for all of them: it is to be sent back as since.
+	Digest string `json:"digest"`
+	// Shards has a text for every shard. Where it is not that of a page (Page.Standing) the
+	// shard may have something that the page has not shown. It is nil where nothing is other
+	// than at since.
+	Shards map[int]string `json:"shards,omitempty"`
+}
+
+// String is a standing as Standings shows it.
+func (s standing) String() string {
+	text := fmt.Sprintf("%d:%s", s.generation, s.head)
+	if s.waiting {
+		text += "+" // as good as an entry
+	}
+	return text
+}
+
+// everyShard is what has the standing of all shards of a feed together: its head is a digest
+// of theirs, and of two that differ neither is ahead.
+func everyShard(feed string) watchKey { return watchKey{feed: feed, ofShard: true, every: true} }
+
+// together adds the standings of feeds as a whole to those of their shards.
+func together(all map[watchKey]standing) map[watchKey]standing {
+	feeds := make(map[watchKey]standing)
+	for key, at := range all {
+		if !key.ofShard {
+			continue
+		}
+		h := fnv.New128a()
+		fmt.Fprintf(h, "%d %s", key.shard, at)
+		sum := h.Sum(nil)
+		whole := feeds[everyShard(key.feed)] // whatever the order in which they come
+		whole.generation = at.generation
+		whole.head.High ^= binary.BigEndian.Uint64(sum[:8])
+		whole.head.Low ^= binary.BigEndian.Uint64(sum[8:])
+		feeds[everyShard(key.feed)] = whole
+	}
+	maps.Copy(all, feeds)
+	return all
+}
+
+func (s standing) digest() string {
+	return fmt.Sprintf("%d-%016x%016x", s.generation, s.head.High, s.head.Low)
+}
+
+// Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
+// no statement besides.
+func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error) {
+	key := everyShard(f.name)
+	over, end := context.WithTimeout(ctx, wait)
+	defer end()
+	now, known := f.db.watch.at(key)
+	for patient := false; ; patient = true {
+		if !known || now.digest() != since {
+			s, at, err := f.standings(ctx)
+			if err != nil || wait <= 0 || s.Digest != since {
+				return s, err
+			}
+			now = at
+		}
+		how, _, _ := f.db.watch.wait(over, key, now, patient)
+		switch {
+		case ctx.Err() != nil:
+			return nil, f.db.fail(feedObject(f.name), "wait for its shards", ctx.Err())
+		case how == quiet, over.Err() != nil:
+			return &Standings{Digest: since}, nil
+		}
+		known = false
+	}
+}
+
+// standings reads how far the feed's shards are.
+func (f *Feed) standings(ctx context.Context) (*Standings, standing, error) {
+	fail := func(err error) (*Standings, standing, error) {
+		return nil, standing{}, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
+	}
+	for fresh := false; ; fresh = true {
+		all, err := f.db.standings(ctx, []watchKey{everyShard(f.name)})
+		if err != nil {
+			return fail(err)
+		}
+		_, there := all[watchKey{feed: f.name}]
+		at, _ := standingOf(all, everyShard(f.name))
+		if fresh || there && at.generation == f.Generation() {
+			if err := f.mode().byShard(f); err != nil {
+				return fail(err)
+			}
+			s := &Standings{Digest: at.digest(), Shards: map[int]string{}}
+			for key, at := range all {
+				if key.feed == f.name && key.ofShard && !key.every {
+					s.Shards[key.shard] = at.String()
+				}
+			}
+			return s, at, nil
+		}
+		if err := f.reload(ctx); err != nil {
+			return fail(err)
+		}
+	}
+}
+
+// byShard: parts of one sequence are no feeds by themselves.
+func (sequenced) byShard(f *Feed) error {
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
+}
+
+func (blocking) byShard(*Feed) error { return nil }
+
+// standingOf is a standing that a look has found. A shard that has no position yet is not
+// found, and stands at the beginning of its feed.
+func standingOf(found map[watchKey]standing, key watchKey) (standing, bool) {
+	at, ok := found[key]
+	if !ok && key.ofShard {
+		at, ok = found[watchKey{feed: key.feed}]
+		at.head = dialect.Position{}
+	}
+	return at, ok
+}
