@@ -36,7 +36,22 @@ func TestBlockingLife(t *testing.T) {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
-	s.sql("INSERT INTO ev VALUES (3, 7, x'01857302da88ffffbfffffffffffffff')")
+	s.sql("INSERT INTO ev VALUES (3, 7, x'01857302da88ffffbfffffffffffffff')",
+		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', 7, 1672671845000, 109620228044972031, -4611686018427387903, '')")
+	lines := s.ok("relay ev --to stdout: --once --consumer out")
+	if strings.Count(lines, "\n") != 3 || !strings.Contains(lines, `"shard":7,`) {
+		t.Errorf("relayed:\n%s", lines)
+	}
+	if r := s.ok("consumer list out"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") || strings.Contains(r, "7 of 1") {
+		t.Errorf("listed:\n%s", r)
+	}
+	s.prints("consumer pause out --feed ev --shard 7", "out of ev, shard 7: paused\n")
+	s.prints("consumer seek out --feed ev --to now", "out of ev: set to now\n")
+	s.prints("consumer reset out --feed ev --shard 0", "out of ev, shard 0: set back to the beginning\n")
+	s.prints("consumer resume out", "out: resumed\n")
+	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 2 || strings.Contains(lines, `"shard":7,`) {
+		t.Errorf("relayed again:\n%s", lines)
+	}
 	s.prints("feed drop ev", "ev: dropped\n")
 	s.prints("feed drop ev", "ev: is dropped already, nothing changed\n")
 	s.ok("migrate down")

@@ -93,9 +93,10 @@ shard_count workers, from 0, has it, and behind is null.`,
 		Use:   "seek CONSUMER --feed F --to CURSOR",
 		Short: "Set a consumer's cursor",
 		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
-"at:" and a time. Of a feed with ULIDs --shard names the shard that the cursor is of;
-without it all are set to the same ULID, or each to its own head. Set back, it is handed entries again, as rows are now; what lies
-between its cursor and a later one it is never told.`,
+"at:" and a time. Set back, it is handed entries again, as rows are now; what lies
+between its cursor and a later one it is never told. Of a feed with ULIDs --shard
+names the shard that the cursor is of; without it all are set to the same ULID, or
+each to its own head or time.`,
 		Example: `  rowfeed consumer seek billing --feed orders --to 1200
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
 		Args: takes(1, 1, "the CONSUMER"),

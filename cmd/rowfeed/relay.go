@@ -58,9 +58,9 @@ a cursor, a lease and a batch under way. Every process that runs, or comes, or g
 has its even share of them within three terms (see --lease); "rowfeed status" and
 "rowfeed lease list" show who has which, and since when. The versions of a row keep
 their order, rows of different shards have none. A mirror and stdout have one shard.
-Of a feed with ULIDs, each shard of which is a feed by itself, N is the number of workers
-that share the shards; another N moves no cursor. A mirror of one keeps rows that the
-feed has lost, and ends when its cursor is refused.
+Of a feed with ULIDs, each shard of which is a feed by itself, N is the number of
+workers that share the shards; another N moves no cursor. A mirror of one keeps rows
+that the feed has lost, and ends when its cursor is refused.
 Another N than before divides the keys anew, from the lowest cursors: some entries
 come again, and processes that were started with the former N end, also those that
 stand by. In "rowfeed serve" such a relay rests until the server is started again.
