@@ -41,7 +41,7 @@ ORDER BY 2, 8 DESC, 3`)
   `+trxAge+`, p.COMMAND, CAST(p.TIME_MS * 1000 AS SIGNED), COALESCE(p.INFO, x.trx_query)
 FROM information_schema.INNODB_LOCKS l
 JOIN information_schema.INNODB_TRX x ON x.trx_id = l.lock_trx_id
-LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
+JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
 WHERE l.lock_table = CONCAT('`+"`', REPLACE(COALESCE(NULLIF(?, ''), DATABASE()), '`', '``'), '`.`', REPLACE(?, '`', '``'), '`"+`') AND l.lock_type = 'RECORD' AND l.lock_index = 'PRIMARY'
   AND l.lock_mode = 'X' AND SUBSTRING_INDEX(l.lock_data, ',', 1) = ?
 ORDER BY 2, 8 DESC, 3`)
