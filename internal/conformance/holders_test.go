@@ -1,11 +1,13 @@
 package conformance
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,6 +265,57 @@ func TestUnblock(t *testing.T) {
 			x.connection(tx)
 			x.commit(tx)
 		}
+	})
+}
+
+// TestUnblockMover: a mover of an outbox that hangs with its shard is ended like a writer; the
+// next one moves the records, once.
+func TestUnblockMover(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		x.appended(1, 5, time.Time{})
+		moved := x.page(x.feed, 5, "", 10) // so that the shard has a row
+		x.appended(2, 5, time.Time{})
+		var placed atomic.Bool
+		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
+		mover := x.other(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if placesRecords(ev) {
+				placed.Store(true)
+			}
+			return held.Before(ctx, ev)
+		}}, nil)
+		ctx, cancel := context.WithCancel(x.ctx)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := mover.Fetch(ctx, rowfeed.Request{After: moved.Cursor, Shards: rowfeed.One(5)})
+			done <- err
+		}()
+		select {
+		case <-held.Reached:
+		case err := <-done:
+			x.Fatalf("it moved nothing: %v", err)
+		}
+		if x.family() == "sqlite" {
+			_, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(5)})
+			x.wantCode(err, rowfeed.Refused)
+			held.Release()
+			<-done
+			return
+		}
+		found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(5)})
+		if err != nil || !found.Ended {
+			x.Fatalf("%+v, %v", found, err)
+		}
+		all := x.all(5)
+		x.wantIDs(all, false, 1, 2)
+		_, five := x.shardStatus(5)
+		if last := all.Entries[1].Position; five.Head != last || five.HeadAt == nil {
+			x.Errorf("status: %+v, and the last entry is at %s", five, last)
+		}
+		held.Release()
+		<-done // it may have moved nothing, or found that all is moved
+		x.wantIDs(x.page(x.feed, 5, "", 10), false, 1, 2)
+		x.wantSound(x.feed)
 	})
 }
 
