@@ -291,7 +291,7 @@ func TestNotInitialized(t *testing.T) {
 func TestEveryCode(t *testing.T) {
 	for code, want := range map[rowfeed.Code]int{
 		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.GenerationChanged: 409,
-		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotConsistent: 503, rowfeed.Sharding: 503, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
+		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotConsistent: 503, rowfeed.Sharding: 503, rowfeed.Filling: 503, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
 		rowfeed.Unavailable: 503, rowfeed.Locked: 503, rowfeed.Refused: 500, rowfeed.UnsafeDurability: 500, rowfeed.Failed: 500,
 		"of-a-later-version": 500,
 	} {

@@ -421,6 +421,45 @@ func TestOutboxCheckRepair(t *testing.T) {
 	})
 }
 
+// TestOutboxDropKilled: `feed drop` of a feed with an outbox and a trigger is killed before every one of its statements, and run again:
+// writers never notice, and nothing is left; nor is where the table went first.
+func TestOutboxDropKilled(t *testing.T) {
+	each(t, func(x *env) {
+		x.oldRows(3)
+		fresh := x.db.Dump(x.T)
+		n, step := x.kills()
+		for ; ; n += step {
+			x.add(backfillSpec())
+			before := x.killed("drop", n)
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, NULL)", 10+n))
+			for range 2 {
+				if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+					x.Fatalf("killed at n=%d (%s): %v", n, before, err)
+				}
+			}
+			if got := x.db.Dump(x.T); got != fresh || x.scalar("SELECT count(*) FROM rowfeed_shards") != 0 {
+				x.Fatalf("killed at n=%d (%s): left behind\n%s\nwant\n%s", n, before, got, fresh)
+			}
+			if before == "" {
+				break
+			}
+		}
+		x.add(backfillSpec())
+		x.exec("DROP TABLE kv")
+		gone := x.db.Dump(x.T)
+		for range 2 {
+			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+		}
+		for _, name := range []string{"rowfeed_outbox_kv", "rowfeed_feed_kv", "rowfeed_kv_capture"} {
+			if got := x.db.Dump(x.T); strings.Contains(got, name) {
+				x.Errorf("%s is left; before:\n%s", name, gone)
+			}
+		}
+	})
+}
+
 // TestBackFillPurged: rows whose entries were purged are not taken for rows that never had any: nothing finds them, and they are
 // not placed again.
 func TestBackFillPurged(t *testing.T) {

@@ -120,6 +120,33 @@ func TestOutboxKeys(t *testing.T) {
 		if left, places := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"), x.scalar("SELECT count(*) FROM rowfeed_feed_events"); left != 0 || places != int64(len(names)) {
 			x.Errorf("%d records are left, %d places of %d keys", left, places, len(names))
 		}
+		// Back-fill walks along such a key, from batch to batch.
+		const old = 2100
+		var rows []string
+		for i := range old {
+			u := fmt.Sprintf("x'%032x'", old-i)
+			if x.family() == "postgres" {
+				u = fmt.Sprintf("CAST('%032x' AS uuid)", old-i)
+			}
+			rows = append(rows, fmt.Sprintf("(%d, %s, 'ß%d')", 2+i%3, u, i%7))
+		}
+		x.exec("INSERT INTO events (n, u, name) VALUES " + strings.Join(rows, ", "))
+		var batches int
+		if n, err := f.BackFill(x.ctx, func(int64) { batches++ }); n != old || batches != 2 || err != nil {
+			x.Errorf("%d placed in %d batches, %v", n, batches, err)
+		}
+		x.wantSound(f)
+		seen := map[string]bool{}
+		for after, more := rowfeed.Cursor(""), true; more; {
+			page := x.fetch(f, after, 1000)
+			for _, e := range page.Entries {
+				seen[string(e.Key.AppendJSON(nil))] = true
+			}
+			after, more = page.Cursor, page.More
+		}
+		if len(seen) != old+len(names) {
+			x.Errorf("%d keys were seen, want %d", len(seen), old+len(names))
+		}
 	})
 }
 
