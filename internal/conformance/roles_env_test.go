@@ -86,7 +86,7 @@ func (l *login) mayNot(statements ...string) {
 // a second feed of a table others.
 func (x *env) outOfReach() []string {
 	all := []string{
-		"UPDATE rowfeed_shards SET ulid_low = 0, time_ms = 1", "DELETE FROM rowfeed_shards", "INSERT INTO rowfeed_shards VALUES ('events', 99, 1, 1, 1, '')",
+		"UPDATE rowfeed_shards SET ulid_low = 0, time_ms = 1", "DELETE FROM rowfeed_shards", "INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('events', 99, 1, 1, 1, '')",
 		"UPDATE rowfeed_feeds SET generation = 7", "DELETE FROM rowfeed_feeds", "UPDATE rowfeed_sequences SET value = 7", "DELETE FROM rowfeed_schema_version",
 		"SELECT * FROM rowfeed_cursors", "DELETE FROM rowfeed_cursors", "UPDATE rowfeed_cursors SET value = ''", "SELECT * FROM rowfeed_dead_letters", "UPDATE rowfeed_leases SET owner = ''", "DELETE FROM rowfeed_processed",
 		"SELECT * FROM others", "INSERT INTO others (id, shard) VALUES (1, 1)", "SELECT * FROM rowfeed_positions_plain", "SELECT * FROM rowfeed_changes_plain", "DELETE FROM rowfeed_positions_plain",
