@@ -145,7 +145,7 @@ func TestReaderRole(t *testing.T) {
 		x.exec("DELETE FROM events WHERE shard = -4", "DELETE FROM rowfeed_shards WHERE shard = -4")
 		own := openEnv(x.T, x.db, &rowfeed.Config{Prefix: "mine_"})
 		own.migrate()
-		for _, table := range []string{"schema_version", "feeds", "cursors", "dead_letters", "processed", "sequences", "shards"} {
+		for _, table := range []string{"schema_version", "feeds", "cursors", "consumers", "dead_letters", "processed"} {
 			x.rightsOn("mine_"+table, "SELECT, INSERT, UPDATE, DELETE", r)
 		}
 		mine, err := rowfeed.Open(x.ctx, r.pool, r.dialect, &rowfeed.Config{Prefix: "mine_"})
