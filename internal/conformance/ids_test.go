@@ -45,7 +45,13 @@ func TestShardIDs(t *testing.T) {
 // comes later begins at its beginning, also where nobody ran meanwhile.
 func TestShardIDsStart(t *testing.T) {
 	eachKind(t, func(r *taker) {
+		early := r.consumer(r.feed, r.rf)
+		early.Name, early.Start = "early", rowfeed.Now
+		r.once(early) // on a feed without any shard
 		r.add(1, 1, 3)
+		r.once(early)
+		r.wantApplied("1: 1 2 3")
+		r.exec("DELETE FROM applied")
 		r.headOf(1) // what waits in an outbox is behind the head
 		c := r.consumer(r.feed, r.rf)
 		c.Start = rowfeed.Now
