@@ -105,7 +105,14 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record)
 		b := dialect.NewBuilder(db.d)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
 		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
-		_, err := q.Exec(ctx, db.d.InsertNew(db.table("shards"), columns, values, columns[:2]), b.Args()...)
+		n, err := q.Exec(ctx, db.d.InsertNew(db.table("shards"), columns, values, columns[:2]), b.Args()...)
+		if err != nil || n == 1 {
+			return err
+		}
+		// One that is left over may be above the rows, or below them; the millisecond tells.
+		b = dialect.NewBuilder(db.d)
+		_, err = q.Exec(ctx, "UPDATE "+db.table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
+			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+b.Arg(state.TimeMillis), b.Args()...)
 		return err
 	})
 	if err != nil {

@@ -194,9 +194,10 @@ type ULID interface {
 	// Usable answers nil in a transaction that can go on, and changes nothing.
 	Usable(ctx context.Context, tx Querier) error
 	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of it and adds a word to
-	// its witness, which [Witness] answers. Where the database has functions of its own it is
+	// its witness, which [Witness] answers. What it takes is above the greatest ULID of the shard's
+	// rows, too, as far as the transaction sees them. Where the database has functions of its own it is
 	// done by one, so that a writer needs no right on the table of shards. A hint of 0 is the
-	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], and one of class
+	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], [ErrNoULIDsLeft], and one of class
 	// [ClassUndefined] where the feed is no more, or is not ready, or LockShard's. None of them takes anything.
 	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, err error)
 	// Witness are the last words that TakeShard has added, as the transaction sees them; empty

@@ -71,6 +71,9 @@ const SystemTable = "it is one of the database's own tables, on which nobody els
 // database's clock.
 var ErrHintAhead = errors.New("the hint is ahead of the clock")
 
+// ErrNoULIDsLeft is what TakeShard answers where a shard has come to the last ULIDs that there are.
+var ErrNoULIDsLeft = errors.New("there is no ULID above those of the shard")
+
 // ErrNoTransaction is what LockShard answers where every statement is committed by itself.
 var ErrNoTransaction = errors.New("no transaction is open")
 

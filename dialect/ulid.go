@@ -32,6 +32,9 @@ type ULIDState struct {
 // bit 62 is not used.
 type ULIDRandom [10]byte
 
+// LastULIDMillis is the last time that a ULID can have, in the year 10889.
+const LastULIDMillis = 1<<48 - 1
+
 // errTooMany is about a number of ULIDs.
 var errTooMany = errors.New("between 1 and 2^62 ULIDs can be taken at once")
 
@@ -50,6 +53,9 @@ func (s ULIDState) Take(timeMillis int64, random ULIDRandom, count int64) (first
 	case !fits:
 		s = freshULIDs(s.TimeMillis+1, random)
 	}
+	if s.TimeMillis > LastULIDMillis {
+		return s, s, ErrNoULIDsLeft
+	}
 	next = s
 	next.Low += count
 	return s, next, nil
@@ -63,6 +69,16 @@ func freshULIDs(timeMillis int64, random ULIDRandom) ULIDState {
 		High:       timeMillis<<16 | int64(binary.BigEndian.Uint16(random[:2])),
 		Low:        int64(binary.BigEndian.Uint64(random[2:]) &^ (1 << 62)),
 	}
+}
+
+// Past is the state, or one above the greatest ULID of the shard's rows where that is not below
+// it: a ULID that was made elsewhere, or kept when a savepoint took its state back. What is
+// taken next must not be below what readers have passed.
+func (s ULIDState) Past(greatest Position) ULIDState {
+	if greatest.Above(s.Given()) {
+		return ULIDsAbove(greatest)
+	}
+	return s
 }
 
 // ULIDsAbove is the state of a shard that has ULIDs up to last, which may have been made

@@ -3,6 +3,8 @@ package dialect
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -80,6 +82,11 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 			return first, err
 		}
 	}
+	var greatest ScanULID
+	b := NewBuilder(d)
+	if err := QueryRow(ctx, tx, GreatestULID(d, b, f, shard), b.Args(), &greatest); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return first, err
+	}
 	now := row.Now / 1000
 	if hintMillis == 0 {
 		hintMillis = now
@@ -89,7 +96,7 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 	}
 	var random ULIDRandom
 	rand.Read(random[:])
-	first, next, err := row.Take(hintMillis, random, ULIDsPerLock)
+	first, next, err := row.Past(greatest.Position).Take(hintMillis, random, ULIDsPerLock)
 	if err != nil {
 		return first, err
 	}

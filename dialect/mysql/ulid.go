@@ -133,6 +133,8 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		err = dialect.ErrNoTransaction
 	case errHintAhead:
 		err = dialect.ErrHintAhead
+	case errNoULIDsLeft:
+		err = dialect.ErrNoULIDsLeft
 	}
 	return first, err
 }

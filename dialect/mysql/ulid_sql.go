@@ -17,8 +17,9 @@ func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
 
 // What the procedures signal, each of which nothing else in them does.
 const (
-	errSignalled = 1644 // of a SIGNAL that names no number: no transaction is open
-	errHintAhead = 1292
+	errSignalled   = 1644 // of a SIGNAL that names no number: no transaction is open
+	errHintAhead   = 1292
+	errNoULIDsLeft = 1690
 )
 
 // ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs, two that do so, and look it
@@ -60,7 +61,9 @@ const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET ME
   SAVEPOINT rowfeed_lock;
   RELEASE SAVEPOINT rowfeed_lock;`
 
-// takeBody takes ULIDs of the shard p_shard: bounded is a condition, where there is one, for waiting no
+// takeBody takes ULIDs of the shard p_shard, above those of its rows; MAX of a unique index' end is
+// answered by the index whatever the statistics say. A plain read does not lock: gaps at the end
+// of the index are those of several shards. Its arguments: bounded is a condition, where there is one, for waiting no
 // longer than p_wait, hint is an expression, NULL for the clock's time, witness what
 // becomes of that, answer the statements behind.
 func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string) string {
@@ -79,11 +82,17 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
   DECLARE v_time, v_high, v_low, v_first_time, v_first_high, v_now, v_hint, v_random16, v_random64 bigint;
   DECLARE v_bits char(64);
+  DECLARE v_greatest binary(16);
 ` + own + `  ` + mustBeOpen + `
 ` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
 ` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
     SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
+  END IF;
+  SELECT MAX(` + dialect.Ref(d, "g", f.ULIDs.Position.Name) + `) INTO v_greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = v_shard;
+  IF v_greatest >= ` + ulidOf("v_high", "v_low") + ` THEN
+    SET v_time = CAST(CONV(LEFT(HEX(v_greatest), 12), 16, 10) AS SIGNED) + 1;
+    SET v_high = CAST((v_time << 16) AS SIGNED), v_low = -1;
   END IF;
   SET v_now = ` + d.Now() + ` DIV 1000;
   SET v_hint = GREATEST(COALESCE(` + hint + `, v_now), 1);
@@ -96,6 +105,9 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   SET v_first_time = ` + timeMillis + `;
   SET v_first_high = ` + high + `;
   SET v_low = ` + low + `;
+  IF v_first_time > ` + fmt.Sprint(dialect.LastULIDMillis) + ` THEN
+    SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = ` + fmt.Sprint(errNoULIDsLeft) + `, MESSAGE_TEXT = 'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it';
+  END IF;
   UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + `, witness = ` + witness + where + `;
   ` + answer + `
 END`

@@ -95,6 +95,8 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 			err = dialect.ErrNoTransaction
 		case hintAhead:
 			err = dialect.ErrHintAhead
+		case noULIDsLeft:
+			err = dialect.ErrNoULIDsLeft
 		}
 	}
 	first.TimeMillis = int64(uint64(first.High) >> 16)

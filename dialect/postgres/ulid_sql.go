@@ -26,12 +26,20 @@ func ulidOf(f *dialect.Feed, high, low string) string {
 	return bytes
 }
 
+// bytesOf are those of a ULID.
+func bytesOf(f *dialect.Feed, ulid string) string {
+	if f.ULIDs.Position.Type == "uuid" {
+		return "uuid_send(" + ulid + ")"
+	}
+	return ulid
+}
+
 // ULIDUp makes rowfeed_lock_<feed> and rowfeed_ulid_<feed>. What was taken is kept in a
 // setting that is local to the transaction: it goes with the transaction, and back with a
 // savepoint, so that the second function cannot answer what is no longer the caller's.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	lock, ulid, shards := dialect.Qualified(d, f.Lock()), dialect.Qualified(d, f.ULID()), dialect.Qualified(d, f.Names.Table("shards"))
-	name, setting := d.Literal(f.Name), d.Literal(taken(f))
+	name, setting, position := d.Literal(f.Name), d.Literal(taken(f)), dialect.Ref(d, "g", f.ULIDs.Position.Name)
 	where := "s.feed = " + name + " AND s.shard = lock_shard"
 	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " + where + " FOR UPDATE"
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "hint_ms", Random16: "random16", Random64: "random64",
@@ -39,10 +47,10 @@ func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
 			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $body$
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
-  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea;
+  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea; greatest ` + f.ULIDs.Position.Type + `;
   -- the library has its own bounds
   unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
 BEGIN
@@ -66,6 +74,16 @@ BEGIN
   IF unbounded THEN
     PERFORM set_config('lock_timeout', '0', true);
   END IF;
+  -- A statement of its own: it sees what whoever had the shard has left. SERIALIZABLE would take
+  -- the writers of all shards that share a page of the index for writers of one.
+  IF v_time = 0 OR current_setting('transaction_isolation') <> 'serializable' THEN
+    SELECT ` + position + ` INTO greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = lock_shard ORDER BY ` + position + ` DESC LIMIT 1;
+    IF greatest >= ` + ulidOf(f, "v_high", "v_low") + ` THEN
+      v_time := ('x' || encode(substr(` + bytesOf(f, "greatest") + ` || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint + 1;
+      v_high := v_time << 16;
+      v_low := -1;
+    END IF;
+  END IF;
   now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
   hint_ms := GREATEST(COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms), 1);
   IF hint_ms > now_ms + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
@@ -80,6 +98,10 @@ BEGIN
     ` + high + `,
     ` + low + `
     INTO v_time, v_high, v_low;
+  IF v_time > ` + fmt.Sprint(dialect.LastULIDMillis) + ` THEN
+    RAISE EXCEPTION 'feed %, shard %: there is no ULID above those of the shard', ` + name + `, lock_shard
+      USING ERRCODE = ` + d.Literal(noULIDsLeft) + `, HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
+  END IF;
   UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', word, NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) + `], ' ') END
     WHERE ` + where + `;
@@ -113,6 +135,7 @@ const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigi
 const (
 	noTransaction = "25P01" // no_active_sql_transaction
 	hintAhead     = "22023" // invalid_parameter_value
+	noULIDsLeft   = "2200H" // sequence_generator_limit_exceeded
 )
 
 // taken names the setting that holds what a transaction has taken of a feed.

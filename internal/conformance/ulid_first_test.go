@@ -14,18 +14,15 @@ import (
 )
 
 // TestLockFirstUse: the first writers of two shards do not wait for each other, nor end in a
-// deadlock, at any level, whether they use the library or the functions (M30, hazard 8).
+// deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
 func TestLockFirstUse(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() == "sqlite" {
 			return // it has one writer at a time: TestLockTakesTurns
 		}
+		// Not SERIALIZABLE: of two transactions that look for a row and make it PostgreSQL may find that
+		// they depend on each other, whatever the rows, and MariaDB and MySQL lock what is looked at.
 		levels := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead}
-		if x.family() == "mysql" {
-			// PostgreSQL's may find that two transactions that look for a row and make it depend
-			// on each other, whatever the rows.
-			levels = append(levels, sql.LevelSerializable)
-		}
 		for i, level := range levels {
 			a, b := x.begin(level), x.begin(level)
 			u := x.lock(a, rowfeed.LockRequest{Shards: []int{77 + 10*i}})
