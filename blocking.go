@@ -114,8 +114,8 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 	if !hint.IsZero() {
 		hintMillis = max(hint.UnixMilli(), 1)
 	}
-	var err error
-	t.first, err = f.db.d.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
+	var forgetful, err error
+	t.first, forgetful, err = f.db.d.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
 	if errors.Is(err, dialect.ErrHintAhead) {
 		err = &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
 			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
@@ -123,6 +123,9 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 	if errors.Is(err, dialect.ErrNoULIDsLeft) {
 		err = &Error{Code: Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "a row of the shard has the last ULID that there is, or one of its last millisecond, and nothing is above it",
 			Next: "delete the row, which nobody was given its ULID for: `rowfeed check " + f.name + "` names the shard; then roll the transaction back and begin again"}
+	}
+	if err == nil && forgetful != nil && !f.db.cfg.UnsafeDurability {
+		err = unsafeDurability(forgetful)
 	}
 	return t, err
 }

@@ -199,7 +199,10 @@ type ULID interface {
 	// done by one, so that a writer needs no right on the table of shards. A hint of 0 is the
 	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], [ErrNoULIDsLeft], and one of class
 	// [ClassUndefined] where the feed is no more, or is not ready, or LockShard's. None of them takes anything.
-	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, err error)
+	// Readers see a position with the application's commit, so that this has to be on the disk by
+	// then: where a setting can be raised for the transaction it is, and forgetful names another
+	// under which a crash could take the commit back.
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, forgetful, err error)
 	// Witness are the last words that TakeShard has added, as the transaction sees them; empty
 	// where the shard has no row. The error is [ErrNoTransaction] where the database can tell.
 	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -35,6 +36,26 @@ func (s *logSettings) forgetful() error {
 		return fmt.Errorf("sync_binlog is %d while the server writes a binary log: set it to 1", s.syncBinary)
 	}
 	return nil
+}
+
+// commitVariables are logVariables, and whether this session's commits are in the binary log.
+const commitVariables = logVariables + ", @@SESSION.sql_log_bin"
+
+// commitLog is what commitVariables say.
+type commitLog struct {
+	logSettings
+	written bool
+}
+
+func (s *commitLog) dest() []any { return append(s.logSettings.dest(), &s.written) }
+
+// forgetful names the setting under which a commit of this session can be lost.
+func (s *commitLog) forgetful() error {
+	if err := s.logSettings.forgetful(); err != nil || !s.binary || s.written {
+		return err
+	}
+	// Readers trust the binary log: what goes past it is shown before it is flushed.
+	return errors.New("sql_log_bin is off in this session: leave it on")
 }
 
 // flushTable is where Flush writes.

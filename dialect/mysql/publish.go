@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,15 +29,10 @@ func (Dialect) Settings(dialect.Purpose, dialect.Names) []string { return nil }
 
 // Durability implements [dialect.Publish].
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
-	var log logSettings
-	var written bool
-	err := dialect.QueryRow(ctx, q, "SELECT "+logVariables+", @@SESSION.sql_log_bin", nil, append(log.dest(), &written)...)
+	var log commitLog
+	err := dialect.QueryRow(ctx, q, "SELECT "+commitVariables, nil, log.dest()...)
 	if err == nil {
 		err = log.forgetful()
-	}
-	if err == nil && log.binary && !written {
-		// Readers trust the binary log: what goes past it is shown before it is flushed.
-		err = errors.New("sql_log_bin is off in this session: leave it on")
 	}
 	return err
 }

@@ -117,17 +117,18 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 
 // TakeShard implements [dialect.ULID] by the feed's procedure: one statement, where LockShard
 // and AdvanceShard are five. The procedure sets the bound on waiting, and puts it back.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, err error) {
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	if bounds.Demanded {
 		if err := idleBound(ctx, tx, bounds.Idle); err != nil {
-			return first, err
+			return first, nil, err
 		}
 	}
 	var hint any
 	if hintMillis != 0 {
 		hint = hintMillis
 	}
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, &first.TimeMillis, &first.High, &first.Low)
+	var log commitLog
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
 		err = dialect.ErrNoTransaction
@@ -136,7 +137,10 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	case errNoULIDsLeft:
 		err = dialect.ErrNoULIDsLeft
 	}
-	return first, err
+	if err == nil {
+		forgetful = log.forgetful()
+	}
+	return first, forgetful, err
 }
 
 // Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,

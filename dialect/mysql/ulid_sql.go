@@ -32,12 +32,13 @@ func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "", "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
-		"SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
+		"IF @@GLOBAL.log_bin AND NOT @@SESSION.sql_log_bin THEN\n    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: sql_log_bin is off: readers would be shown a commit that a crash takes back; leave it on';\n  END IF;\n"+
+			"  SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
 		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Take()) +
 			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
-			"SELECT v_first_time, v_first_high, v_low;")},
+			"SELECT v_first_time, v_first_high, v_low, "+commitVariables+";")},
 		dialect.Step{Note: "the words that the library has left with a shard", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Witness()) +
 			`(IN p_shard bigint)
 READS SQL DATA SQL SECURITY DEFINER

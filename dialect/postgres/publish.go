@@ -74,6 +74,11 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	if commit == "off" || commit == "local" {
 		return fmt.Errorf("synchronous_commit is %s in a transaction that has set it to on", commit)
 	}
+	return serverForgets(fsync, pages)
+}
+
+// serverForgets names what no transaction can raise.
+func serverForgets(fsync, pages string) error {
 	if fsync != "on" || pages != "on" {
 		return fmt.Errorf("fsync is %s and full_page_writes is %s; both must be on", fsync, pages)
 	}

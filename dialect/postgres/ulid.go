@@ -78,16 +78,16 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 // TakeShard calls the feed's function with the transaction's id, which another one refuses. The
 // statement before it, which asks for that, sets the bounds; the former one on waiting is put
 // back when the function has answered, and an error takes all of it back.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, err error) {
-	var transaction, wait, set string
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+	var transaction, wait, set, fsync, pages string
 	b := dialect.NewBuilder(d)
 	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), "+
 		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait, &set); err != nil {
-		return first, err
+		return first, nil, err
 	}
-	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true) FROM " + dialect.Qualified(d, f.Lock()) +
+	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.Lock()) +
 		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
-	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set)
+	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set, &fsync, &pages)
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
 		switch coded.SQLState() {
@@ -100,7 +100,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		}
 	}
 	first.TimeMillis = int64(uint64(first.High) >> 16)
-	return first, err
+	return first, serverForgets(fsync, pages), err
 }
 
 // setBound is an expression that sets a bound for the rest of the transaction and answers it: to d, or

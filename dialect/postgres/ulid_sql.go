@@ -57,6 +57,10 @@ BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', ` + name + ` USING ERRCODE = ` + d.Literal(noTransaction) + `;
   END IF;
+  -- readers see the ULIDs with this commit: it must be on the disk by then
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   IF word IS NULL AND current_setting('idle_in_transaction_session_timeout') = '0' THEN
     PERFORM set_config('idle_in_transaction_session_timeout', ` + d.Literal(milliseconds(dialect.LockIdle)) + `, true);
   END IF;

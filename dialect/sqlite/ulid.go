@@ -110,9 +110,10 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	return nil
 }
 
-// TakeShard reads and writes the row.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (dialect.ULIDState, error) {
-	return dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
+// TakeShard reads and writes the row. Durability is the connection's, which another one knows nothing of.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+	first, err = dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
+	return first, d.Durability(ctx, tx), err
 }
 
 // Witness locks, which tells whether there is a transaction.
