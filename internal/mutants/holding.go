@@ -10,7 +10,7 @@ var holding = []mutant{
 	},
 	{
 		Name: "wait-not-put-back-postgres", Guards: "M44: a session waits for what it waited for before",
-		File: "dialect/postgres/ulid.go", Old: "set_config('lock_timeout', CAST($5 AS text), true) FROM", New: "CAST($5 AS text) FROM",
+		File: "dialect/postgres/ulid.go", Old: "set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync')", New: "CAST($5 AS text), current_setting('fsync')",
 		Package: conformance, Test: "TestLockWaitEnds", Engines: "postgres15",
 	},
 	{
