@@ -50,6 +50,7 @@ func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $body$
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
+  own text := ' ' || lock_shard || ':'; others text;
   v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea; greatest ` + f.ULIDs.Position.Type + `;
   -- the library has its own bounds
   unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
@@ -112,28 +113,41 @@ BEGIN
   ulid := ` + ulidOf(f, "v_high", "v_low") + `;
   ulid_high := v_high;
   ulid_low := v_low;
-  PERFORM set_config(` + setting + `, v_high || ' ' || v_low, true);
+  -- of each shard the last ones: " shard:high,low"
+  others := COALESCE(current_setting(` + setting + `, true), '');
+  IF strpos(others, own) > 0 THEN
+    others := replace(others, own || split_part(split_part(others, own, 2), ' ', 1), '');
+  END IF;
+  PERFORM set_config(` + setting + `, others || own || v_high || ',' || v_low, true);
 END $body$`},
-		{Note: "the i-th of the ULIDs that this transaction took last", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint) RETURNS " + f.ULIDs.Position.Type + `
+		{Note: "the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it is the only one", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint, shard bigint DEFAULT NULL) RETURNS " + f.ULIDs.Position.Type + `
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
   halves text := current_setting(` + setting + `, true);
 BEGIN
+  IF shard IS NOT NULL THEN
+    halves := split_part(split_part(halves, ' ' || shard || ':', 2), ' ', 1);
+  ELSIF strpos(ltrim(halves), ' ') > 0 THEN
+    RAISE EXCEPTION 'feed %: this transaction has locked several shards, each with ULIDs of its own', ` + name + `
+      USING ERRCODE = 'ambiguous_parameter', HINT = ` + d.Literal("name the shard of the row: "+f.ULID().Name+"(i, shard)") + `;
+  ELSE
+    halves := split_part(halves, ':', 2);
+  END IF;
   IF COALESCE(halves, '') = '' THEN
-    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs, or a savepoint took them back', ` + name + `
+    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', ` + name + `, COALESCE(' of shard ' || shard, '')
       USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` + d.Literal("begin a transaction, and call "+f.Lock().Name+" first") + `;
   END IF;
   IF i IS NULL OR i < 0 OR i >= ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` THEN
     RAISE EXCEPTION 'feed %: % is not between 0 and ` + fmt.Sprint(int64(dialect.ULIDsPerLock-1)) + `', ` + name + `, i
       USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.Lock().Name+" again for more") + `;
   END IF;
-  RETURN ` + ulidOf(f, "split_part(halves, ' ', 1)::bigint", "(split_part(halves, ' ', 2)::bigint + i)") + `;
+  RETURN ` + ulidOf(f, "split_part(halves, ',', 1)::bigint", "(split_part(halves, ',', 2)::bigint + i)") + `;
 END $body$`},
 		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " + ulid + ulidArguments + " FROM PUBLIC"},
 	}
 }
 
-const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigint)"
+const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigint, bigint)"
 
 // The conditions that rowfeed_lock_<feed> raises, each of which nothing else in it does.
 const (

@@ -95,7 +95,7 @@ func (x *env) outOfReach() []string {
 	if x.family() == "postgres" {
 		return append(all, "SELECT rowfeed_lock_others(1)", "SELECT rowfeed_ulid_others(1)", "DROP FUNCTION rowfeed_lock_events", "DROP FUNCTION rowfeed_lock_others",
 			"SELECT * FROM rowfeed_shards FOR UPDATE", "SELECT * FROM rowfeed_feeds FOR SHARE", "LOCK TABLE rowfeed_shards IN EXCLUSIVE MODE", "LOCK TABLE rowfeed_feeds IN SHARE MODE",
-			"CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'", "ALTER FUNCTION rowfeed_ulid_events RENAME TO mine")
+			"CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'", "ALTER FUNCTION rowfeed_ulid_events RENAME TO mine")
 	}
 	return append(all, "CALL rowfeed_lock_others(1, NULL, @a, @b, @c)", "CALL rowfeed_take_others(1, NULL, 'w', 1, FALSE)", "DO rowfeed_ulid_others(1, 1, 1)", "DROP PROCEDURE rowfeed_lock_events", "DROP PROCEDURE rowfeed_take_events",
 		"DROP PROCEDURE rowfeed_lock_others", "DROP FUNCTION rowfeed_ulid_events", "ALTER PROCEDURE rowfeed_lock_events COMMENT 'mine'", "CREATE TRIGGER mine BEFORE INSERT ON rowfeed_shards FOR EACH ROW SET NEW.shard = 1",

@@ -109,7 +109,7 @@ func TestLockNamesTaken(t *testing.T) {
 			return // it has no functions
 		}
 		x.exec(x.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)", x.by(map[string]string{
-			"postgres": "CREATE FUNCTION rowfeed_ulid_events(i bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+			"postgres": "CREATE FUNCTION rowfeed_ulid_events(i bigint, shard bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
 			"mysql":    "CREATE FUNCTION rowfeed_ulid_events(i bigint) RETURNS bigint DETERMINISTIC NO SQL RETURN 1",
 		}))
 		for range 2 {

@@ -163,3 +163,38 @@ func TestULIDAddLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestULIDOfShard: PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
+// lock, and refuses to guess which of several is meant (M38, M40, hazard 8).
+func TestULIDOfShard(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "postgres" {
+			return // there it is told the halves
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		taken := map[int]string{}
+		for _, shard := range []int{7, 77, -7, 7, 0} {
+			h, err := x.lockBySQL(tx, shard, "NULL")
+			if err != nil {
+				x.Fatal(err)
+			}
+			taken[shard] = ulid.ULID(h.ulid).String()
+			for shard, want := range taken {
+				var is []byte
+				if err := tx.QueryRowContext(x.ctx, fmt.Sprintf("SELECT uuid_send(rowfeed_ulid_events(0, %d))", shard)).Scan(&is); err != nil {
+					x.Fatal(err)
+				}
+				if got := ulid.ULID(is).String(); got != want {
+					x.Fatalf("shard %d: %s, want %s", shard, got, want)
+				}
+			}
+		}
+		for query, words := range map[string]string{"rowfeed_ulid_events(0)": "several shards", "rowfeed_ulid_events(0, 8)": "no ULIDs of shard 8", "rowfeed_ulid_events(0, -77)": "no ULIDs of shard -77"} {
+			x.in(tx, "SAVEPOINT s")
+			if _, err := tx.ExecContext(x.ctx, "SELECT "+query); err == nil || !strings.Contains(err.Error(), words) {
+				x.Errorf("%s: %v", query, err)
+			}
+			x.in(tx, "ROLLBACK TO SAVEPOINT s")
+		}
+	})
+}

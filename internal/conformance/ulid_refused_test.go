@@ -27,6 +27,7 @@ var misuses = map[string]func(m *misuse) string{
 	"two rows with one ULID in a shard":                  (*misuse).twice,
 	"a ULID made without a lock":                         (*misuse).made,
 	"a row deleted or updated":                           (*misuse).changed,
+	"the ULID of another shard that was locked":          (*misuse).other,
 }
 
 // misuse is a writer who does wrong, with Feed.Lock or by SQL.
@@ -385,6 +386,29 @@ func (m *misuse) made() string {
 		m.exec(fmt.Sprintf("DELETE FROM events WHERE id = %d", id))
 	}
 	return "not told; `check` finds one above its shard's state"
+}
+
+// other puts a row into a shard with the ULID of another one. Its own has come less far.
+func (m *misuse) other() string {
+	m.Helper()
+	tx := m.begin(sql.LevelReadCommitted)
+	_, err := m.take(tx, 8, time.UnixMilli(1))
+	m.must(err)
+	if err := m.taken(tx, 7).insert(tx, 1, 8, 0); err != nil {
+		if !m.plain || !strings.Contains(err.Error(), "several shards") {
+			m.Error(err)
+		}
+		return "refused, unless its own shard is named"
+	}
+	m.commit(tx)
+	cursor := m.page(m.feed, 8, "", 10).Cursor
+	tx = m.begin(sql.LevelReadCommitted)
+	ulids, err := m.take(tx, 8, time.UnixMilli(1))
+	m.must(err)
+	m.must(ulids.insert(tx, 2, 8, 0))
+	m.commit(tx)
+	m.wantIDs(m.page(m.feed, 8, cursor, 10), false, 2)
+	return "not told; the next lock goes on above it"
 }
 
 func (m *misuse) changed() string {

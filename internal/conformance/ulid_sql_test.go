@@ -157,7 +157,7 @@ func TestULIDBySQL(t *testing.T) {
 		}
 		// So are others of their names.
 		if x.family() == "postgres" {
-			x.exec("CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint) RETURNS uuid LANGUAGE plpgsql AS 'BEGIN RETURN gen_random_uuid(); END'")
+			x.exec("CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS 'BEGIN RETURN gen_random_uuid(); END'")
 		} else {
 			x.exec("DROP FUNCTION rowfeed_ulid_events", "CREATE FUNCTION rowfeed_ulid_events(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16) DETERMINISTIC NO SQL RETURN UNHEX(MD5(i))")
 		}

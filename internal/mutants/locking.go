@@ -96,8 +96,8 @@ var locking = []mutant{
 	{
 		Name: "taken-for-the-session", Guards: "M40: no ULID in a later transaction",
 		File:    "dialect/postgres/ulid_sql.go",
-		Old:     "v_high || ' ' || v_low, true)",
-		New:     "v_high || ' ' || v_low, false)",
+		Old:     "v_high || ',' || v_low, true)",
+		New:     "v_high || ',' || v_low, false)",
 		Package: conformance, Test: "TestULIDBySQL", Engines: "postgres15",
 	},
 	{
@@ -155,6 +155,20 @@ var locking = []mutant{
 		Old:     "err != nil || !s.binary || s.written {",
 		New:     "err != nil || !s.binary {",
 		Package: conformance, Test: "TestLockForgetful", Engines: "mariadb",
+	},
+	{
+		Name: "last-lock-for-any-shard", Guards: "hazard 8: a ULID is of its row's shard",
+		File:    "dialect/postgres/ulid_sql.go",
+		Old:     "  ELSIF strpos(ltrim(halves), ' ') > 0 THEN",
+		New:     "  ELSIF strpos(ltrim(halves), ' ') > 1000000 THEN",
+		Package: conformance, Test: "TestULIDOfShard", Engines: "postgres15",
+	},
+	{
+		Name: "first-lock-of-a-shard", Guards: "M38: a second lock gives higher ones",
+		File:    "dialect/postgres/ulid_sql.go",
+		Old:     "  IF strpos(others, own) > 0 THEN",
+		New:     "  IF strpos(others, own) > 1000000 THEN",
+		Package: conformance, Test: "TestULIDOfShard", Engines: "postgres15",
 	},
 	{
 		Name: "state-left-over", Guards: "M62: also where a state was left over",
