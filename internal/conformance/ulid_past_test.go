@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// made inserts a row whose ULID nobody was given.
-func (x *events) made(id, shard int, u ulid.ULID) {
+// stray inserts a row whose ULID nobody was given.
+func (x *events) stray(id, shard int, u ulid.ULID) {
 	x.Helper()
 	tx := x.begin(sql.LevelReadCommitted)
 	x.event(tx, id, shard, u, "made elsewhere")
@@ -66,7 +66,7 @@ func TestLockPastRows(t *testing.T) {
 						u = above(ulid.MustParse(last[0].Position))
 					}
 					for i := range rounds {
-						x.made(next(&id), s, u)
+						x.stray(next(&id), s, u)
 						cursor := x.page(x.feed, s, "", 100).Cursor
 						tx := x.begin(level)
 						if err := write(tx, next(&id), s); err != nil {
@@ -92,7 +92,7 @@ func TestLockPastRows(t *testing.T) {
 			for i := range 8 {
 				u[i], u[8+i] = byte(high>>(56-8*i)), byte(low>>(56-8*i))
 			}
-			x.made(next(&id), s, u)
+			x.stray(next(&id), s, u)
 			tx := x.begin(sql.LevelReadCommitted)
 			if err := write(tx, next(&id), s); err != nil {
 				x.Fatalf("%s: the next ULID was used: %v", way, err)
@@ -100,7 +100,7 @@ func TestLockPastRows(t *testing.T) {
 			x.commit(tx)
 			// Nothing is above the last one: that is refused, and takes nothing.
 			for _, last := range []string{"7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "7ZZZZZZZZZ0000000000000001"} {
-				x.made(next(&id), s, ulid.MustParse(last))
+				x.stray(next(&id), s, ulid.MustParse(last))
 				tx := x.begin(sql.LevelReadCommitted)
 				err := write(tx, next(&id), s)
 				if err == nil || !strings.Contains(err.Error(), "above") {
@@ -146,7 +146,7 @@ func TestULIDAddLeft(t *testing.T) {
 		x.exec(x.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
 		e := &events{env: x}
 		for shard, ms := range map[int]int64{1: 1, 2: 1 << 46} {
-			e.made(shard, shard, ulid.ULID{0x20, 15: 1})
+			e.stray(shard, shard, ulid.ULID{0x20, 15: 1})
 			x.exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('events', %d, %d, %d, 5, '')", shard, ms, ms<<16))
 		}
 		e.feed = x.add(eventsSpec())
