@@ -395,7 +395,11 @@ func (m *misuse) other() string {
 	_, err := m.take(tx, 8, time.UnixMilli(1))
 	m.must(err)
 	if err := m.taken(tx, 7).insert(tx, 1, 8, 0); err != nil {
-		if !m.plain || !strings.Contains(err.Error(), "several shards") {
+		if !m.plain {
+			m.wantCode(err, rowfeed.InvalidRequest)
+			return "refused: `At` names the shard"
+		}
+		if !strings.Contains(err.Error(), "several shards") {
 			m.Error(err)
 		}
 		return "refused, unless its own shard is named"
