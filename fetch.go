@@ -22,7 +22,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	asked := pageKey{req.After, limit, req.Shards}
+	asked := pageKey{after: req.After, limit: limit, shards: req.Shards}
 	if req.Consistent {
 		if err := f.catchUp(ctx, req.Wait, req.Shards); err != nil {
 			return Page{}, err
@@ -87,7 +87,7 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 			got.Standing = got.at.String()
 		}
 		got.Cursor = at.cursor()
-		if rows.Waiting && asked.after != Now && !f.db.publishesNothing() {
+		if rows.Waiting && asked.after != Now && !asked.still && !f.db.publishesNothing() {
 			if len(got.Entries) == 0 && !got.More {
 				err = f.mode().fill(ctx, f, got.key.shard, asked.limit)
 			}

@@ -314,7 +314,7 @@ func (blocking) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
 	if _, err := s.Cursor.parse(); err != nil {
 		return nil // "now" or "at:…"
 	}
-	page, err := f.Fetch(ctx, Request{After: s.Cursor, Limit: 1, Shards: One(s.Shard)})
+	page, err := f.read(ctx, pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {

@@ -18,7 +18,7 @@ type Status struct {
 	Generation      int64      `json:"generation"`
 	Head            int64      `json:"head"`
 	PublishedAt     *time.Time `json:"published_at"`    // when the head was last advanced
-	Waiting         int64      `json:"changes_waiting"` // up to MaxWaiting
+	Waiting         int64      `json:"changes_waiting"` // up to MaxWaiting; of a feed with an outbox its records
 	OldestSeconds   float64    `json:"oldest_seconds"`  // age of the oldest change waiting
 	TombstonesBelow int64      `json:"tombstones_below"`
 	// Vanished counts keys whose rows are gone without a delete; nil when counting took

@@ -13,6 +13,7 @@ type pageKey struct {
 	after  Cursor
 	limit  int
 	shards Shards
+	still  bool // who looks moves no records
 }
 
 // await answers a page with entries as soon as there is one, and when wait is over the

@@ -120,10 +120,28 @@ func (f *Feed) Written() TableName {
 	return f.Changes()
 }
 
+// waiting is the table of what waits for a position.
+func (f *Feed) waiting() TableName {
+	if f.Outbox {
+		return f.Records()
+	}
+	return f.Changes()
+}
+
+// OldestWaiting is the end of a query for what waits longest, and the column that tells since
+// when.
+func OldestWaiting(s Spelling, f *Feed) (since, from string) {
+	order := "seq"
+	if since = "changed_at"; f.Outbox {
+		since, order = "appended_at", "order_sequence"
+	}
+	return since, " FROM " + Qualified(s, f.waiting()) + " ORDER BY " + order + " LIMIT 1"
+}
+
 // CountWaiting is an expression that counts what waits for the publisher; of each
 // kind it stops at limit.
 func CountWaiting(s Spelling, f *Feed, limit int) string {
-	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, f.Changes()), limit)
+	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, f.waiting()), limit)
 	if f.InRows() {
 		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)", Qualified(s, f.Source), PositionColumn, limit)
 	}

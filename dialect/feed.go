@@ -106,7 +106,7 @@ type Column struct {
 // reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
 var reserved = map[string]bool{
 	"seq": true, "kind": true, "changed_at": true, "feed_sync_id": true, "shard": true,
-	"order_sequence": true, "time_hint": true, "ulid": true,
+	"order_sequence": true, "time_hint": true, "appended_at": true, "ulid": true,
 	"bucket": true, "deleted": true, "hidden": true, "published_at": true,
 	// hidden columns of a SQLite table
 	"rowid": true, "oid": true, "_rowid_": true,

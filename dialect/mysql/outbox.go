@@ -15,7 +15,7 @@ func (Dialect) OwnULID() dialect.Column {
 func (d Dialect) outboxTables(f *dialect.Feed, keys string) []dialect.Step {
 	return []dialect.Step{
 		{Note: "outbox: keys that wait for a place; writers append",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + " (\n  order_sequence bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n  shard bigint NOT NULL DEFAULT 0,\n  time_hint bigint NULL,\n" + keys + `,
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + " (\n  order_sequence bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n  shard bigint NOT NULL DEFAULT 0,\n  time_hint bigint NULL,\n  appended_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),\n" + keys + `,
   KEY shard (shard, order_sequence)
 )` + tableOptions},
 		{Note: "the place of every key; only readers and publishers write it",

@@ -75,9 +75,9 @@ func blockers(ctx context.Context, q dialect.Querier, query string, args ...any)
 // Backlog implements [dialect.Rest]. UNIX_TIMESTAMP reads a TIMESTAMP column without
 // the session's time zone.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, ageMicros int64, err error) {
-	changes := dialect.Qualified(d, f.Changes())
+	since, from := dialect.OldestWaiting(d, f)
 	var age sql.NullInt64
 	err = dialect.QueryRow(ctx, q, fmt.Sprintf("SELECT %s, "+
-		"(SELECT %s - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM %s ORDER BY seq LIMIT 1)", dialect.CountWaiting(d, f, limit), d.Now(), changes), nil, &count, &age)
+		"(SELECT %s - CAST(UNIX_TIMESTAMP(%s) * 1000000 AS SIGNED)%s)", dialect.CountWaiting(d, f, limit), d.Now(), since, from), nil, &count, &age)
 	return count, max(age.Int64, 0), err
 }

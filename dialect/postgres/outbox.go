@@ -25,6 +25,7 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
   order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   shard bigint NOT NULL DEFAULT 0,
   time_hint bigint,
+  appended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   ` + key + `
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
 		{Note: "a shard's records are read in this order",

@@ -49,9 +49,9 @@ ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Pos
 
 // Backlog counts changes and gives the age of the oldest.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
-	changes := dialect.Qualified(d, f.Changes())
+	since, from := dialect.OldestWaiting(d, f)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
-		"COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "+changes+" ORDER BY seq LIMIT 1), 0)",
+		"COALESCE((SELECT (extract(epoch FROM clock_timestamp() - "+since+") * 1000000)::bigint"+from+"), 0)",
 		nil, &count, &age)
 	return count, age, err
 }

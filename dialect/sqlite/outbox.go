@@ -26,6 +26,7 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
   order_sequence INTEGER PRIMARY KEY AUTOINCREMENT,
   shard INTEGER NOT NULL DEFAULT 0 CHECK (typeof(shard) = 'integer'),
   time_hint INTEGER CHECK (typeof(time_hint) IN ('integer', 'null')),
+  appended_at INTEGER NOT NULL DEFAULT (` + d.Now() + `),
   ` + key + `
 )`},
 		{Note: "a shard's records are read in this order",

@@ -16,9 +16,9 @@ func (Dialect) Blockers(context.Context, dialect.Querier, *dialect.Feed) ([]dial
 
 // Backlog counts changes and gives the age of the oldest.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
-	changes := dialect.Qualified(d, f.Changes())
+	since, from := dialect.OldestWaiting(d, f)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
-		"COALESCE((SELECT "+d.Now()+" - changed_at FROM "+changes+" ORDER BY seq LIMIT 1), 0)", nil, &count, &age)
+		"COALESCE((SELECT "+d.Now()+" - "+since+from+"), 0)", nil, &count, &age)
 	return count, age, err
 }
 
