@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,37 +42,42 @@ type Moved struct {
 // written, without locks.
 func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard, limit int) ([]Record, error) {
 	b := NewBuilder(d)
-	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + d.ByShard() + ofShard(b, shard) + " ORDER BY shard, order_sequence LIMIT " + b.Arg(limit)
+	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + inOrder(b, d.ByShard(), shard, "") + " LIMIT " + b.Arg(limit)
 	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
 }
 
 // NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.
 func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
 	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+d.ByShard()+ofShard(b, shard)+" ORDER BY shard DESC, order_sequence DESC LIMIT 1", b.Args(), &seq)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard(), shard, " DESC")+" LIMIT 1", b.Args(), &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return seq, err
 }
 
-// ofShard is a condition for one shard, written as a range: the order by shard and
+// inOrder follows the outbox's name in a query for the records of one shard, in their order.
+// Where no hint names the index the shard is written as a range: the order by shard and
 // order_sequence is then one that the primary key does not have, by which a planner that
-// thinks the shard's records frequent would walk through those of all others.
-func ofShard(b *Builder, shard int) string {
-	return " WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard)
+// thinks the shard's records frequent would walk through those of all others. (With the hint a
+// range would have MariaDB read all of it to its end.)
+func inOrder(b *Builder, hint string, shard int, direction string) string {
+	if hint != "" {
+		return hint + " WHERE shard = " + b.Arg(shard) + " ORDER BY order_sequence" + direction
+	}
+	return " WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard) + " ORDER BY shard" + direction + ", order_sequence" + direction
 }
 
 // FirstRecords is a query for those of the shards in which a record waits, in any order;
 // without shards for one of any shard. It has no parameters.
 func FirstRecords(d Dialect, f *Feed, shards ...int) string {
-	records := Qualified(d, f.Records()) + d.ByShard()
+	records := Qualified(d, f.Records())
 	if len(shards) == 0 {
-		return "SELECT shard FROM " + records + " ORDER BY shard LIMIT 1"
+		return "SELECT shard FROM " + records + d.ByShard() + " ORDER BY shard LIMIT 1"
 	}
 	parts := make([]string, len(shards))
 	for i, shard := range shards {
-		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s WHERE shard BETWEEN %d AND %d ORDER BY shard, order_sequence LIMIT 1) s%d", records, shard, shard, i)
+		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, inOrder(NewScript(d), d.ByShard(), shard, ""), i)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
@@ -91,8 +97,9 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int
 		}
 		found, err := QueryAll(ctx, q, "WITH RECURSIVE s (n, shard) AS (\n  SELECT 1, shard FROM (SELECT shard FROM "+records+d.ByShard()+above+" ORDER BY shard LIMIT 1) f"+
 			"\n  UNION ALL\n  SELECT s.n + 1, (SELECT o.shard FROM "+records+" o"+d.ByShard()+" WHERE o.shard > s.shard ORDER BY o.shard LIMIT 1) FROM s WHERE s.shard IS NOT NULL AND s.n < "+
-			fmt.Sprint(shardsAtOnce)+"\n) SELECT shard FROM s WHERE shard IS NOT NULL ORDER BY shard", nil,
+			fmt.Sprint(shardsAtOnce)+"\n) SELECT shard FROM s WHERE shard IS NOT NULL", nil,
 			func(rows Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+		slices.Sort(found)
 		if all = append(all, found...); err != nil || len(found) < shardsAtOnce {
 			return all, err
 		}

@@ -26,7 +26,7 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 
 // PlaceRecords is one statement; the keys stay in the database. A ULID that is there already is
 // an error: its record would be lost. CROSS JOIN keeps SQLite from
-// any other order than: a place, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
+// any other order than: a place, in that of the list, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
 	var list strings.Builder
 	for i, m := range moved {
@@ -39,11 +39,12 @@ func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialec
 SELECT o.shard, unhex(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j
 CROSS JOIN `+dialect.Qualified(d, f.Records())+` o ON o.order_sequence = j.seq
-WHERE o.shard = ? ORDER BY j.seq ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, list.String(), shard)
+WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, list.String(), shard)
 	return err
 }
 
-// DeleteRecords deletes by rowid. Other shards' records lie between them.
+// DeleteRecords deletes by rowid, with the seqs in the statement: a list that is a subquery would
+// have the outbox read whole. Other shards' records lie between them.
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN (SELECT value FROM json_each(?))", dialect.SeqList(seqs))
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+strings.Trim(dialect.SeqList(seqs), "[]")+")")
 }

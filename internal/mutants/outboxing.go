@@ -5,8 +5,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-in-any-order", Guards: "M59: records stand in the order in which they were written",
 		File:    "dialect/outbox_move.go",
-		Old:     "\" ORDER BY shard, order_sequence LIMIT \"",
-		New:     "\" ORDER BY shard DESC, order_sequence DESC LIMIT \"",
+		Old:     "inOrder(b, d.ByShard(), shard, \"\") + \" LIMIT \" + b.Arg(limit)",
+		New:     "inOrder(b, d.ByShard(), shard, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
 		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite", Short: true,
 	},
 	{
@@ -19,8 +19,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-of-other-shards-deleted", Guards: "M59: exactly the records moved are deleted",
 		File:    "dialect/sqlite/outbox_move.go",
-		Old:     "WHERE order_sequence IN (SELECT value FROM json_each(?))",
-		New:     "WHERE order_sequence <= (SELECT max(value) FROM json_each(?))",
+		Old:     "WHERE order_sequence IN (\"+strings.Trim(dialect.SeqList(seqs), \"[]\")+\")\")",
+		New:     "WHERE order_sequence <= ?\", seqs[len(seqs)-1])",
 		Package: conformance, Test: "TestOutboxShardsApart", Engines: "sqlite",
 	},
 	{
