@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -82,27 +81,20 @@ func FirstRecords(d Dialect, f *Feed, shards ...int) string {
 	return strings.Join(parts, " UNION ALL ")
 }
 
-// shardsAtOnce is how many shards one statement of RecordShards finds; databases bound how
-// deep a recursion may be.
-const shardsAtOnce = 500
-
 // RecordShards are the shards in which records wait, ascending: found by stepping from one to
-// the next in the index, whatever the number of records.
+// the next in the index, whatever the number of records. (A recursive statement would do it in
+// one round trip, and have MySQL and MariaDB read the whole index for each step.)
 func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int, err error) {
-	records := Qualified(d, f.Records())
-	for {
-		above := ""
-		if len(all) > 0 {
-			above = fmt.Sprintf(" WHERE shard > %d", all[len(all)-1])
+	for above := ""; ; above = fmt.Sprintf(" WHERE shard > %d", all[len(all)-1]) {
+		var shard int
+		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+d.ByShard()+above+" ORDER BY shard LIMIT 1", nil, &shard)
+		if errors.Is(err, sql.ErrNoRows) {
+			return all, nil
 		}
-		found, err := QueryAll(ctx, q, "WITH RECURSIVE s (n, shard) AS (\n  SELECT 1, shard FROM (SELECT shard FROM "+records+d.ByShard()+above+" ORDER BY shard LIMIT 1) f"+
-			"\n  UNION ALL\n  SELECT s.n + 1, (SELECT o.shard FROM "+records+" o"+d.ByShard()+" WHERE o.shard > s.shard ORDER BY o.shard LIMIT 1) FROM s WHERE s.shard IS NOT NULL AND s.n < "+
-			fmt.Sprint(shardsAtOnce)+"\n) SELECT shard FROM s WHERE shard IS NOT NULL", nil,
-			func(rows Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
-		slices.Sort(found)
-		if all = append(all, found...); err != nil || len(found) < shardsAtOnce {
-			return all, err
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, shard)
 	}
 }
 

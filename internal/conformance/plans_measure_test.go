@@ -34,7 +34,7 @@ func hotName(text string) string {
 		return "take changes"
 	case has("SELECT value, version"):
 		return "lock sequence"
-	case has("WITH RECURSIVE s (n, shard)"):
+	case has("SELECT shard FROM", "outbox_hot", "WHERE shard > "):
 		return "shards of records"
 	case has("SELECT order_sequence, time_hint"):
 		return "take records"
@@ -338,7 +338,7 @@ func (p *plans) explainSQLite(what string, h hot) {
 		}
 		scan, isScan := strings.CutPrefix(detail, "SCAN ")
 		table, _, _ := strings.Cut(scan, " ")
-		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" || h.name == "last shard" || h.name == "has records" || h.name == "shards of records" && strings.Contains(detail, "rowfeed_hot_outbox") // a LIMIT ends the scan
+		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" || h.name == "last shard" || h.name == "has records" // a LIMIT ends the scan
 		switch {
 		case isScan && table != "j" && table != "json_each" && table != "p" && !slices.Contains([]string{"sqlite_schema", "f", "s", "h", "own", "placed", "both_parts"}, table) && !strings.HasPrefix(scan, "CONSTANT") && !ordered:
 			bad = detail
