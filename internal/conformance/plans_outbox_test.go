@@ -73,7 +73,5 @@ func TestPlansOfOutboxes(t *testing.T) {
 		fill(0, many+11, many+12)
 		fill(7, many+21, many+23)
 		measure("everything placed, and few that wait")
-		x.exec(analyze)
-		measure("everything placed, and few that wait, analyzed")
 	})
 }
