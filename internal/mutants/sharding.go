@@ -111,7 +111,7 @@ var sharding = []mutant{
 		Name: "parts-share-pages", Guards: "those who wait for different parts do not share a page",
 		File:    "wait.go",
 		Old:     "got, err := pages.do(ctx, key, func",
-		New:     "got, err := pages.do(ctx, pageKey{key.after, key.limit, Shards{}}, func",
+		New:     "got, err := pages.do(ctx, pageKey{after: key.after, limit: key.limit}, func",
 		Package: conformance, Test: "TestPartsWaitTogether", Engines: "sqlite",
 	},
 	{
