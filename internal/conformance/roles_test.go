@@ -67,7 +67,7 @@ func TestWriterRole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.in(tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) SELECT %d, %d, %s, 'by SQL'", 10+i, shards[0], x.bySQL("3")))
+			x.in(tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) SELECT %d, %d, %s, 'by SQL'", 10+i, shards[0], x.bySQL("3", shards[0])))
 			if len(h.ulid) != 16 {
 				t.Errorf("%x", h.ulid)
 			}

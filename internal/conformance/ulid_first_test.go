@@ -43,7 +43,7 @@ func TestLockFirstUse(t *testing.T) {
 				if _, err := x.lockBySQL(lock.tx, lock.shard, "NULL"); err != nil {
 					t.Fatal(level, err)
 				}
-				x.in(lock.tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)", 100+10*i+j, lock.shard, x.bySQL("0")))
+				x.in(lock.tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)", 100+10*i+j, lock.shard, x.bySQL("0", lock.shard)))
 			}
 			x.commit(b)
 			x.commit(a)

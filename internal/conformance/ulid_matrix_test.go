@@ -291,7 +291,7 @@ func (s *scribe) lock(tx *sql.Tx, shard int, hint time.Time) (at func(i int) any
 		if err == nil {
 			_, err = s.lockBySQL(tx, shard, s.timestamp(hint))
 		}
-		return func(i int) any { return s.bySQL(fmt.Sprint(i)) }, err
+		return func(i int) any { return s.bySQL(fmt.Sprint(i), shard) }, err
 	}
 	u, err := s.feed.Lock(s.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Minute})
 	return func(i int) any {

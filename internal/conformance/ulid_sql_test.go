@@ -32,9 +32,13 @@ func (x *events) lockBySQL(tx *sql.Tx, shard int, hint string) (h halves, err er
 	return h, err
 }
 
-// bySQL is the SQL of the i-th ULID of the lock before.
-func (x *events) bySQL(i string) string {
-	return x.by(map[string]string{"postgres": "rowfeed_ulid_events(" + i + ")", "mysql": "rowfeed_ulid_events(@high, @low, " + i + ")"})
+// bySQL is the SQL of the i-th ULID of the lock before, of the shard that is named where there may be several.
+func (x *events) bySQL(i string, shard ...int) string {
+	named := ""
+	for _, s := range shard {
+		named += fmt.Sprint(", ", s)
+	}
+	return x.by(map[string]string{"postgres": "rowfeed_ulid_events(" + i + named + ")", "mysql": "rowfeed_ulid_events(@high, @low, " + i + ")"})
 }
 
 // TestULIDBySQL: writers with the functions and writers with the library take turns on one
@@ -128,12 +132,12 @@ func TestULIDBySQL(t *testing.T) {
 			tx.Rollback()
 		}
 		if x.family() == "postgres" {
-			refused("a range taken back by a savepoint", "COMMIT", "BEGIN", "SAVEPOINT s", "SELECT * FROM rowfeed_lock_events(1)", "ROLLBACK TO SAVEPOINT s", "SELECT rowfeed_ulid_events(0)")
-			refused("a later transaction", "COMMIT", "BEGIN", "SELECT rowfeed_ulid_events(0)")
+			refused("a range taken back by a savepoint", "COMMIT", "BEGIN", "SAVEPOINT s", "SELECT * FROM rowfeed_lock_events(1)", "ROLLBACK TO SAVEPOINT s", "SELECT rowfeed_ulid_events(0, 1)")
+			refused("a later transaction", "COMMIT", "BEGIN", "SELECT rowfeed_ulid_events(0, 1)")
 			if _, err := conn.ExecContext(x.ctx, "SELECT * FROM rowfeed_lock_events(1)"); err != nil {
 				x.Error(err) // nothing can tell
 			}
-			if _, err := conn.ExecContext(x.ctx, "SELECT rowfeed_ulid_events(0)"); err == nil {
+			if _, err := conn.ExecContext(x.ctx, "SELECT rowfeed_ulid_events(0, 1)"); err == nil {
 				x.Error("without a transaction a ULID is made")
 			}
 		} else {

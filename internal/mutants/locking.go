@@ -153,7 +153,7 @@ var locking = []mutant{
 		Name: "writers-past-the-binary-log", Guards: "guarantee 2: what a page has shown no crash takes back",
 		File:    "dialect/mysql/flush.go",
 		Old:     "err != nil || !s.binary || s.written {",
-		New:     "err != nil || !s.binary {",
+		New:     "err != nil || !s.binary || !s.written {",
 		Package: conformance, Test: "TestLockForgetful", Engines: "mariadb",
 	},
 	{
