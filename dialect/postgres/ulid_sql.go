@@ -70,7 +70,9 @@ BEGIN
   END IF;
   ` + read + `;
   IF NOT FOUND THEN
-    IF NOT EXISTS (SELECT FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` f WHERE f.name = ` + name + ` AND f.state = ` + d.Literal(dialect.StateActive) + `) THEN
+    -- FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that is made below
+    PERFORM FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` f WHERE f.name = ` + name + ` AND f.state = ` + d.Literal(dialect.StateActive) + ` FOR SHARE;
+    IF NOT FOUND THEN
       RAISE EXCEPTION 'feed % is not ready', ` + name + ` USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
     INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;

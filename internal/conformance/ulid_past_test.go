@@ -198,3 +198,30 @@ func TestULIDOfShard(t *testing.T) {
 		}
 	})
 }
+
+// TestLockDropOpen: a feed that is dropped beside the first writer of a shard waits for it, and
+// leaves no state behind (M63).
+func TestLockDropOpen(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() == "sqlite" {
+			return // a writer keeps everybody else from writing
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{7}})
+		x.event(tx, 1, 7, x.at(u, 7, 0), "")
+		other, err := rowfeed.Open(x.ctx, x.pool, x.dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- other.DropFeed(x.ctx, "events") }()
+		x.eventually("the drop waits", func() bool { return len(done) > 0 || x.waits() })
+		x.commit(tx)
+		if err := <-done; err != nil {
+			x.Fatal(err)
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_shards"); n != 0 {
+			x.Errorf("%d states are left", n)
+		}
+	})
+}

@@ -171,6 +171,13 @@ var locking = []mutant{
 		Package: conformance, Test: "TestULIDOfShard", Engines: "postgres15",
 	},
 	{
+		Name: "drop-beside-a-first-writer", Guards: "M63: a dropped feed leaves no states behind",
+		File:    "dialect/postgres/ulid_sql.go",
+		Old:     "d.Literal(dialect.StateActive) + ` FOR SHARE;",
+		New:     "d.Literal(dialect.StateActive) + `;",
+		Package: conformance, Test: "TestLockDropOpen", Engines: "postgres15",
+	},
+	{
 		Name: "state-left-over", Guards: "M62: also where a state was left over",
 		File:    "mode_ulid.go",
 		Old:     "\t\tif err != nil || n == 1 {",
