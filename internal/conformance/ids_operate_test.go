@@ -352,8 +352,14 @@ func TestShardIDsIdle(t *testing.T) {
 			// Forty looks are two seconds at least: two of its own cursors, two shards read anyway.
 			return asked.Load()-before < 40
 		})
+		before := asked.Load()
 		r.add(123, 5000, 5000)
 		r.eventually("a row among a thousand shards is found", func() bool { return r.scalar("SELECT count(*) FROM applied WHERE id = 5000") == 1 })
+		from := looks.Load()
+		r.eventually("it looks on", func() bool { return looks.Load() > from+40 })
+		if n := asked.Load() - before; n > shards/2 {
+			t.Errorf("%d statements for a row among %d shards", n, shards)
+		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
