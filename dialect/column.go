@@ -128,14 +128,17 @@ func (f *Feed) waiting() TableName {
 	return f.Changes()
 }
 
-// OldestWaiting is the end of a query for what waits longest, and the column that tells since
-// when.
-func OldestWaiting(s Spelling, f *Feed) (since, from string) {
-	order := "seq"
-	if since = "changed_at"; f.Outbox {
-		since, order = "appended_at", "order_sequence"
+// OldestWaiting is the end of a query for what waits longest, in a shard of an outbox where
+// one is named, and the column that tells since when.
+func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from string) {
+	from = " FROM " + Qualified(d, f.waiting())
+	switch {
+	case !f.Outbox:
+		return "changed_at", from + " ORDER BY seq LIMIT 1"
+	case len(shard) == 0:
+		return "appended_at", from + " ORDER BY order_sequence LIMIT 1"
 	}
-	return since, " FROM " + Qualified(s, f.waiting()) + " ORDER BY " + order + " LIMIT 1"
+	return "appended_at", from + inOrder(b, d.ByShard(), shard[0], "") + " LIMIT 1"
 }
 
 // CountWaiting is an expression that counts what waits for the publisher; of each

@@ -271,9 +271,9 @@ type Rest interface {
 	// errors.ErrUnsupported where sessions cannot be ended, and is of class
 	// [ClassPermission], and names the right, where the login may not.
 	EndHolder(ctx context.Context, q Querier, f *Feed, h Holding) (bool, error)
-	// Backlog counts the changes waiting, up to limit, and gives the age of the oldest
-	// in microseconds.
-	Backlog(ctx context.Context, q Querier, f *Feed, limit int) (count, ageMicros int64, err error)
+	// Backlog counts the changes or records waiting, up to limit, and gives the age of the
+	// oldest in microseconds, in one shard of an outbox where one is named.
+	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
 	// Classify says what kind of error the driver answered, by its code alone.
 	Classify(err error) Class
 }

@@ -74,10 +74,11 @@ func blockers(ctx context.Context, q dialect.Querier, query string, args ...any)
 
 // Backlog implements [dialect.Rest]. UNIX_TIMESTAMP reads a TIMESTAMP column without
 // the session's time zone.
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, ageMicros int64, err error) {
-	since, from := dialect.OldestWaiting(d, f)
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, ageMicros int64, err error) {
+	b := dialect.NewBuilder(d)
+	since, from := dialect.OldestWaiting(d, b, f, shard)
 	var age sql.NullInt64
 	err = dialect.QueryRow(ctx, q, fmt.Sprintf("SELECT %s, "+
-		"(SELECT %s - CAST(UNIX_TIMESTAMP(%s) * 1000000 AS SIGNED)%s)", dialect.CountWaiting(d, f, limit), d.Now(), since, from), nil, &count, &age)
+		"(SELECT %s - CAST(UNIX_TIMESTAMP(%s) * 1000000 AS SIGNED)%s)", dialect.CountWaiting(d, f, limit), d.Now(), since, from), b.Args(), &count, &age)
 	return count, max(age.Int64, 0), err
 }

@@ -48,11 +48,12 @@ ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Pos
 }
 
 // Backlog counts changes and gives the age of the oldest.
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
-	since, from := dialect.OldestWaiting(d, f)
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
+	b := dialect.NewBuilder(d)
+	since, from := dialect.OldestWaiting(d, b, f, shard)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
 		"COALESCE((SELECT (extract(epoch FROM clock_timestamp() - "+since+") * 1000000)::bigint"+from+"), 0)",
-		nil, &count, &age)
+		b.Args(), &count, &age)
 	return count, age, err
 }
 

@@ -15,10 +15,11 @@ func (Dialect) Blockers(context.Context, dialect.Querier, *dialect.Feed) ([]dial
 }
 
 // Backlog counts changes and gives the age of the oldest.
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int) (count, age int64, err error) {
-	since, from := dialect.OldestWaiting(d, f)
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
+	b := dialect.NewBuilder(d)
+	since, from := dialect.OldestWaiting(d, b, f, shard)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
-		"COALESCE((SELECT "+d.Now()+" - "+since+from+"), 0)", nil, &count, &age)
+		"COALESCE((SELECT "+d.Now()+" - "+since+from+"), 0)", b.Args(), &count, &age)
 	return count, age, err
 }
 
