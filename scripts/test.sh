@@ -95,7 +95,7 @@ say 'the conformance suite, and the other packages'
 work=$(mktemp -d)
 go test "${race[@]}" -c -o "$work/raced" ./internal/conformance
 go test -c -o "$work/plain" ./internal/conformance
-alone='KilledAtEveryStatement$|^TestPlans|^TestReshard|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$'
+alone='KilledAtEveryStatement$|^TestPlans|^TestReshard|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
 suite() { # BINARY ENGINE [ARGUMENT...]
   local binary=$1 engine=$2 log=$work/$1.$2.log started=$SECONDS
   shift 2
