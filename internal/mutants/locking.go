@@ -147,7 +147,7 @@ var locking = []mutant{
 		File:    "blocking.go",
 		Old:     "\tif err == nil && forgetful != nil && !",
 		New:     "\tif err == nil && forgetful == nil && !",
-		Package: conformance, Test: "TestLockForgetful", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestLockForgetful", Engines: "sqlite",
 	},
 	{
 		Name: "writers-past-the-binary-log", Guards: "guarantee 2: what a page has shown no crash takes back",

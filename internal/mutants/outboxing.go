@@ -88,7 +88,7 @@ var outboxing = []mutant{
 		File:    "watch.go",
 		Old:     "head: at.head, waiting: true}",
 		New:     "head: at.head}",
-		Package: conformance, Test: "TestOutboxWait", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestOutboxWait", Engines: "sqlite",
 	},
 	{
 		Name: "one-waiter-wakes-all", Guards: "M69: a record of one shard wakes nobody of another",
