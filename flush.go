@@ -19,7 +19,7 @@ const flushTimeout = 30 * time.Second
 func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
 	shown := place{generation: rows.Generation, position: rows.Given}
 	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability || f.db.cfg.Replica ||
-		len(rows.Rows) == 0 && !shown.above(f.knownDurable(shard)) {
+		len(rows.Rows) == 0 && (shown.position.IsZero() || !shown.above(f.knownDurable(shard))) {
 		return nil
 	}
 	if rows.Forgetful != nil {

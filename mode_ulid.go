@@ -253,7 +253,10 @@ func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (
 
 // head is that of the only shard; where there are more, each has its own.
 func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
-	shards, err := f.shardIDs(ctx, MaxShardIDs)
+	shards, err := f.shardIDs(ctx, MaxShardIDs+1)
+	if info.MoreShardIDs = len(shards) > MaxShardIDs; info.MoreShardIDs {
+		shards = shards[:MaxShardIDs]
+	}
 	if info.ShardIDs = shards; err != nil || len(shards) != 1 {
 		return err
 	}

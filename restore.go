@@ -25,11 +25,12 @@ func (f *Feed) highest(shard int) place {
 	return f.seen[shard]
 }
 
-// saw notes a place that the database has shown.
+// saw notes a place that the database has shown. Of a shard that has given nothing there
+// is nothing to note: anybody may ask for any number.
 func (f *Feed) saw(shard int, generation int64, position dialect.Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at := (place{generation: generation, position: position}); at.above(f.seen[shard]) {
+	if at := (place{generation: generation, position: position}); (shard == 0 || !position.IsZero()) && at.above(f.seen[shard]) {
 		f.seen[shard] = at
 	}
 }

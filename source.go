@@ -52,9 +52,11 @@ type Info struct {
 	// computed from the key.
 	ShardColumn string `json:"shard_column,omitempty"`
 	// ShardIDs are the shards of a feed each of which is one by itself, with cursors of its
-	// own, at most MaxShardIDs of them. Head is then that of the only one, and empty where
-	// there are more. Of other feeds it is nil; where there is no shard yet it is empty.
+	// own, at most MaxShardIDs of them, from the lowest on. Head is then that of the only one, and
+	// empty where there are more. Of other feeds it is nil; where there is no shard yet it is empty.
 	ShardIDs []int `json:"shard_ids,omitzero"`
+	// MoreShardIDs says that there are shards above these, which are not listed.
+	MoreShardIDs bool `json:"more_shard_ids,omitempty"`
 	// RetainSeconds and RetainCount say how long entries are kept, or how many of each shard;
 	// both are 0 where they are kept for ever.
 	RetainSeconds int64 `json:"retain_seconds,omitempty"`

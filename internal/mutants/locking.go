@@ -359,4 +359,32 @@ var locking = []mutant{
 		New:     "if errors.As(sameDatabase(r, identity[:0]), &changed) {",
 		Package: conformance, Test: "TestULIDOtherDatabase/outbox", Engines: "mariadb",
 	},
+	{
+		Name: "late-row-not-awaited", Guards: "M69: a page at the end of a wait has what is there",
+		File:    "wait.go",
+		Old:     "case how == quiet && !got.key.ofShard:",
+		New:     "case how == quiet:",
+		Package: conformance, Test: "TestULIDLateWait", Engines: "sqlite",
+	},
+	{
+		Name: "nothing-is-flushed", Guards: "M45: pages of shards that are not there write nothing",
+		File:    "flush.go",
+		Old:     "(shown.position.IsZero() || ",
+		New:     "(",
+		Package: conformance, Test: "TestULIDNothingShown", Engines: "mariadb",
+	},
+	{
+		Name: "nothing-is-kept", Guards: "M45: shards that are not there cost no memory",
+		File:    "restore.go",
+		Old:     "(shard == 0 || !position.IsZero()) && ",
+		New:     "",
+		Package: ".", Test: "TestNothingSeen",
+	},
+	{
+		Name: "first-shards-for-all", Guards: "M30: who lists a feed's shards knows whether these are all",
+		File:    "mode_ulid.go",
+		Old:     "info.MoreShardIDs = len(shards) > MaxShardIDs",
+		New:     "info.MoreShardIDs = false",
+		Package: conformance, Test: "TestULIDManyShards", Engines: "sqlite",
+	},
 }
