@@ -59,6 +59,7 @@ type record struct {
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
 	fillMark          *string // the same as it is stored
+	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
 }
 
 type recordOptions struct {
@@ -82,7 +83,8 @@ type recordOptions struct {
 	Runs          int64  `json:"runs,omitempty"`
 }
 
-// loadRecords reads one feed's record, or all of them when name is empty.
+// loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
+// read says so by itself, see record.unread.
 func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
 	b := dialect.NewBuilder(db.d)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
@@ -130,11 +132,12 @@ FROM ` + db.table("feeds")
 				r.FillAfter, err = append(r.FillAfter, v), errors.Join(err, e)
 			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("the record of feed %q is damaged: %w", r.Name, err)
-		}
-		if r.setOptions(decodedOptions); r.mode() == nil {
-			return nil, unknownMode(r.Name, r.Mode)
+		r.setOptions(decodedOptions)
+		switch {
+		case modes[r.Mode] == nil:
+			r.unread = unknownMode(r.Name, r.Mode)
+		case err != nil:
+			r.unread = damagedRecord(r.Name, db.table("feeds"), err)
 		}
 		return &r, nil
 	})
@@ -221,63 +224,6 @@ type layout struct {
 	columns []Column
 }
 
-// Feed answers the feed of that name, or an error with code UnknownFeed.
-func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
-	if err := validFeedName(name); err != nil {
-		return nil, err
-	}
-	db.mu.Lock()
-	f := db.feeds[name]
-	db.mu.Unlock()
-	if f != nil {
-		return f, nil
-	}
-	if err := db.requireSchema(ctx, db.on()); err != nil {
-		return nil, err
-	}
-	f = &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]place{}, seen: map[int]place{}}
-	if err := f.reload(ctx); err != nil {
-		return nil, err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if known := db.feeds[name]; known != nil {
-		return known, nil
-	}
-	db.feeds[name] = f
-	return f, nil
-}
-
-// Feeds answers all feeds, ordered by name.
-func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
-	if err := db.requireSchema(ctx, db.on()); err != nil {
-		return nil, err
-	}
-	records, err := db.loadRecords(ctx, db.on(), "")
-	if err != nil {
-		return nil, db.fail("feeds", "list", err)
-	}
-	var all []*Feed
-	for _, r := range records {
-		if r.gone() {
-			continue
-		}
-		f, err := db.Feed(ctx, r.Name)
-		if err != nil {
-			return nil, err
-		}
-		f.record.Store(r)
-		all = append(all, f)
-	}
-	return all, nil
-}
-
-func (db *DB) forgetFeeds() {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	clear(db.feeds)
-}
-
 // reload reads the feed's record again. When the feed is gone it is forgotten.
 func (f *Feed) reload(ctx context.Context) error {
 	records, err := f.db.loadRecords(ctx, f.db.on(), f.name)
@@ -298,7 +244,7 @@ func (f *Feed) reload(ctx context.Context) error {
 	}
 	f.record.Store(records[0])
 	f.layout.Store(nil)
-	return nil
+	return records[0].unread
 }
 
 // Name is the feed's name.
@@ -324,6 +270,12 @@ func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.na
 // describe reads the source table's columns and remembers them.
 func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
 	r := f.record.Load()
+	if r.unread != nil { // it may have been put right
+		if err := f.reload(ctx); err != nil {
+			return nil, err
+		}
+		r = f.record.Load()
+	}
 	table, err := f.db.describeSource(ctx, q, r)
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 		s.Lease = leases[JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
 		f, known := feeds[row.feed]
 		if !known {
-			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) {
+			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) && !errors.Is(err, errUnreadable) {
 				return nil, err
 			}
 			feeds[row.feed] = f

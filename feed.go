@@ -88,6 +88,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	exists := len(known) > 0
 	var former adopted
 	if exists && known[0].State != stateDropped {
+		if err := known[0].unread; err != nil {
+			return false, err
+		}
 		if diffs := known[0].differences(r); len(diffs) > 0 {
 			return false, &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
 				Next: "take another name, or drop the feed first"}
@@ -332,6 +335,9 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		}
 		if known[0].State == stateDropped {
 			return nil
+		}
+		if known[0].unread != nil {
+			return known[0].unread
 		}
 		// Where DDL commits by itself a drop that breaks off must not pass for a feed.
 		if err := db.setState(ctx, q, name, stateDropping); err != nil {

@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -82,15 +81,15 @@ type mode interface {
 
 var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}, ModeOutbox: outbox{}}
 
-// mode is that of the feed. A record of a mode that this version does not know cannot be
-// read, see loadRecords.
-func (r *record) mode() mode { return modes[r.Mode] }
+// mode is that of the feed.
+func (r *record) mode() mode {
+	if r.unread != nil {
+		return unreadable{r.unread}
+	}
+	return modes[r.Mode]
+}
 
 func (f *Feed) mode() mode { return f.record.Load().mode() }
 
 // Mode is how the feed's positions are made: ModeSequence, ModeBlocking or ModeOutbox.
 func (f *Feed) Mode() string { return f.record.Load().Mode }
-
-func unknownMode(name, mode string) error {
-	return &Error{Code: SchemaVersion, Object: feedObject(name), Cause: fmt.Sprintf("its mode is %q, which this rowfeed does not know", mode), Next: "use a newer rowfeed"}
-}

@@ -161,7 +161,9 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 			others = append(others, each)
 		}
 	}
-	if r == nil {
+	if r != nil {
+		err = r.unread
+	} else {
 		err = &Error{Code: UnknownFeed, Object: feedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	return r, others, err
@@ -202,6 +204,9 @@ type loginRights struct {
 
 // rights are those that logins have, or are to have, on a feed.
 func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
+	if r.unread != nil {
+		return nil, r.unread
+	}
 	byLogin := map[string][]dialect.Right{}
 	shared := []dialect.Right{dialect.May("SELECT", db.names.Table("schema_version")), dialect.May("SELECT", db.names.Table("feeds"))}
 	writing, reading := r.mode().rights(db.d, r.feed(db.names))
@@ -299,6 +304,9 @@ func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) erro
 
 // saveOptions is for those who hold the schema lock and have read the record under it.
 func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *record) error {
+	if r.unread != nil {
+		return r.unread // and would be lost in part
+	}
 	b := dialect.NewBuilder(db.d)
 	_, err := q.Exec(ctx, r.optionsSQL(b, db.table("feeds")), b.Args()...)
 	return err

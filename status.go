@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -55,13 +56,18 @@ const (
 
 // Status tells how the feed stands, and who holds it up.
 func (f *Feed) Status(ctx context.Context) (*Status, error) {
-	if err := f.reload(ctx); err != nil {
-		return nil, err
+	unread := f.reload(ctx)
+	if unread != nil && !errors.Is(unread, errUnreadable) {
+		return nil, unread
 	}
 	r, feed := f.record.Load(), f.dialectFeed()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
+	if unread != nil {
+		s.Problems = append(s.Problems, unread.Error())
+		return s, nil
+	}
 
 	if err := f.mode().status(ctx, f, s); err != nil {
 		return nil, err

@@ -23,6 +23,16 @@ var opening = []mutant{
 		Package: conformance, Test: "TestSourceGone", Engines: "sqlite",
 	},
 	{
+		Name: "unknown-mode-stops-all", Guards: "M63: a feed that this version cannot read stops no other",
+		File: "catalog.go", Old: "\t\t\tr.unread = unknownMode(r.Name, r.Mode)\n", New: "\t\t\treturn nil, unknownMode(r.Name, r.Mode)\n",
+		Package: conformance, Test: "TestUnreadableFeed", Engines: "sqlite",
+	},
+	{
+		Name: "damaged-record-is-used", Guards: "M63: a feed whose record is damaged is left as it is",
+		File: "catalog.go", Old: "\t\tcase err != nil:\n\t\t\tr.unread", New: "\t\tcase err != nil && r.Name == \"\":\n\t\t\tr.unread",
+		Package: conformance, Test: "TestUnreadableFeed", Engines: "sqlite",
+	},
+	{
 		Name: "declaration-unchecked", Guards: "a printed script holds of a key's declaration a type and nothing else",
 		File: "setup_feed.go", Old: "if err := checkDeclaration(name, decl, c.Kind); err != nil {", New: "if err := checkDeclaration(name, decl, c.Kind); name == \"\" {",
 		Package: ".", Test: "TestDeclaration",

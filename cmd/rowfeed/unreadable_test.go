@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestUnreadableFeedCommands: with a feed of a mode that came later the commands go on with the
+// others, and say of this one what is the matter.
+func TestUnreadableFeedCommands(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)")
+	s.ok("init")
+	s.ok("feed add kv --table kv")
+	s.ok("feed add late --table kv")
+	s.sql("INSERT INTO kv VALUES (1, 'a')", "UPDATE rowfeed_feeds SET mode = 'later' WHERE name = 'late'")
+	const words = `feed "late": its mode is "later": this rowfeed cannot read its record. Next: use a newer rowfeed`
+	if out := s.ok("feed list"); !strings.Contains(out, "later") || !strings.Contains(out, "sequence") {
+		t.Errorf("listed:\n%s", out)
+	}
+	if out := s.ok("status"); !strings.Contains(out, "late: problem: "+words) {
+		t.Errorf("status:\n%s", out)
+	}
+	if r := s.run("publish", "--once"); r.code != exitFailed || !strings.Contains(r.out, "kv: 1 key published, head 1\n") || !strings.Contains(r.err, words) {
+		t.Errorf("published: %+v", r)
+	}
+	for _, command := range []string{"feed show late", "status late", "fetch late", "check late", "repair late", "feed upgrade late", "feed drop late"} {
+		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, words) {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+}

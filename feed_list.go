@@ -1,0 +1,71 @@
+package rowfeed
+
+import "context"
+
+// Feed answers the feed of that name, or an error with code UnknownFeed.
+func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
+	if err := validFeedName(name); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	f := db.feeds[name]
+	db.mu.Unlock()
+	if f != nil && f.record.Load().unread == nil {
+		return f, nil
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f = db.newFeed(name)
+	}
+	if err := f.reload(ctx); err != nil {
+		return nil, err
+	}
+	return db.remember(f), nil
+}
+
+func (db *DB) newFeed(name string) *Feed {
+	return &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]place{}, seen: map[int]place{}}
+}
+
+// remember answers the one Feed of its name that this DB has: f, or one that is known already.
+func (db *DB) remember(f *Feed) *Feed {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if known := db.feeds[f.name]; known != nil {
+		return known
+	}
+	db.feeds[f.name] = f
+	return f
+}
+
+// Feeds answers all feeds, ordered by name. One whose record this version cannot read (it is
+// of a mode that came later, or damaged) is among them, and refuses by itself what it is asked.
+func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	records, err := db.loadRecords(ctx, db.on(), "")
+	if err != nil {
+		return nil, db.fail("feeds", "list", err)
+	}
+	var all []*Feed
+	for _, r := range records {
+		if r.gone() {
+			continue
+		}
+		f := db.newFeed(r.Name)
+		f.record.Store(r)
+		f = db.remember(f)
+		f.record.Store(r)
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (db *DB) forgetFeeds() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	clear(db.feeds)
+}

@@ -1,0 +1,96 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// unreadable is the mode of a feed whose record this version cannot read: it is of a mode that
+// came later, or damaged. Such a feed is listed, and refuses by itself whatever it is asked;
+// all others go on.
+type unreadable struct{ why error }
+
+// errUnreadable is part of every such refusal.
+var errUnreadable = errors.New("this rowfeed cannot read its record")
+
+func unknownMode(name, mode string) error {
+	return &Error{Code: SchemaVersion, Object: feedObject(name), Cause: fmt.Sprintf("its mode is %q", mode), Err: errUnreadable, Next: "use a newer rowfeed"}
+}
+
+func damagedRecord(name, table string, err error) error {
+	return &Error{Code: Failed, Object: feedObject(name), Cause: "its row of " + table + " is damaged", Err: fmt.Errorf("%w: %w", errUnreadable, err),
+		Next: "put that row right; what rowfeed does not know how to read it does not touch"}
+}
+
+func (m unreadable) complete(dialect.Dialect, *record, FeedSpec, *dialect.Table) error { return m.why }
+
+func (m unreadable) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return m.why }
+
+func (m unreadable) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, m.why }
+
+func (m unreadable) down(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
+	return m.why
+}
+
+func (m unreadable) begin(context.Context, *DB, dialect.Querier, *record) (string, error) {
+	return "", m.why
+}
+
+func (m unreadable) verify(context.Context, *DB, dialect.Querier, *record, *dialect.Table) ([]string, error) {
+	return nil, m.why
+}
+
+func (m unreadable) mend(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
+	return m.why
+}
+
+// rights are not known, see DB.rights.
+func (unreadable) rights(dialect.Dialect, *dialect.Feed) (writing, reading []dialect.Right) {
+	return nil, nil
+}
+
+func (m unreadable) part(context.Context, *Feed, *layout, *dialect.PageQuery, Shards) error {
+	return m.why
+}
+
+func (m unreadable) byShard(*Feed) error { return m.why }
+
+func (unreadable) takes(dialect.Position) bool { return false }
+
+func (m unreadable) placeAt(context.Context, *Feed, time.Time, Shards) (place, error) {
+	return place{}, m.why
+}
+
+func (m unreadable) head(context.Context, *Feed, *Info) error { return m.why }
+
+func (m unreadable) backfill(context.Context, *Feed, *record) (int64, error) { return 0, m.why }
+
+func (m unreadable) fill(context.Context, *Feed, int, int) error { return m.why }
+
+// pass looks whether the record was put right.
+func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
+	if err := f.reload(ctx); err != nil {
+		return PublishEvent{Feed: f.name}, err
+	}
+	return f.mode().pass(ctx, f, limit, full)
+}
+
+func (m unreadable) publishVisible(context.Context, *Feed, int) error { return m.why }
+
+func (m unreadable) asBefore(context.Context, *Feed) error { return m.why }
+
+func (m unreadable) purge(context.Context, *Feed) (int, error) { return 0, m.why }
+
+func (m unreadable) keys(*Feed, string) error { return m.why }
+
+func (m unreadable) check(context.Context, *Feed) ([]Finding, error) { return nil, m.why }
+
+func (m unreadable) repair(context.Context, *Feed) (int64, error) { return 0, m.why }
+
+func (m unreadable) status(context.Context, *Feed, *Status) error { return m.why }
+
+func (m unreadable) lag(context.Context, *Feed, *ConsumerStatus) error { return nil }
