@@ -132,6 +132,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if err := db.mustBeFree(ctx, q, r.feed(db.names)); err != nil {
 			return false, err
 		}
+		if err := r.mode().admit(ctx, db, q, r); err != nil {
+			return false, err
+		}
 		if r.Identity, err = db.d.Identity(ctx, q, db.names); err != nil {
 			return false, err
 		}

@@ -31,6 +31,8 @@ type mode interface {
 	// up and down are the statements that make and remove what the feed needs in the
 	// database, besides its record; begin does the rest, before the feed is in the state
 	// that it answers.
+	// Before all of them admit refuses rows that the table must not have.
+	admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error
 	up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error)
 	down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
 	begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (state string, err error)

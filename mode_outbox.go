@@ -59,6 +59,8 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ul
 
 func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
 
+func (outbox) admit(context.Context, *DB, dialect.Querier, *record) error { return nil }
+
 func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }

@@ -24,6 +24,8 @@ func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *di
 
 func (sequenced) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
 
+func (sequenced) admit(context.Context, *DB, dialect.Querier, *record) error { return nil }
+
 func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }

@@ -57,10 +57,15 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 		return nil, problems
 	}
 	columns := &dialect.ULIDColumns{Position: *p, Shard: *s}
-	i := slices.IndexFunc(table.Unique, func(ix dialect.Index) bool {
+	fits := func(ix dialect.Index) bool {
 		names, ok := ix.Names()
 		return ok && !ix.Partial && slices.Equal(names, []string{s.Name, p.Name})
-	})
+	}
+	i := slices.IndexFunc(table.Unique, func(ix dialect.Index) bool { return fits(ix) && !ix.Hidden })
+	if hidden := slices.IndexFunc(table.Unique, fits); i < 0 && hidden >= 0 {
+		problem("make it visible to statements again", "its unique index %q on (%s, %s) is invisible, or ignored: pages would read the whole table", table.Unique[hidden].Name, s.Name, p.Name)
+		return nil, problems
+	}
 	if i < 0 {
 		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(table.Name.Name+"_feed"), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
 			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
@@ -96,6 +101,24 @@ func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) er
 	b := dialect.NewBuilder(db.d)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
+}
+
+// admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
+// would be of that time for ever. Random UUIDs look like such.
+func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
+	var now int64
+	if err := dialect.QueryRow(ctx, q, "SELECT "+db.d.Now(), nil, &now); err != nil {
+		return err
+	}
+	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
+	return eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last dialect.Position) error {
+		if ms := int64(last.High >> 16); ms > latest {
+			return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
+				Next:  "random UUIDs are no ULIDs: such a table takes --mode outbox; of a table of ULIDs delete this row, or give it a ULID of its time"}
+		}
+		return nil
+	})
 }
 
 // begin lets shards that have rows already go on above them.

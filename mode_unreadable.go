@@ -30,6 +30,8 @@ func (m unreadable) complete(dialect.Dialect, *record, FeedSpec, *dialect.Table)
 
 func (m unreadable) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return m.why }
 
+func (m unreadable) admit(context.Context, *DB, dialect.Querier, *record) error { return m.why }
+
 func (m unreadable) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, m.why }
 
 func (m unreadable) down(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {

@@ -128,6 +128,7 @@ type Index struct {
 	Primary bool
 	Columns []IndexColumn
 	Partial bool   // has a WHERE clause
+	Hidden  bool   // is kept, but no statement may use it
 	Made    string // is another one when the index is made anew, on databases where pages ask for it
 }
 

@@ -83,8 +83,12 @@ func (s ULIDState) Past(greatest Position) ULIDState {
 
 // ULIDsAbove is the state of a shard that has ULIDs up to last, which may have been made
 // elsewhere: whatever is taken from it begins a millisecond above last's.
+// Where there is nothing above, Take is refused.
 func ULIDsAbove(last Position) ULIDState {
 	ms := int64(last.High>>16) + 1
+	if ms > LastULIDMillis {
+		return ULIDState{TimeMillis: LastULIDMillis, High: -1, Low: -1}
+	}
 	return ULIDState{TimeMillis: ms, High: ms << 16, Low: -1}
 }
 

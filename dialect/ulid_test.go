@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"testing"
@@ -120,6 +121,21 @@ func TestULIDsAbove(t *testing.T) {
 			t.Fatalf("%s follows %s: %v", first.Position(), state.Given(), err)
 		}
 	})
+}
+
+// TestULIDsAboveAll: above the ULIDs of the last millisecond there are none, and what was given is
+// not below them.
+func TestULIDsAboveAll(t *testing.T) {
+	for _, low := range []uint64{0, 1, math.MaxUint64 - 1} {
+		last := dialect.Position{High: math.MaxUint64 - 1, Low: low}
+		state := dialect.ULIDsAbove(last)
+		if last.Above(state.Given()) {
+			t.Errorf("%s is above %s", last, state.Given())
+		}
+		if first, _, err := state.Take(1, dialect.ULIDRandom{}, 1); !errors.Is(err, dialect.ErrNoULIDsLeft) {
+			t.Errorf("%s follows %s: %v", first.Position(), last, err)
+		}
+	}
 }
 
 // TestPositionText: the text of a position says which one it is, sorts as Ordered, and

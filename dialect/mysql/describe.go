@@ -152,21 +152,25 @@ func exact(c dialect.Column, dataType, collation string) bool {
 	return true
 }
 
+// hiddenIndex tells whether an index is INVISIBLE, as MySQL calls it, or IGNORED, as MariaDB does:
+// statements that name it fail. Each server reads its own of the comments.
+const hiddenIndex = "0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED = 'YES') */"
+
 // uniqueIndexes leaves ROW END out: in MariaDB's system-versioned tables it is part
 // of every key, and the same for all current rows.
 func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Index, error) {
 	var all []dialect.Index
-	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+`, SUB_PART, INDEX_TYPE
+	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+`, SUB_PART, INDEX_TYPE, `+hiddenIndex+`
 FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
   SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END')
 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`, []any{name.Schema, name.Name, name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
-		v, err := dialect.ScanStrings(rows, 4)
+		v, err := dialect.ScanStrings(rows, 5)
 		if err != nil {
 			return none, err
 		}
 		if len(all) == 0 || all[len(all)-1].Name != v[0] {
-			all = append(all, dialect.Index{Name: v[0], Primary: v[0] == "PRIMARY"})
+			all = append(all, dialect.Index{Name: v[0], Primary: v[0] == "PRIMARY", Hidden: v[4] == "1"})
 		}
 		ix := &all[len(all)-1]
 		column := dialect.IndexColumn{Name: v[1]} // an index has its column's collation

@@ -333,6 +333,12 @@ func TestULIDAdd(t *testing.T) {
 			return x.by(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"})
 		}
 		x.exec("INSERT INTO events VALUES (1, 4, " + literal("f00000000000ffffffffffffffffffff") + ", 'far ahead'), (2, 4, " + literal("01857302da88ffff3fffffffffffffff") + ", ''), (3, 5, " + literal("01857302da88ffff3fffffffffffffff") + ", '')")
+		refused(rowfeed.Refused, "shard 4 has a row with ULID 7G00000000ZZZZZZZZZZZZZZZZ (bytes f00000000000ffffffffffffffffffff)", same)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
+			x.Errorf("%d feeds are left of what was refused", n)
+		}
+		soon := fmt.Sprintf("%012xffffffffffffffffffff", x.now().Add(30*time.Second).UnixMilli())
+		x.exec("UPDATE events SET ulid = " + literal(soon) + " WHERE id = 1")
 		f := x.add(spec)
 		e := &events{x, f}
 		tx := x.begin(sql.LevelReadCommitted)

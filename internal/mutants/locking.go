@@ -360,6 +360,27 @@ var locking = []mutant{
 		Package: conformance, Test: "TestULIDOtherDatabase/outbox", Engines: "mariadb",
 	},
 	{
+		Name: "uuids-for-ulids", Guards: "M41: the times of a shard's ULIDs are not pinned to one that has not come",
+		File:    "mode_ulid.go",
+		Old:     "; ms > latest {",
+		New:     "; ms > latest && shard < 0 {",
+		Package: conformance, Test: "TestULIDAdd", Engines: "sqlite",
+	},
+	{
+		Name: "nothing-above-wraps", Guards: "M37: above the last ULIDs there are none, and none below them instead",
+		File:    "dialect/ulid.go",
+		Old:     "\tif ms > LastULIDMillis {",
+		New:     "\tif ms > 2*LastULIDMillis {",
+		Package: "./dialect", Test: "TestULIDsAboveAll",
+	},
+	{
+		Name: "hidden-index-will-do", Guards: "M43: an index that no statement may use is none",
+		File:    "dialect/mysql/describe.go",
+		Old:     "Hidden: v[4] == \"1\"",
+		New:     "Hidden: v[4] == \"2\"",
+		Package: conformance, Test: "TestULIDHiddenIndex", Engines: "mysql",
+	},
+	{
 		Name: "late-row-not-awaited", Guards: "M69: a page at the end of a wait has what is there",
 		File:    "wait.go",
 		Old:     "case how == quiet && !got.key.ofShard:",

@@ -1,0 +1,40 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestULIDHiddenIndex: a unique index that statements may not use (MySQL's INVISIBLE, MariaDB's IGNORED)
+// is refused where a feed is made, and told where one is there; visible again it serves (M43).
+func TestULIDHiddenIndex(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "mysql" {
+			return // there is no such index
+		}
+		hide, show := "INVISIBLE", "VISIBLE"
+		if strings.HasPrefix(x.engine.Name, "mariadb") {
+			hide, show = "IGNORED", "NOT IGNORED"
+		}
+		alter := "ALTER TABLE events ALTER INDEX events_feed "
+		x.exec(x.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)", alter+hide)
+		_, err := x.rf.AddFeed(x.ctx, eventsSpec(), nil)
+		if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), `"events_feed" on (shard, ulid) is invisible`) {
+			t.Error(err)
+		}
+		x.exec(alter + show)
+		e := &events{x, x.add(eventsSpec())}
+		e.write(7, 1, 2)
+		x.exec(alter + hide)
+		if problems, err := e.feed.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "is invisible") {
+			t.Errorf("%v, %v", problems, err)
+		}
+		if page, err := e.feed.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.One(7)}); err == nil {
+			t.Errorf("%+v", page)
+		}
+		x.exec(alter + show)
+		e.wantIDs(e.page(e.feed, 7, "", 10), false, 1, 2)
+	})
+}
