@@ -135,7 +135,7 @@ func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error
 	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
 	switch class := f.db.d.Classify(err); {
 	case errors.Is(err, dialect.ErrNoTransaction):
-		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "no transaction is open: a lock would end with its own statement", Err: err,
+		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
 			Next: "begin a transaction, lock, insert, commit"}
 	case errors.Is(err, sql.ErrTxDone):
 		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, and its ULIDs with it", Err: err,

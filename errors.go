@@ -93,7 +93,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.Object + ": ")
 	}
 	b.WriteString(e.Cause)
-	if e.Err != nil {
+	if e.Err != nil && e.Err != errors.ErrUnsupported { // which tells programs what Cause has said
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	if e.Next != "" {

@@ -25,7 +25,7 @@ func (m blocking) complete(d dialect.Dialect, r *record, spec FeedSpec, table *d
 	if len(problems) > 0 {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
 	}
-	r.ULIDs = columns
+	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // as the table has it
 	return nil
 }
 
@@ -44,8 +44,10 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
 	case s == nil:
 		problem("--shard-column takes the integer column that says which shard a row is in", "it has no column %q", shard)
-	case p.Nullable || p.Generated:
-		problem("declare it NOT NULL, without a value of the database's own: writers insert the ULIDs that they have taken", "position column %q may be NULL, or is generated", p.Name)
+	case p.Nullable:
+		problem("declare it NOT NULL", "position column %q may be NULL", p.Name)
+	case p.Generated:
+		problem("let writers insert the ULIDs that they have taken", "position column %q is generated", p.Name)
 	case s.Nullable:
 		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
 	case s.Kind != dialect.Integer && s.Kind != dialect.Dynamic:
@@ -234,8 +236,10 @@ func (blocking) perShard(f *Feed, shards []int, cause string) error {
 	if len(shards) > maxShardsNamed {
 		names = append(names, "…")
 	}
-	return &Error{Code: InvalidRequest, Param: "shard", Object: feedObject(f.name), Cause: "shard: " + cause + ": " + strings.Join(names, ", "),
-		Next: "name one of them, and keep a cursor for each"}
+	if len(names) > 0 {
+		cause += ": " + strings.Join(names, ", ")
+	}
+	return &Error{Code: InvalidRequest, Param: "shard", Object: feedObject(f.name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
 }
 
 // shardIDs are the first shards of the feed, in ascending order.

@@ -48,7 +48,8 @@ type FeedSpec struct {
 	// TimeColumn is, with ModeOutbox, the column with the times that rows placed behind
 	// the head are to have, see [Feed.BackFill].
 	TimeColumn string
-	// Tombstones is how long deletes are kept after their publication; default 30 days.
+	// Tombstones is how long deletes are kept after their publication, with ModeSequence; default
+	// 30 days.
 	Tombstones time.Duration
 	// Retain is how long entries are kept, with ModeOutbox; the zero value keeps them for ever.
 	Retain Retention
@@ -84,7 +85,7 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Capture == "" {
 		s.Capture = dialect.CaptureTrigger
 	}
-	if s.Tombstones == 0 {
+	if s.Tombstones == 0 && s.Mode == ModeSequence {
 		s.Tombstones = DefaultTombstones
 	}
 	if s.DataShards == 0 {
@@ -147,6 +148,8 @@ func (s FeedSpec) validateULIDs() error {
 	switch {
 	case s.Mode == ModeBlocking && s.Capture != dialect.CaptureNone:
 		return invalid("capture", "with ULIDs nothing is captured: leave it out")
+	case s.Tombstones != 0:
+		return invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
 	case s.DataShards != 1:
 		return invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":

@@ -61,6 +61,7 @@ func TestBadInput(t *testing.T) {
 		{"feed add new --table kv --key v", exitFailed, []string{`table "kv"`, "unique index", "Next:"}},
 		{"feed add new --table kv --columns w", exitFailed, []string{`table "kv"`, `"w"`, "Next:"}},
 		{"feed add new --table view1", exitFailed, []string{"view1", "view"}},
+		{"feed add new --table kv --mode outbox --tombstones 1h", exitUsage, []string{"tombstones", "leave it out"}},
 		{"feed add new --table kv --mode outbox --position-column id", exitUsage, []string{"position-column", "leave it out"}},
 		{"feed add new --table kv --mode outbox --capture column", exitUsage, []string{`"column"`, "app, trigger"}},
 		{"feed add new --table kv --mode outbox --shard-column nothing", exitFailed, []string{`no column "nothing"`, "Next:"}},

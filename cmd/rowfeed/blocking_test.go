@@ -31,6 +31,13 @@ func TestBlockingLife(t *testing.T) {
 	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {
 		s.ok(command)
 	}
+	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard") {
+		t.Errorf("shown:\n%s", r)
+	}
+	if r := s.run(strings.Fields("feed upgrade ev --data-shards 2")...); r.out != "" || strings.Contains(r.err, "unsupported") {
+		t.Errorf("announced: %+v", r)
+	}
+	s.prints("feed add ev --table ev --mode blocking --position-column ULID --shard-column SHARD", "ev: is a feed of table ev already, nothing changed\n")
 	for _, command := range []string{"republish ev --key 1", "repair ev", "feed upgrade ev --data-shards 2", "unpublish ev --key 1"} {
 		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, "rows are only appended") {
 			t.Errorf("%s: %+v", command, r)

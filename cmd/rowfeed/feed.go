@@ -79,9 +79,16 @@ type feedLine struct {
 	DataShards int    `json:"data_shards"`
 }
 
-// shardsText says how a feed is divided: "1 data shard", "8 data shards by id".
+// shardsText says how a feed is divided: "1 data shard", "8 data shards by id", "3 shards by
+// customer".
 func shardsText(info *rowfeed.Info) string {
 	text := plural(int64(info.DataShards), "data shard")
+	if info.ShardIDs != nil { // each is a feed by itself
+		text = plural(int64(len(info.ShardIDs)), "shard")
+	}
+	if info.MoreShardIDs {
+		text = "more than " + text
+	}
 	if info.ShardColumn != "" {
 		text += " by " + info.ShardColumn
 	}

@@ -113,7 +113,7 @@ kept.`,
 	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard")
 	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
 	f.StringVar(&o.timeColumn, "time-column", "", "the `column` with the times of rows that are there already (--mode outbox)")
-	f.Var(&o.tombstones, "tombstones", "how long deletes are kept (default 30d)")
+	f.Var(&o.tombstones, "tombstones", "how long deletes are kept, with mode sequence (default 30d)")
 	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, like 1000000 (--mode outbox; default: forever)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")

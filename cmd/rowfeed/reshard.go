@@ -100,6 +100,9 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 			return err
 		}
 		switch {
+		case o.given("data-shards") && info.ShardIDs != nil: // it is refused, and nothing was announced
+			_, err := f.Reshard(ctx, o.dataShards, nil)
+			return err
 		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
