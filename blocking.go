@@ -134,6 +134,8 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error {
 	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
 	switch class := f.db.d.Classify(err); {
+	case errors.Is(err, dialect.ErrNoULID):
+		return f.holdsNone(shard, err)
 	case errors.Is(err, dialect.ErrNoTransaction):
 		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
 			Next: "begin a transaction, lock, insert, commit"}

@@ -29,6 +29,7 @@ const (
 	ruleShard    = "shard-of-key"
 	ruleParts    = "index-by-bucket"
 	ruleULID     = "ulid-was-given"
+	ruleBytes    = "row-has-ulid"
 	rulePlace    = "row-has-place"
 	maxFindings  = 100
 )

@@ -173,6 +173,8 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 				err = l.refuseParts() // one server says so, and another does not
 			case err == nil:
 				err = errors.New("the table's columns change too fast")
+			case errors.Is(err, dialect.ErrNoULID):
+				err = f.holdsNone(asked.Shard, err)
 			case asked.To > 0:
 				if problem, failed := f.VerifyParts(ctx); failed == nil && problem != "" {
 					err = f.withoutIndex(problem)

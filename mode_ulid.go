@@ -108,6 +108,9 @@ func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) er
 // admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
 // would be of that time for ever. Random UUIDs look like such.
 func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
+	if err := db.mustHoldULIDs(ctx, q, r); err != nil {
+		return err
+	}
 	var now int64
 	if err := dialect.QueryRow(ctx, q, "SELECT "+db.d.Now(), nil, &now); err != nil {
 		return err
@@ -322,9 +325,13 @@ func (m blocking) repair(_ context.Context, f *Feed) (int64, error) { return 0, 
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.
 func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
-	findings := []Finding{}
+	findings, err := f.checkULIDs(ctx)
+	if err != nil || len(findings) > 0 { // what they hold cannot be compared
+		return findings, f.settle(ctx, "check its ULIDs", err)
+	}
+	findings = []Finding{}
 	d, q, feed := f.db.d, f.db.on(), f.dialectFeed()
-	err := eachShard(ctx, d, q, feed, func(shard int, last dialect.Position) error {
+	err = eachShard(ctx, d, q, feed, func(shard int, last dialect.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -226,6 +226,9 @@ type ULID interface {
 	Millis(c Column, ref string) string
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
+	// NoULID is a condition on rows (of a table with this alias; it may be empty) that hold no
+	// ULID, or no integer as their shard; empty where the types of the columns allow no other.
+	NoULID(u *ULIDColumns, alias string) string
 }
 
 // Shard is a row of the table of shards, as locked.

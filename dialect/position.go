@@ -119,7 +119,7 @@ func ParsePosition(text string) (Position, error) {
 		if p := ULIDPosition(u); err == nil && p.IsULID() {
 			return p, nil
 		}
-		return Position{}, errNoULID
+		return Position{}, ErrNoULID
 	}
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return Position{}, strconv.ErrSyntax
@@ -128,7 +128,8 @@ func ParsePosition(text string) (Position, error) {
 	return Numbered(n), err
 }
 
-var errNoULID = errors.New("it is no ULID")
+// ErrNoULID is about bytes or a text that should be a ULID.
+var ErrNoULID = errors.New("it is no ULID")
 
 // raw is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
 // a UUID's text.
@@ -153,7 +154,7 @@ func positionOf(raw any) (Position, error) {
 		}
 	}
 	if !ok || len(text) != 16 {
-		return Position{}, fmt.Errorf("%T of %d bytes: %w", raw, len(text), errNoULID)
+		return Position{}, fmt.Errorf("%T of %d bytes: %w", raw, len(text), ErrNoULID)
 	}
 	return ULIDPosition([16]byte([]byte(text))), nil
 }

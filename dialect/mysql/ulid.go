@@ -167,3 +167,6 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	}
 	return ""
 }
+
+// NoULID implements [dialect.ULID]: a column is as long as it is declared.
+func (Dialect) NoULID(*dialect.ULIDColumns, string) string { return "" }

@@ -158,3 +158,11 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	}
 	return ""
 }
+
+// NoULID implements [dialect.ULID].
+func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
+	if u.Position.Type == "uuid" {
+		return ""
+	}
+	return "octet_length(" + dialect.Ref(d, alias, u.Position.Name) + ") <> 16"
+}

@@ -137,6 +137,13 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	return ""
 }
 
+// NoULID implements [dialect.ULID]: a column may hold values of any type, and texts are below
+// all bytes.
+func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
+	position := dialect.Ref(d, alias, u.Position.Name)
+	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR typeof(" + dialect.Ref(d, alias, u.Shard.Name) + ") <> 'integer')"
+}
+
 // ULIDUp makes nothing: SQLite has no functions of a database's own.
 func (Dialect) ULIDUp(*dialect.Feed) []dialect.Step { return nil }
 

@@ -381,6 +381,27 @@ var locking = []mutant{
 		Package: conformance, Test: "TestULIDHiddenIndex", Engines: "mysql",
 	},
 	{
+		Name: "bad-bytes-unchecked", Guards: "M42: rows that hold no ULID are found, whether pages fail over them or pass them over",
+		File:    "mode_ulid.go",
+		Old:     "\tif err != nil || len(findings) > 0 { // what they hold cannot be compared\n",
+		New:     "\tif err != nil {\n",
+		Package: conformance, Test: "TestULIDBadRows", Engines: "sqlite",
+	},
+	{
+		Name: "bad-bytes-unnamed", Guards: "M42: a page that fails over a row tells its table and shard, and how to find it",
+		File:    "fetch.go",
+		Old:     "\t\t\tcase errors.Is(err, dialect.ErrNoULID):\n",
+		New:     "\t\t\tcase errors.Is(err, dialect.ErrNoULID) && asked.Shard < 0:\n",
+		Package: conformance, Test: "TestULIDBadRows", Engines: "postgres15",
+	},
+	{
+		Name: "bad-bytes-added", Guards: "M42: a table with rows that no page could show is refused",
+		File:    "mode_ulid.go",
+		Old:     "\tif err := db.mustHoldULIDs(ctx, q, r); err != nil {",
+		New:     "\tif err := db.mustHoldULIDs(ctx, q, r); err != nil && r.Name == \"\" {",
+		Package: conformance, Test: "TestULIDBadRows", Engines: "sqlite",
+	},
+	{
 		Name: "late-row-not-awaited", Guards: "M69: a page at the end of a wait has what is there",
 		File:    "wait.go",
 		Old:     "case how == quiet && !got.key.ofShard:",

@@ -1,0 +1,67 @@
+package conformance
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestULIDBadRows: where a column takes bytes of any length, or values of any type, a row that holds no
+// ULID is named, with the way to find it; feed add refuses such a table (M42).
+func TestULIDBadRows(t *testing.T) {
+	each(t, func(x *env) {
+		table := x.by(map[string]string{"sqlite": x.eventsTable("events"), "mysql": "",
+			"postgres": "CREATE TABLE events (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid bytea NOT NULL, data text)"})
+		if table == "" {
+			return // binary(16) holds nothing else
+		}
+		x.exec(table, "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		e := &events{x, x.add(eventsSpec())}
+		e.write(7, 1, 2)
+		bad := []string{x.by(map[string]string{"sqlite": "7, x'0f0f'", "postgres": `7, '\x0f0f'`})}
+		if x.family() == "sqlite" {
+			bad = append(bad, "7, '01GNSG5PM8ZZZVZZZZZZZZZZZZ'", "'x7', x'01857302da88ffffbfffffffffffffff'", "1.5, x'01857302da88ffffbfffffffffffffff'")
+		}
+		for i, row := range bad {
+			x.exec("INSERT INTO events (id, shard, ulid) VALUES (50, " + row + ")")
+			if i == 0 {
+				_, err := e.feed.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.One(7)})
+				x.wantCode(err, rowfeed.Failed)
+				for _, words := range []string{`feed "events", shard 7: a row of table `, `events holds no ULID in "ulid"`, "WHERE ", "<> 16"} {
+					if !strings.Contains(err.Error(), words) {
+						t.Errorf("%v, want %q in it", err, words)
+					}
+				}
+				if x.family() == "sqlite" {
+					tx := x.begin(sql.LevelDefault)
+					_, err := e.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{7}})
+					if x.wantCode(err, rowfeed.Failed); !strings.Contains(err.Error(), "holds no ULID") {
+						t.Error(err)
+					}
+					if err := tx.Rollback(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			findings, err := e.feed.Check(x.ctx)
+			if err != nil || len(findings) != 1 || findings[0].Key == nil || !strings.Contains(findings[0].Problem, `"ulid" holds no ULID of 16 bytes`) {
+				t.Fatalf("%s: %+v, %v", row, findings, err)
+			}
+			if id, _ := findings[0].Key.Get("id"); id != int64(50) {
+				t.Errorf("%s: row %v is named", row, id)
+			}
+			other := eventsSpec()
+			other.Name, other.Table = "copy", "copied"
+			x.exec(strings.ReplaceAll(table, "events", "copied"), "CREATE UNIQUE INDEX copied_feed ON copied (shard, ulid)", "INSERT INTO copied SELECT * FROM events")
+			_, err = x.rf.AddFeed(x.ctx, other, nil)
+			if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "in 1 of its rows") {
+				t.Errorf("%s: %v", row, err)
+			}
+			x.exec("DROP TABLE copied", "DELETE FROM events WHERE id = 50")
+		}
+		e.wantIDs(e.page(e.feed, 7, "", 10), false, 1, 2)
+		x.wantSound(e.feed)
+	})
+}

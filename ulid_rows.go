@@ -1,0 +1,61 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// noULIDs is a query, from its FROM on, for the rows (t) of a feed's table that hold no ULID, or
+// no shard; empty where the types of the columns allow no other.
+func noULIDs(d dialect.Dialect, feed *dialect.Feed) string {
+	if where := d.NoULID(feed.ULIDs, "t"); where != "" && !feed.Outbox {
+		return " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + where
+	}
+	return ""
+}
+
+// findThem is the next step for whoever has such rows.
+func findThem(d dialect.Dialect, feed *dialect.Feed) string {
+	where := d.NoULID(feed.ULIDs, "")
+	return "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + where +
+		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
+}
+
+// mustHoldULIDs refuses a table with rows that no page could show.
+func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) error {
+	feed := r.feed(db.names)
+	from := noULIDs(db.d, feed)
+	if from == "" {
+		return nil
+	}
+	var n int64
+	if err := dialect.QueryRow(ctx, q, "SELECT count(*)"+from, nil, &n); err != nil || n == 0 {
+		return err
+	}
+	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: findThem(db.d, feed)}
+}
+
+// holdsNone is the error of a page, or a lock, that has come upon such a row.
+func (f *Feed) holdsNone(shard int, err error) error {
+	feed := f.dialectFeed()
+	return &Error{Code: Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
+		Next: findThem(f.db.d, feed) + "; `rowfeed check " + f.name + "` names their keys"}
+}
+
+// checkULIDs finds such rows.
+func (f *Feed) checkULIDs(ctx context.Context) (findings []Finding, err error) {
+	feed := f.dialectFeed()
+	from := noULIDs(f.db.d, feed)
+	if from == "" {
+		return nil, nil
+	}
+	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
+		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.db.d, feed, "t"), from, nil, Finding{Rule: ruleBytes,
+			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
+		return err
+	})
+	return findings, err
+}
