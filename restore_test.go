@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -21,3 +22,37 @@ func TestNothingSeen(t *testing.T) {
 		t.Error("what was seen is forgotten")
 	}
 }
+
+// TestAmong: few shards are looked up, of all feeds in one statement, and of many all are read.
+func TestAmong(t *testing.T) {
+	b := dialect.NewBuilder(marks{})
+	got := among(b, []watchKey{
+		{feed: "b", ofShard: true, shard: 1}, {feed: "a", ofShard: true, shard: -7}, {feed: "b", ofShard: true, shard: 2},
+		{feed: "c", ofShard: true, shard: 3}, everyShard("c"), {feed: "c", ofShard: true, shard: 4}})
+	if want := " WHERE h.feed = ? AND h.shard IN (?) OR h.feed = ? AND h.shard IN (?, ?) OR h.feed = ?"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if want := []any{"a", -7, "b", 1, 2, "c"}; !slices.Equal(b.Args(), want) {
+		t.Errorf("%v, want %v", b.Args(), want)
+	}
+	if got := among(b, make([]watchKey, amongShards+1)); got != "" {
+		t.Error(got)
+	}
+}
+
+// TestTogether: all shards of a feed stand together where all were read, and only there.
+func TestTogether(t *testing.T) {
+	a, b := watchKey{feed: "a", ofShard: true, shard: 1}, watchKey{feed: "b", ofShard: true, shard: 1}
+	all := together(map[watchKey]standing{a: {generation: 1}, b: {generation: 1}}, []watchKey{everyShard("a"), b})
+	if _, ok := all[everyShard("a")]; !ok {
+		t.Error("who waits for all shards is told nothing")
+	}
+	if _, ok := all[everyShard("b")]; ok {
+		t.Error("one shard is taken for all")
+	}
+}
+
+// marks is as much of a spelling as parameters need.
+type marks struct{ dialect.Spelling }
+
+func (marks) Placeholder(int) string { return "?" }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -46,11 +47,12 @@ func (s standing) String() string {
 // of theirs, and of two that differ neither is ahead.
 func everyShard(feed string) watchKey { return watchKey{feed: feed, ofShard: true, every: true} }
 
-// together adds the standings of feeds as a whole to those of their shards.
-func together(all map[watchKey]standing) map[watchKey]standing {
+// together adds the standings of feeds as a whole to those of their shards, where somebody
+// waits for them: of other feeds not all shards were read.
+func together(all map[watchKey]standing, waited []watchKey) map[watchKey]standing {
 	feeds := make(map[watchKey]standing)
 	for key, at := range all {
-		if !key.ofShard {
+		if !key.ofShard || !slices.Contains(waited, everyShard(key.feed)) {
 			continue
 		}
 		h := fnv.New128a()

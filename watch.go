@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -276,15 +277,20 @@ func (w *watcher) at(key watchKey) (standing, bool) {
 	return now.standing, ok
 }
 
-// standings reads how far all feeds are. It is a statement by itself, without a
-// transaction around it: were it to show something that is not committed yet, readers
-// would look in vain, and wait on. Where readers move the records of an outbox, one that
-// waits in a shard for whose entries somebody waits is as good as an entry.
+// standings reads how far all feeds are, and those shards for which somebody waits. It is a
+// statement by itself, without a transaction around it: were it to show something that is
+// not committed yet, readers would look in vain, and wait on. Where readers move the
+// records of an outbox, one that waits in a shard for whose entries somebody waits is as
+// good as an entry.
 func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]standing, error) {
 	all := make(map[watchKey]standing)
 	feeds := db.table("feeds") + " f ON f.name = "
-	_, err := dialect.QueryAll(ctx, db.on(), "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.table("sequences")+" s JOIN "+feeds+"s.name"+
-		" UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.table("shards")+" h JOIN "+feeds+"h.feed", nil,
+	b := dialect.NewBuilder(db.d)
+	query := "SELECT s.name, f.generation, s.value, NULL, 0 FROM " + db.table("sequences") + " s JOIN " + feeds + "s.name"
+	if len(waited) > 0 {
+		query += " UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM " + db.table("shards") + " h JOIN " + feeds + "h.feed" + among(b, waited)
+	}
+	_, err := dialect.QueryAll(ctx, db.on(), query, b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key watchKey
 			var at standing
@@ -299,8 +305,20 @@ func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]st
 			return struct{}{}, err
 		})
 	if err != nil || db.publishesNothing() {
-		return together(all), err
+		return together(all, waited), err
 	}
+	for feed, shards := range shardsOf(waited) {
+		for _, shard := range db.filled(ctx, feed, shards) {
+			key := watchKey{feed: feed, ofShard: true, shard: shard}
+			at, _ := standingOf(all, key)
+			all[key] = standing{generation: at.generation, head: at.head, waiting: true}
+		}
+	}
+	return together(all, waited), nil
+}
+
+// shardsOf are the shards that somebody waits for, by feed; nil where that is all of them.
+func shardsOf(waited []watchKey) map[string][]int {
 	shards := make(map[string][]int)
 	for _, key := range waited {
 		switch has, known := shards[key.feed]; {
@@ -310,14 +328,32 @@ func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]st
 			shards[key.feed] = append(has, key.shard)
 		}
 	}
-	for feed, shards := range shards {
-		for _, shard := range db.filled(ctx, feed, shards) {
-			key := watchKey{feed: feed, ofShard: true, shard: shard}
-			at, _ := standingOf(all, key)
-			all[key] = standing{generation: at.generation, head: at.head, waiting: true}
-		}
+	return shards
+}
+
+// amongShards is how many shards are looked up one by one; all are read where somebody waits
+// for more.
+const amongShards = 300
+
+// among is the condition that a shard (h) is one of those: there may be millions of others.
+func among(b *dialect.Builder, waited []watchKey) string {
+	if len(waited) > amongShards {
+		return ""
 	}
-	return together(all), nil
+	shards := shardsOf(waited)
+	var of []string
+	for _, feed := range slices.Sorted(maps.Keys(shards)) {
+		one := "h.feed = " + b.Arg(feed)
+		if shards[feed] != nil {
+			list := make([]string, len(shards[feed]))
+			for i, shard := range shards[feed] {
+				list[i] = b.Arg(shard)
+			}
+			one += " AND h.shard IN (" + strings.Join(list, ", ") + ")"
+		}
+		of = append(of, one)
+	}
+	return " WHERE " + strings.Join(of, " OR ")
 }
 
 // lookedAt is how many shards one statement looks at.

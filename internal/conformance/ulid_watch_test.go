@@ -13,6 +13,64 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
+// TestULIDWatch: who waits is woken by a commit in the shard; the looks for who waits for one
+// shard, or for a sequence, ask for no others (M69).
+func TestULIDWatch(t *testing.T) {
+	eachULID(t, func(x *events) {
+		kv := x.addKV()
+		var all, one, none atomic.Int64 // looks
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case !strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation"):
+			case strings.Contains(ev.SQL, "h.shard IN ("):
+				one.Add(1)
+			case strings.Contains(ev.SQL, "shards"):
+				all.Add(1)
+			default:
+				none.Add(1)
+			}
+			return nil
+		}}, nil)
+		wait := func(name string, shard int) <-chan int {
+			f, err := rf.Feed(x.ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := rowfeed.Request{Wait: time.Minute}
+			if name == "events" {
+				request.Shards = rowfeed.One(shard)
+			}
+			done := make(chan int, 1)
+			go func() {
+				page, err := f.Fetch(x.ctx, request)
+				if err != nil {
+					x.Error(err)
+				}
+				done <- len(page.Entries)
+			}()
+			return done
+		}
+		woken := func(done <-chan int) {
+			x.Helper()
+			if n := <-done; n != 1 {
+				t.Errorf("%d entries", n)
+			}
+		}
+		done := wait("kv", 0)
+		x.eventually("looks without shards", func() bool { return none.Load() > 0 })
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		x.publish(kv)
+		woken(done)
+		done = wait("events", -7)
+		x.eventually("looks for a shard", func() bool { return one.Load() > 1 })
+		x.write(-7, 1, 1)
+		woken(done)
+		if n := all.Load(); n != 0 {
+			t.Errorf("%d looks at all shards", n)
+		}
+	})
+}
+
 // TestULIDLateWait: a row whose ULID was taken by an earlier transaction is no news to who
 // waits, and is on the page that the wait ends with.
 func TestULIDLateWait(t *testing.T) {

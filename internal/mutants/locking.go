@@ -360,6 +360,20 @@ var locking = []mutant{
 		Package: conformance, Test: "TestULIDOtherDatabase/outbox", Engines: "mariadb",
 	},
 	{
+		Name: "looks-at-every-shard", Guards: "M45: many shards cost who waits for one of them, or for none, nothing",
+		File:    "watch.go",
+		Old:     "if len(waited) > amongShards {",
+		New:     "if true {",
+		Package: conformance, Test: "TestULIDWatch", Engines: "sqlite",
+	},
+	{
+		Name: "digest-of-some-shards", Guards: "M45: who waits for all shards is told of all, not of those that others wait for",
+		File:    "standing.go",
+		Old:     " || !slices.Contains(waited, everyShard(key.feed))",
+		New:     "",
+		Package: ".", Test: "TestTogether",
+	},
+	{
 		Name: "uuids-for-ulids", Guards: "M41: the times of a shard's ULIDs are not pinned to one that has not come",
 		File:    "mode_ulid.go",
 		Old:     "; ms > latest {",
