@@ -1,9 +1,28 @@
 package dialect
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
+
+// Roles are the rights of logins, or of groups of them, on rowfeed's own objects.
+type Roles interface {
+	// Login is a login as statements spell it, of a name as people write it: a [Refusal]
+	// where it is none, [errors.ErrUnsupported] on databases without logins.
+	Login(name string) (string, error)
+	// LockRights are those to take a feed's ULIDs with its functions, FlushRights those of
+	// [Read.Flush].
+	LockRights(f *Feed) []Right
+	FlushRights(n Names) []Right
+	// GrantSQL and RevokeSQL are the statements of Grant and Revoke.
+	GrantSQL(login string, rights []Right) []Step
+	RevokeSQL(login string, rights []Right) []Step
+	// Grant gives a login rights, under the schema lock. What cannot be is a [Refusal].
+	Grant(ctx context.Context, q Querier, login string, rights []Right) error
+	// Revoke takes rights away, and passes over what is not there: right, object, login.
+	Revoke(ctx context.Context, q Querier, login string, rights []Right) error
+}
 
 // Right is what a login may do with one of rowfeed's own objects.
 type Right struct {

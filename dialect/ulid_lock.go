@@ -32,6 +32,65 @@ type LockBounds struct {
 	Demanded bool
 }
 
+// ULID are the operations on the states of shards with ULIDs, in a transaction that may be
+// the application's own, of any isolation level.
+type ULID interface {
+	// LockShard locks the row of a shard in the table of shards until the transaction ends,
+	// and makes it where there is none. The error is [ErrNoTransaction] where every
+	// statement is committed by itself; then nothing is locked. It is [ErrLockWait], or of
+	// class [ClassLockTimeout], when the wait has run out. A bound on waiting may stay until
+	// the transaction ends.
+	LockShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds) (Shard, error)
+	// Usable answers nil in a transaction that can go on, and changes nothing.
+	Usable(ctx context.Context, tx Querier) error
+	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of it and adds a word to
+	// its witness, which [Witness] answers. What it takes is above the greatest ULID of the shard's
+	// rows, too, as far as the transaction sees them. Where the database has functions of its own it is
+	// done by one, so that a writer needs no right on the table of shards. A hint of 0 is the
+	// database's clock. Errors: [ErrNoTransaction], [ErrHintAhead], [ErrNoULIDsLeft], and one of class
+	// [ClassUndefined] where the feed is no more, or is not ready, or LockShard's. None of them takes anything.
+	// Readers see a position with the application's commit, so that this has to be on the disk by
+	// then: where a setting can be raised for the transaction it is, and forgetful names another
+	// under which a crash could take the commit back.
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, forgetful, err error)
+	// Witness are the last words that TakeShard has added, as the transaction sees them; empty
+	// where the shard has no row. The error is [ErrNoTransaction] where the database can tell.
+	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
+	// AdvanceShard writes the state and witness of a shard that LockShard has locked.
+	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
+	// ULIDUp are the statements that make what writers without this library take ULIDs with,
+	// in place of what is there; none on databases without functions of their own. ULIDDown
+	// removes it, and ULIDProblems says what of it is missing, and what is other than ULIDUp
+	// makes it.
+	ULIDUp(f *Feed) []Step
+	ULIDDown(f *Feed) []Step
+	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
+	// OwnULID is the column of ULIDs in a table of the feed's own.
+	OwnULID() Column
+	// PlaceBehind gives rows places behind the head, and answers how many.
+	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p Behind) (int64, error)
+	// MakeULID is an expression for a ULID, as OwnULID's column has it, of two bigints: its first eight bytes
+	// and its last. Millis is one for the time that a column tells, in milliseconds
+	// of Unix time; NULL where the value tells none, and empty where the column never does.
+	MakeULID(high, low string) string
+	Millis(c Column, ref string) string
+	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
+	ULIDProblem(c *Column) string
+	// NoULID is a condition on rows (of a table with this alias; it may be empty) that hold no
+	// ULID, or no integer as their shard; empty where the types of the columns allow no other.
+	NoULID(u *ULIDColumns, alias string) string
+}
+
+// Shard is a row of the table of shards, as locked.
+type Shard struct {
+	ULIDState
+	Shard   int
+	Witness string // what AdvanceShard wrote last
+	Now     int64  // the database's clock, in microseconds since the Unix epoch
+	// Transaction tells this transaction from others, on databases that do.
+	Transaction string
+}
+
 // ReadShard is a query for a shard's row of the table of shards, for [ScanShard], with more
 // columns of the database's own.
 func ReadShard(s Spelling, b *Builder, f *Feed, shard int, more ...string) string {
