@@ -122,12 +122,8 @@ type shardHead struct {
 func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	b := dialect.NewBuilder(d)
-	table := feed.Source
-	if feed.Outbox {
-		table = feed.Placed()
-	}
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
-	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, table) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
+	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
 		" FROM " + f.db.table("shards") + " s WHERE s.feed = " + b.Arg(f.name)
 	named := make([]string, 0, len(holdings))
 	for _, h := range holdings {

@@ -250,6 +250,14 @@ func (f *Feed) Records() TableName { return f.Names.Table("outbox_" + f.Name) }
 // Placed is where the keys of records stand that were moved.
 func (f *Feed) Placed() TableName { return f.Names.Table("feed_" + f.Name) }
 
+// Held is the table whose rows hold the feed's ULIDs.
+func (f *Feed) Held() TableName {
+	if f.Outbox {
+		return f.Placed()
+	}
+	return f.Source
+}
+
 // Batch is the feed's table of the keys in one publisher's hands, on databases where
 // positions in rows need it.
 func (f *Feed) Batch() TableName { return f.Names.Table("batch_" + f.Name) }

@@ -3,6 +3,7 @@ package dialect
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,6 +97,16 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int
 		}
 		all = append(all, shard)
 	}
+}
+
+// PlaceList writes places as JSON: pairs of a seq and a ULID, in hex.
+func PlaceList(moved []Moved) string {
+	list := make([]string, len(moved))
+	for i, m := range moved {
+		ulid := m.Position.Bytes()
+		list[i] = fmt.Sprintf(`[%d,"%s"]`, m.Seq, hex.EncodeToString(ulid[:]))
+	}
+	return "[" + strings.Join(list, ",") + "]"
 }
 
 // SeqList writes seqs as JSON.

@@ -11,11 +11,12 @@ import (
 func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	b := NewBuilder(s)
 	position, shard := f.ULIDs.Position, f.ULIDs.Shard
-	held, from, present := "t", Qualified(s, f.Source)+" t"+p.Hint, "1"
+	held, rows, present := "t", "", "1"
 	if f.Outbox {
-		held, from = "g", Qualified(s, f.Placed())+" g"+p.Hint+" LEFT JOIN "+Qualified(s, f.Source)+" t ON "+SourceJoin(s, f, "t", "g")
+		held, rows = "g", " LEFT JOIN "+Qualified(s, f.Source)+" t ON "+SourceJoin(s, f, "t", "g")
 		present = "CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END"
 	}
+	from := Qualified(s, f.Held()) + " " + held + p.Hint + rows
 	ref := Ref(s, held, position.Name)
 	// By the bare column: its value may be a text, which a collation orders in other ways.
 	values := []string{ref + " AS ordered", s.Value(position, ref) + " AS place", present + " AS present"}
@@ -81,11 +82,8 @@ func (u *ULIDColumns) ShardArg(s Spelling, b *Builder, shard int) string {
 // given, and for its greatest ULID, in the raw form that [ScanULID] reads: the last entry of
 // a range of the unique index.
 func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
-	shard, position, table := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name), f.Source
-	if f.Outbox {
-		table = f.Placed()
-	}
-	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " + Qualified(s, table) + " g"
+	shard, position := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name)
+	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " + Qualified(s, f.Held()) + " g"
 	if below != nil {
 		query += " WHERE " + shard + " < " + b.Arg(*below)
 	}
@@ -102,11 +100,8 @@ func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 func LeastULID(s Spelling, b *Builder, f *Feed, shard int) string { return endULID(s, b, f, shard, "") }
 
 func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {
-	ref, table := Ref(s, "g", f.ULIDs.Position.Name), f.Source
-	if f.Outbox {
-		table = f.Placed()
-	}
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, table) + " g WHERE " +
+	ref := Ref(s, "g", f.ULIDs.Position.Name)
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + order + " LIMIT 1"
 }
 

@@ -3,9 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -27,20 +25,13 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 // PlaceRecords implements [dialect.Moving] as AssignPositions does its work. In READ COMMITTED
 // the SELECT part locks nothing and waits for nobody.
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	var list strings.Builder
-	for i, m := range moved {
-		list.WriteString([]string{"[", ","}[min(i, 1)])
-		ulid := m.Position.Bytes()
-		fmt.Fprintf(&list, `[%d,"%s"]`, m.Seq, hex.EncodeToString(ulid[:]))
-	}
-	list.WriteString("]")
 	placed := dialect.Qualified(d, f.Placed())
 	_, err := tx.Exec(ctx, insertKeys(f)+placed+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
 SELECT o.shard, UNHEX(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
 FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', ulid CHAR(32) PATH '$[1]')) j
 STRAIGHT_JOIN `+dialect.Qualified(d, f.Records())+` o FORCE INDEX (PRIMARY) ON o.order_sequence = j.seq
 WHERE o.shard = ? ORDER BY j.seq
-ON DUPLICATE KEY UPDATE shard = `+placed+".shard", list.String(), shard)
+ON DUPLICATE KEY UPDATE shard = `+placed+".shard", dialect.PlaceList(moved), shard)
 	return err
 }
 

@@ -3,9 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -28,18 +26,11 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 // an error: its record would be lost. CROSS JOIN keeps SQLite from
 // any other order than: a place, in that of the list, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	var list strings.Builder
-	for i, m := range moved {
-		list.WriteString([]string{"[", ","}[min(i, 1)])
-		ulid := m.Position.Bytes()
-		fmt.Fprintf(&list, `[%d,"%s"]`, m.Seq, hex.EncodeToString(ulid[:]))
-	}
-	list.WriteString("]")
 	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
 SELECT o.shard, unhex(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j
 CROSS JOIN `+dialect.Qualified(d, f.Records())+` o ON o.order_sequence = j.seq
-WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, list.String(), shard)
+WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, dialect.PlaceList(moved), shard)
 	return err
 }
 
