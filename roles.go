@@ -13,7 +13,7 @@ import (
 // Grants are logins of the database, or roles that stand for several, that may use a feed.
 // A writer records changes as the feed's mode wants it, and a reader fetches; neither may do
 // anything else to rowfeed's tables. Names are as the database has them; on MySQL and MariaDB
-// "app" or "app@10.0.0.%".
+// "app@10.0.0.%", or "app", which is noted as "app@%" unless it is a role of MariaDB's.
 type Grants struct {
 	Writers []string `json:"writers,omitempty"`
 	Readers []string `json:"readers,omitempty"`
@@ -44,12 +44,16 @@ func (f *Feed) Granted() Grants { return f.record.Load().Grants }
 
 // Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
 // feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
-// changes nothing. Databases without logins answer [errors.ErrUnsupported].
+// changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
+// [errors.ErrUnsupported].
 func (f *Feed) Grant(ctx context.Context, logins Grants) error {
-	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *record, others []*record) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *record, others []*record, logins Grants) error {
 		before := *r
 		r.Grants = r.Grants.with(logins)
 		more, err := f.db.rights(r, logins)
+		if err == nil {
+			err = f.mayBeGranted(ctx, q, more)
+		}
 		if err != nil {
 			return err
 		}
@@ -68,10 +72,10 @@ func (f *Feed) Grant(ctx context.Context, logins Grants) error {
 	})
 }
 
-// Revoke takes the rights of logins on the feed away. What they need for other feeds they keep.
-// Revoking again changes nothing.
+// Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
+// what they own. Revoking again changes nothing.
 func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
-	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *record, others []*record) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *record, others []*record, logins Grants) error {
 		less, err := f.db.rights(r, logins)
 		if err != nil {
 			return err
@@ -87,11 +91,9 @@ func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
 // PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
 // the script before anything else is granted.
 func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]dialect.Step, error) {
-	if err := f.checkLogins(logins); err != nil {
-		return nil, err
-	}
-	if logins.IsZero() {
-		return nil, invalid("login", "name a writer or a reader")
+	logins, err := f.accounts(ctx, f.db.on(), logins)
+	if err != nil {
+		return nil, f.db.fail(feedObject(f.name), "look for the logins", err)
 	}
 	r, others, err := f.db.recordsBeside(ctx, f.db.on(), f.name)
 	if err != nil {
@@ -104,11 +106,14 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 	d, note := f.db.d, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = r.Grants.without(logins), "the feed forgets them"
-		if all, err = f.db.unneeded(all, append(others, r)); err != nil {
-			return nil, err
+		if all, err = f.db.unneeded(ctx, f.db.on(), all, append(others, r)); err != nil {
+			return nil, f.db.fail(feedObject(f.name), "look for what the logins need", err)
 		}
 	} else {
 		r.Grants = r.Grants.with(logins)
+		if err := f.mayBeGranted(ctx, f.db.on(), all); err != nil {
+			return nil, f.db.fail(feedObject(f.name), "look for what the logins own", err)
+		}
 	}
 	first, last := d.Frame()
 	steps := append(first, dialect.Step{Note: note, SQL: r.optionsSQL(dialect.NewScript(d), f.db.table("feeds"))})
@@ -122,15 +127,17 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 	return append(steps, last...), nil
 }
 
-// changeGrants hands change the feed's record as it is, and those of the other feeds.
-func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, change func(q dialect.Querier, r *record, others []*record) error) error {
-	if logins.IsZero() {
-		return invalid("login", "name a writer or a reader")
-	}
+// changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
+// the names that they are known by.
+func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, change func(q dialect.Querier, r *record, others []*record, logins Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
 	err := f.db.withSchemaLock(ctx, "feed "+doing+" "+f.name, func(q dialect.Querier) error {
+		logins, err := f.accounts(ctx, q, logins)
+		if err != nil {
+			return err
+		}
 		r, others, err := f.db.recordsBeside(ctx, q, f.name)
 		if err != nil {
 			return err
@@ -138,7 +145,7 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 		if r.State == stateCreating {
 			return &Error{Code: Conflict, Object: feedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
 		}
-		return change(q, r, others)
+		return change(q, r, others, logins)
 	})
 	if err != nil {
 		return f.db.fail(feedObject(f.name), doing, err)
@@ -171,6 +178,9 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 
 // checkLogins refuses what the database does not know as logins.
 func (f *Feed) checkLogins(logins Grants) error {
+	if logins.IsZero() {
+		return invalid("login", "name a writer or a reader")
+	}
 	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
 		for _, name := range names {
 			_, err := f.db.d.Login(name)
@@ -182,6 +192,41 @@ func (f *Feed) checkLogins(logins Grants) error {
 				return &Error{Code: InvalidRequest, Param: param, Object: feedObject(f.name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
 			case err != nil:
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// accounts are the logins by the names that they are known by, each once.
+func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (known Grants, err error) {
+	if err := f.checkLogins(logins); err != nil {
+		return known, err
+	}
+	all := func(names []string) (all []string) {
+		for _, name := range names {
+			if err == nil {
+				name, err = f.db.d.Account(ctx, q, name)
+			}
+			all = append(all, name)
+		}
+		return all
+	}
+	known = Grants{Writers: all(logins.Writers), Readers: all(logins.Readers)}
+	return known.with(Grants{}), err
+}
+
+// mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
+func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
+	for _, l := range logins {
+		for _, right := range l.rights {
+			owns, err := f.db.d.Owns(ctx, q, l.sql, right)
+			if err != nil {
+				return err
+			}
+			if owns {
+				return &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
+					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, let another role own rowfeed's tables and functions"}
 			}
 		}
 	}
@@ -236,7 +281,7 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 
 // revoke takes rights away that no feed of those gives.
 func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*record) error {
-	less, err := db.unneeded(less, feeds)
+	less, err := db.unneeded(ctx, q, less, feeds)
 	if err != nil {
 		return err
 	}
@@ -248,8 +293,8 @@ func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights,
 	return nil
 }
 
-// unneeded leaves out what feeds give.
-func (db *DB) unneeded(less []loginRights, feeds []*record) ([]loginRights, error) {
+// unneeded leaves out what feeds give, and what a login has by owning it.
+func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := db.rights(r, r.Grants)
@@ -259,9 +304,19 @@ func (db *DB) unneeded(less []loginRights, feeds []*record) ([]loginRights, erro
 		needed = append(needed, all...)
 	}
 	for i, l := range less {
-		less[i].rights = slices.DeleteFunc(slices.Clone(l.rights), func(right dialect.Right) bool {
-			return slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) })
-		})
+		less[i].rights = nil
+		for _, right := range l.rights {
+			if slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) }) {
+				continue
+			}
+			owns, err := db.d.Owns(ctx, q, l.sql, right)
+			if err != nil {
+				return nil, err
+			}
+			if !owns {
+				less[i].rights = append(less[i].rights, right)
+			}
+		}
 	}
 	return less, nil
 }

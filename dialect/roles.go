@@ -11,6 +11,12 @@ type Roles interface {
 	// Login is a login as statements spell it, of a name as people write it: a [Refusal]
 	// where it is none, [errors.ErrUnsupported] on databases without logins.
 	Login(name string) (string, error)
+	// Account is the one name of a login, whatever way it is written: two names that are one
+	// login's are the same.
+	Account(ctx context.Context, q Querier, name string) (string, error)
+	// Owns tells whether what the right is on belongs to the login. An owner needs no grant, and
+	// would lose by a REVOKE what nobody has granted.
+	Owns(ctx context.Context, q Querier, login string, r Right) (bool, error)
 	// LockRights are those to take a feed's ULIDs with its functions, FlushRights those of
 	// [Read.Flush].
 	LockRights(f *Feed) []Right

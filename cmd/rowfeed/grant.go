@@ -32,10 +32,11 @@ of changes (--capture app); where triggers record, writers need no right. A read
 fetches, and serves with "serve --no-publish"; it moves nothing out of an outbox, which
 wants a publisher with another login.
 
-LOGIN is a role of PostgreSQL, or an account of MariaDB or MySQL as app or
-app@10.0.0.%; roles that others are members of will do. Give --writer and --reader as
-often as you like. The rights outlive "feed upgrade", and go with "feed drop" or "feed
-revoke". SQLite has no logins.
+LOGIN is a role of PostgreSQL, or an account of MariaDB or MySQL as app (which is
+app@%) or app@10.0.0.%; roles that others are members of will do. Give --writer and
+--reader as often as you like. The rights outlive "feed upgrade", and go with "feed
+drop" or "feed revoke". Who owns rowfeed's tables needs no grant, and is refused.
+SQLite has no logins.
 
 With --json, as "feed revoke": {"feed":"ev","writers":["app"],"readers":[]}, all that
 the feed has by now.`,
@@ -51,8 +52,8 @@ func newFeedRevoke(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME --writer LOGIN --reader LOGIN",
 		Short: "Take the rights of writers and readers away",
-		Long: `Takes away what "feed grant" gave. What a login needs for other feeds it keeps. Doing it
-again changes nothing.`,
+		Long: `Takes away what "feed grant" gave. What a login needs for other feeds it keeps, and what
+is its own. Doing it again changes nothing.`,
 		Example: "  rowfeed feed revoke ev --writer app",
 	}
 	return o.command(a, cmd)

@@ -27,10 +27,12 @@ func TestGrant(t *testing.T) {
 			return
 		}
 		login, before := "app_"+db.Name, ""
+		known := login
 		if e.Family == "postgres" {
 			db.Exec(t, "CREATE ROLE "+login)
 			t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+login); db.Exec(t, "DROP ROLE "+login) })
 		} else {
+			known += "@%"
 			db.Exec(t, "CREATE USER "+login+" IDENTIFIED BY 'x'")
 			t.Cleanup(func() { db.Exec(t, "DROP USER "+login) })
 		}
@@ -46,7 +48,7 @@ func TestGrant(t *testing.T) {
 			t.Error("--print changes the schema")
 		}
 		for range 2 {
-			if out := s.ok("feed grant ev --writer " + login + " --reader " + login); !strings.Contains(out, "writers: "+login+"; readers: "+login) {
+			if out := s.ok("feed grant ev --writer " + login + " --reader " + login); !strings.Contains(out, "writers: "+known+"; readers: "+known) {
 				t.Error(out)
 			}
 		}
@@ -62,7 +64,7 @@ func TestGrant(t *testing.T) {
 		if db.Dump(t) != granted {
 			t.Errorf("the script gives other rights:\n%s", script)
 		}
-		if out := s.ok("feed show ev --json"); !strings.Contains(strings.Join(strings.Fields(out), ""), `"grants":{"writers":["`+login+`"],"readers":["`+login+`"]}`) {
+		if out := s.ok("feed show ev --json"); !strings.Contains(strings.Join(strings.Fields(out), ""), `"grants":{"writers":["`+known+`"],"readers":["`+known+`"]}`) {
 			t.Error(out)
 		}
 		db.Exec(t, undo)

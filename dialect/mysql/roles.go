@@ -11,11 +11,7 @@ import (
 // Login implements [dialect.Roles]: u, u@host, or with quotes 'u'@'host'. Without a host it is u@%, or
 // MariaDB's role of that name.
 func (d Dialect) Login(name string) (string, error) {
-	user, host, hosted := name, "", false
-	if i := strings.LastIndexByte(name, '@'); i >= 0 {
-		user, host, hosted = name[:i], name[i+1:], true
-	}
-	user, host = unquoted(user), unquoted(host)
+	user, host, hosted := account(name)
 	// An empty user is everybody, as are these to MariaDB, with quotes or without.
 	if user == "" || hosted && host == "" || !hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) || strings.ContainsAny(name, "\x00\\") {
 		return "", &dialect.Refusal{Cause: "it is no account", Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
@@ -24,6 +20,51 @@ func (d Dialect) Login(name string) (string, error) {
 		return d.Literal(user), nil
 	}
 	return d.Literal(user) + "@" + d.Literal(host), nil
+}
+
+// account takes a name apart.
+func account(name string) (user, host string, hosted bool) {
+	user = name
+	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+		user, host, hosted = name[:i], name[i+1:], true
+	}
+	return unquoted(user), unquoted(host), hosted
+}
+
+// Account implements [dialect.Roles]: u@host, with the host in lower case, as the servers compare
+// them; u alone where that is a role of MariaDB's. Who may not read the list of accounts finds the
+// roles that are granted to him.
+func (d Dialect) Account(ctx context.Context, q dialect.Querier, name string) (string, error) {
+	user, host, hosted := account(name)
+	if !hosted {
+		var role bool
+		// A role of MariaDB's has no host; MySQL does not know the column.
+		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' AND is_role = 'Y')", []any{user}, &role)
+		switch d.Classify(err) {
+		case dialect.ClassUndefined:
+			err = nil
+		case dialect.ClassPermission:
+			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
+		}
+		if err != nil || role {
+			return quotedAs(user), err
+		}
+		host = "%"
+	}
+	return quotedAs(user) + "@" + strings.ToLower(host), nil
+}
+
+// quotedAs is a user's name that account reads back.
+func quotedAs(user string) string {
+	if unquoted(user) != user {
+		return "`" + strings.ReplaceAll(user, "`", "``") + "`"
+	}
+	return user
+}
+
+// Owns implements [dialect.Roles]: tables and routines belong to nobody.
+func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
+	return false, nil
 }
 
 // unquoted takes quotes of any kind away.

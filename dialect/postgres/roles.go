@@ -7,12 +7,28 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Login is the name of a role, which may be a group of others.
+// Login is the name of a role, which may be a group of others. PUBLIC is everybody, with quotes or
+// without.
 func (d Dialect) Login(name string) (string, error) {
-	if name == "" || strings.ContainsRune(name, 0) {
+	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") || strings.EqualFold(name, "none") {
 		return "", &dialect.Refusal{Cause: "it is no name of a role", Next: "give the name as pg_roles has it, without quotes"}
 	}
 	return d.Quote(name), nil
+}
+
+// Account is the name: a role has one.
+func (Dialect) Account(_ context.Context, _ dialect.Querier, name string) (string, error) {
+	return name, nil
+}
+
+// Owns: an owner's own rights are listed, and are revoked, like anybody's.
+func (d Dialect) Owns(ctx context.Context, q dialect.Querier, login string, r dialect.Right) (owns bool, err error) {
+	query := "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))"
+	if r.Kind == "FUNCTION" {
+		query = "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE oid = to_regprocedure($2) AND proowner = to_regrole($1))"
+	}
+	err = dialect.QueryRow(ctx, q, query, []any{login, dialect.Qualified(d, r.On) + r.Arguments}, &owns)
+	return owns, err
 }
 
 // LockRights are those to take ULIDs.

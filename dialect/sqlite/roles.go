@@ -10,6 +10,16 @@ import (
 // Login refuses: who may open the file may do everything.
 func (Dialect) Login(string) (string, error) { return "", errors.ErrUnsupported }
 
+// Account is never asked for.
+func (Dialect) Account(context.Context, dialect.Querier, string) (string, error) {
+	return "", errors.ErrUnsupported
+}
+
+// Owns is never asked for.
+func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
+	return false, errors.ErrUnsupported
+}
+
 // LockRights are none.
 func (Dialect) LockRights(*dialect.Feed) []dialect.Right { return nil }
 
