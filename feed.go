@@ -29,11 +29,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err != nil {
 		return nil, err
 	}
-	spec.Key = slices.Clone(spec.Key)
-	for i, text := range spec.Key {
-		// A type is for printing without a server; here the table tells.
-		spec.Key[i], _, _ = strings.Cut(text, ":")
-	}
+	spec = spec.untyped()
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,11 @@ type mode interface {
 	up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error)
 	down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
 	begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (state string, err error)
+	// declare puts into a table that is not at hand the columns and indexes which a spec names
+	// beside the key, and takes their types out of the spec; script is begin in a printed
+	// script, and note what is then said of the state.
+	declare(t *declared, spec *FeedSpec) error
+	script(db *DB, r *record) (steps []dialect.Step, state, note string, err error)
 	// verify says what is not as the feed needs it, and mend does what can be done about it.
 	verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error)
 	mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error

@@ -185,7 +185,7 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 	for _, p := range problems {
 		all = append(all, p.what)
 	}
-	if columns != nil && columns.Position.Type != r.ULIDs.Position.Type {
+	if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {
 		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made", columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
 	}
 	return all, nil

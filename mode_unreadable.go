@@ -42,6 +42,12 @@ func (m unreadable) begin(context.Context, *DB, dialect.Querier, *record) (strin
 	return "", m.why
 }
 
+func (m unreadable) declare(*declared, *FeedSpec) error { return m.why }
+
+func (m unreadable) script(*DB, *record) (steps []dialect.Step, state, note string, err error) {
+	return nil, "", "", m.why
+}
+
 func (m unreadable) verify(context.Context, *DB, dialect.Querier, *record, *dialect.Table) ([]string, error) {
 	return nil, m.why
 }

@@ -9,10 +9,14 @@ import (
 )
 
 // checkDeclaration refuses what is no type alone: a declaration stands in the printed
-// script as it was given, and could hold anything.
-func checkDeclaration(name, declaration string, kind dialect.Kind) error {
+// script as it was given, and could hold anything. param names what the column is for.
+func checkDeclaration(param, name, declaration string, kind dialect.Kind) error {
+	object := strings.ReplaceAll(param, "-", " ")
+	if param == "key" {
+		object = "key column"
+	}
 	bad := func(what string) error {
-		return &Error{Code: InvalidRequest, Param: "key", Object: fmt.Sprintf("key column %q", name),
+		return &Error{Code: InvalidRequest, Param: param, Object: fmt.Sprintf("%s %q", object, name),
 			Cause: fmt.Sprintf("%q is no type of a column: %s", declaration, what), Next: `write it like id:bigint, id:numeric(10,2) or id:enum('a','b')`}
 	}
 	if strings.TrimSpace(declaration) == "" {

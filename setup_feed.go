@@ -1,7 +1,6 @@
 package rowfeed
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,7 +30,8 @@ type FeedSpec struct {
 	// Capture is CaptureTrigger when empty; with ModeOutbox it is CaptureApp.
 	Capture dialect.Capture
 	// Key names the columns of a unique index; default: the primary key. For printing
-	// without a server each is written with its type, "id:bigint".
+	// without a server each is written with its type, "id:bigint"; so are the columns that
+	// modes blocking and outbox name.
 	Key []string
 	// Columns are those delivered; default: every column that the table has at the time
 	// of a fetch.
@@ -90,6 +90,21 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	}
 	if s.DataShards == 0 {
 		s.DataShards = 1
+	}
+	return s
+}
+
+// untyped is the spec without the types of its columns: they are for printing without a
+// server; here the table tells.
+func (s FeedSpec) untyped() FeedSpec {
+	s.Key = slices.Clone(s.Key)
+	for i, text := range s.Key {
+		s.Key[i], _, _ = strings.Cut(text, ":")
+	}
+	if s.Mode != ModeSequence {
+		for _, name := range []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn} {
+			*name, _, _ = strings.Cut(*name, ":")
+		}
 	}
 	return s
 }
@@ -315,89 +330,6 @@ func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt s
 	}
 	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ", created_at)\nVALUES (" +
 		strings.Join(values, ", ") + ", " + createdAt + ")"
-}
-
-// PrintFeed is the script that AddFeed would run, for a database that is not at
-// hand: the key's types come from the spec ("id:bigint"), and what only the table
-// itself tells (its other unique indexes, cascades, partitions) is left out.
-func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	full := cfg.withDefaults()
-	spec = spec.withDefaults()
-	if err := firstError(full.validate(), spec.validate()); err != nil {
-		return nil, err
-	}
-	if spec.Mode != ModeSequence {
-		return nil, invalid("print", "what shards there are only the table itself tells: run feed add with the server")
-	}
-	source, err := parseTable(spec.Table)
-	if err != nil {
-		return nil, err
-	}
-	if len(spec.Key) == 0 {
-		return nil, invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
-	}
-	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
-	fresh, err := d.CurrentSchema(context.Background(), nil)
-	if err != nil {
-		return nil, err
-	}
-	if names.Schema == "" {
-		names.Schema = fresh
-	}
-	if source.Schema == "" {
-		source.Schema = fresh
-	}
-	table := &dialect.Table{Name: source}
-	var index dialect.Index
-	spec.Key = slices.Clone(spec.Key)
-	for i, text := range spec.Key {
-		name, decl, ok := strings.Cut(text, ":")
-		if !ok {
-			return nil, invalid("key", "%q has no type; without a server write it like id:bigint", text)
-		}
-		c := d.KeyColumn(name, decl)
-		if err := checkDeclaration(name, decl, c.Kind); err != nil {
-			return nil, err
-		}
-		spec.Key[i] = name
-		table.Columns = append(table.Columns, c)
-		index.Columns = append(index.Columns, dialect.IndexColumn{Name: name})
-	}
-	table.Unique = []dialect.Index{index}
-	columns := spec.Columns
-	spec.Columns = nil // not to be looked up
-	r, err := newRecord(d, spec, table)
-	if err != nil {
-		return nil, err
-	}
-	r.Columns = columns
-	if spec.Adopt {
-		return nil, invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
-	}
-	if err := r.planColumns(table); err != nil {
-		return nil, err
-	}
-	up, err := d.FeedUp(r.feed(names), table)
-	if err != nil {
-		return nil, err
-	}
-	feeds := dialect.Qualified(d, names.Table("feeds"))
-	first, last := d.Frame()
-	steps := slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), feeds, false, d.Now())},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), dialect.Qualified(d, names.Table("sequences")), r.Name, 0, d.Now())},
-	}, up)
-	if !r.feed(names).InRows() {
-		steps = append(steps, dialect.Step{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(d, r.feed(names).Changes()) + " (" + strings.Join(dialect.StoredRefs(d, r.feed(names), ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(d, r.feed(names), ""), ", ") + " FROM " + dialect.Qualified(d, source)})
-	}
-	steps = append(steps, dialect.Step{Note: "the feed is ready",
-		SQL: "UPDATE " + feeds + " SET state = " + d.Literal(stateActive) + " WHERE name = " + d.Literal(r.Name)})
-	return append(steps, last...), nil
 }
 
 func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {

@@ -135,6 +135,9 @@ type Publish interface {
 	// after a failover, as far as the server knows; it is empty where it knows nothing.
 	// The answer is an error of class [ClassReadOnly] on a server that takes no writes.
 	Identity(ctx context.Context, q Querier, n Names) (string, error)
+	// IdentitySQL is an expression for the same, NULL on a server that takes no writes; empty
+	// where nothing is known.
+	IdentitySQL(n Names) string
 	// HasChanges is the cheap question that comes before a publishing transaction, in
 	// one round trip and without locks: whether a change waits.
 	HasChanges(ctx context.Context, q Querier, f *Feed) (bool, error)

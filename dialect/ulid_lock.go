@@ -74,6 +74,9 @@ type ULID interface {
 	// of Unix time; NULL where the value tells none, and empty where the column never does.
 	MakeULID(high, low string) string
 	Millis(c Column, ref string) string
+	// ULIDsAbove is the function [ULIDsAbove] in SQL: expressions for the state of a shard that has
+	// ULIDs up to an expression, which is of the column of positions.
+	ULIDsAbove(f *Feed, ulid string) (timeMillis, high, low string)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
 	// NoULID is a condition on rows (of a table with this alias; it may be empty) that hold no

@@ -85,7 +85,10 @@ Rows that are there already are placed behind the head, with the times of --time
 where that is given; see "feed backfill".
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
-and changes nothing. The key's columns are then given with their types.
+and changes nothing. Columns of --key, and with --mode blocking and outbox those of
+--position-column, --shard-column and --time-column, are then given with their types,
+as id:bigint. Run the script on a database with rowfeed's tables. With --mode outbox run
+this command there behind it, or "feed backfill", to place the rows that the table has.
 
 With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; rows is
 the number recorded (with --mode outbox: placed) by this call, 0 where positions are
@@ -96,7 +99,8 @@ kept.`,
   rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
-  rowfeed feed add kv --table kv --key id:bigint --print --db postgres:`,
+  rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
+  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid --shard-column shard:int --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -110,9 +114,9 @@ kept.`,
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
 	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
-	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard")
-	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID (--mode blocking)")
-	f.StringVar(&o.timeColumn, "time-column", "", "the `column` with the times of rows that are there already (--mode outbox)")
+	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard, as c[:type]")
+	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID, as c[:type] (--mode blocking)")
+	f.StringVar(&o.timeColumn, "time-column", "", "the `column` with the times of rows that are there already, as c[:type] (--mode outbox)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept, with mode sequence (default 30d)")
 	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, like 1000000 (--mode outbox; default: forever)")
 	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -118,52 +116,6 @@ func TestDemoOnServers(t *testing.T) {
 		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
 			t.Errorf("demo: %+v", r)
 		}
-	})
-}
-
-// TestPrintedScriptRuns gives the script of --print to the database's own client.
-func TestPrintedScriptRuns(t *testing.T) {
-	clients := map[string]func(url string) *exec.Cmd{
-		"sqlite": func(url string) *exec.Cmd {
-			return exec.Command("sqlite3", "-bail", strings.TrimPrefix(url, "sqlite:"))
-		},
-		"postgres": func(url string) *exec.Cmd { return exec.Command("psql", "-v", "ON_ERROR_STOP=1", "-d", url) },
-		"mysql": func(url string) *exec.Cmd {
-			user, rest, _ := strings.Cut(strings.TrimPrefix(url, "mysql://"), "@")
-			address, database, _ := strings.Cut(rest, "/")
-			host, port, _ := strings.Cut(address, ":")
-			return exec.Command("mariadb", "--protocol=tcp", "-h", host, "-P", port, "-u", user, database)
-		},
-	}
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		db := e.New(t)
-		db.Exec(t, createServerKV)
-		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
-		s := newShell(t)
-		s.env["ROWFEED_DB"] = db.URL
-		client := clients[e.Family](db.URL)
-		if client.Err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("%v; run scripts/setup.sh", client.Err)
-			}
-			t.Skipf("NOT TESTED: %v", client.Err)
-		}
-		s.ok("init")
-		client.Stdin = strings.NewReader(s.ok("feed add kv --table kv --key id:bigint --print"))
-		if out, err := client.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		db.Exec(t, "UPDATE kv SET id = 2")
-		s.ok("publish --once")
-		if out := s.ok("fetch kv"); !strings.Contains(out, `"key":{"id":2},"row":{"id":2,"v":"jim"}`) {
-			t.Errorf("fetch: %s", out)
-		}
-		if e == testdb.SQLite {
-			s.ok("feed upgrade kv") // adds what only the table itself tells: its hidden rowid
-		}
-		s.prints("check kv", "kv: in order\n")
-		s.ok("feed drop kv")
-		db.Exec(t, "INSERT INTO kv VALUES (3, 'no trigger is left')")
 	})
 }
 

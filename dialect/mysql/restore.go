@@ -15,8 +15,9 @@ const identity = "CONCAT('server_id ', @@GLOBAL.server_id /*!80000 , ', server_u
 // replica all the same, which would part it from its primary.
 const readOnly = "@@GLOBAL.read_only"
 
-// identityHere is NULL on a server that is read-only; newer ones say ON and OFF.
-const identityHere = "CASE WHEN " + readOnly + " IN ('0', 'OFF') THEN " + identity + " END"
+// identityHere is NULL on a server that is read-only. Newer ones say ON and OFF, older ones 1 and 0,
+// which are compared as text: an UPDATE takes no number of OFF.
+const identityHere = "CASE WHEN CAST(" + readOnly + " AS CHAR) IN ('0', 'OFF') THEN " + identity + " END"
 
 func isReadOnly(value string) bool { return value != "0" && value != "OFF" }
 
@@ -29,3 +30,6 @@ func (Dialect) Identity(ctx context.Context, q dialect.Querier, _ dialect.Names)
 	}
 	return id, err
 }
+
+// IdentitySQL implements [dialect.Publish].
+func (Dialect) IdentitySQL(dialect.Names) string { return identityHere }

@@ -44,7 +44,7 @@ MODIFIES SQL DATA SQL SECURITY DEFINER
 READS SQL DATA SQL SECURITY DEFINER
 BEGIN
   ` + mustBeOpen + `
-  SELECT COALESCE((SELECT witness FROM ` + dialect.Qualified(d, f.Names.Table("shards")) + ` WHERE feed = ` + d.Literal(f.Name) + ` AND shard = p_shard), '');
+  SELECT COALESCE((SELECT witness FROM ` + inRoutine(d, f, f.Names.Table("shards")) + ` WHERE feed = ` + d.Literal(f.Name) + ` AND shard = p_shard), '');
 END`},
 		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
 			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
@@ -55,6 +55,15 @@ BEGIN
   END IF;
   RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
 END`})
+}
+
+// inRoutine is a table as the feed's routines name it: bare where it is in their database, so
+// that a dump can be restored under another name, and a script printed that knows none.
+func inRoutine(d Dialect, f *dialect.Feed, t dialect.TableName) string {
+	if t.Schema == f.Names.Schema {
+		t.Schema = ""
+	}
+	return dialect.Qualified(d, t)
 }
 
 // mustBeOpen begins procedures that want a transaction.
@@ -68,7 +77,7 @@ const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET ME
 // longer than p_wait, hint is an expression, NULL for the clock's time, witness what
 // becomes of that, answer the statements behind.
 func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string) string {
-	shards, name := dialect.Qualified(d, f.Names.Table("shards")), d.Literal(f.Name)
+	shards, name := inRoutine(d, f, f.Names.Table("shards")), d.Literal(f.Name)
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
 	where := " WHERE feed = " + name + " AND shard = v_shard"
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
@@ -87,12 +96,12 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
 ` + own + `  ` + mustBeOpen + `
 ` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
-` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
+` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + inRoutine(d, f, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
     SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
   END IF;
-  SELECT MAX(` + dialect.Ref(d, "g", f.ULIDs.Position.Name) + `) INTO v_greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = v_shard;
+  SELECT MAX(` + dialect.Ref(d, "g", f.ULIDs.Position.Name) + `) INTO v_greatest FROM ` + inRoutine(d, f, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = v_shard;
   IF v_greatest >= ` + ulidOf("v_high", "v_low") + ` THEN
-    SET v_time = CAST(CONV(LEFT(HEX(v_greatest), 12), 16, 10) AS SIGNED) + 1;
+    SET v_time = ` + millisOf("v_greatest") + ` + 1;
     SET v_high = CAST((v_time << 16) AS SIGNED), v_low = -1;
   END IF;
   SET v_now = ` + d.Now() + ` DIV 1000;
@@ -112,6 +121,17 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + `, witness = ` + witness + where + `;
   ` + answer + `
 END`
+}
+
+// millisOf is the time of a ULID.
+func millisOf(ulid string) string {
+	return "CAST(CONV(LEFT(HEX(" + ulid + "), 12), 16, 10) AS SIGNED)"
+}
+
+// ULIDsAbove implements [dialect.ULID]: it begins the millisecond above the ULID's.
+func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
+	timeMillis = "(" + millisOf(ulid) + " + 1)"
+	return timeMillis, "CAST((" + timeMillis + " << 16) AS SIGNED)", "-1"
 }
 
 // ulidOf makes a ULID of its halves.

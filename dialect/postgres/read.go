@@ -25,7 +25,7 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	} else {
 		// From the catalog's own index: whatever the session's plans, one lookup.
 		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" + d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
-		parts.Identity = d.identityHere(f.Names)
+		parts.Identity = d.IdentitySQL(f.Names)
 	}
 	query, args := dialect.PageSQL(d, f, q, parts)
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))

@@ -16,15 +16,15 @@ func (d Dialect) identity(n dialect.Names) string {
 		"  ', table ' || " + d.Literal(dialect.Qualified(d, n.Table("sequences"))) + "::regclass::oid"
 }
 
-// identityHere asks a standby nothing that only a primary knows.
-func (d Dialect) identityHere(n dialect.Names) string {
+// IdentitySQL asks a standby nothing that only a primary knows.
+func (d Dialect) IdentitySQL(n dialect.Names) string {
 	return "CASE WHEN NOT pg_is_in_recovery() THEN " + d.identity(n) + " END"
 }
 
 // Identity is that of a primary.
 func (d Dialect) Identity(ctx context.Context, q dialect.Querier, n dialect.Names) (string, error) {
 	var id *string
-	err := dialect.QueryRow(ctx, q, "SELECT "+d.identityHere(n), nil, &id)
+	err := dialect.QueryRow(ctx, q, "SELECT "+d.IdentitySQL(n), nil, &id)
 	if err != nil {
 		return "", err
 	}

@@ -34,6 +34,17 @@ func bytesOf(f *dialect.Feed, ulid string) string {
 	return ulid
 }
 
+// millisOf is the time of a ULID. A bytea may be too short for one.
+func millisOf(f *dialect.Feed, ulid string) string {
+	return "('x' || encode(substr(" + bytesOf(f, ulid) + " || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint"
+}
+
+// ULIDsAbove begins the millisecond above the ULID's.
+func (Dialect) ULIDsAbove(f *dialect.Feed, ulid string) (timeMillis, high, low string) {
+	timeMillis = "(" + millisOf(f, ulid) + " + 1)"
+	return timeMillis, "(" + timeMillis + " << 16)", "-1"
+}
+
 // ULIDUp makes rowfeed_lock_<feed> and rowfeed_ulid_<feed>. What was taken is kept in a
 // setting that is local to the transaction: it goes with the transaction, and back with a
 // savepoint, so that the second function cannot answer what is no longer the caller's.
@@ -86,7 +97,7 @@ BEGIN
   IF v_time = 0 OR current_setting('transaction_isolation') <> 'serializable' THEN
     SELECT ` + position + ` INTO greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = lock_shard ORDER BY ` + position + ` DESC LIMIT 1;
     IF greatest >= ` + ulidOf(f, "v_high", "v_low") + ` THEN
-      v_time := ('x' || encode(substr(` + bytesOf(f, "greatest") + ` || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint + 1;
+      v_time := ` + millisOf(f, "greatest") + ` + 1;
       v_high := v_time << 16;
       v_low := -1;
     END IF;

@@ -10,3 +10,6 @@ import (
 func (Dialect) Identity(context.Context, dialect.Querier, dialect.Names) (string, error) {
 	return "", nil
 }
+
+// IdentitySQL is empty: nothing is known.
+func (Dialect) IdentitySQL(dialect.Names) string { return "" }

@@ -208,11 +208,15 @@ func hiddenRowID(columns []dialect.Column) string {
 	return ""
 }
 
-// KeyColumn tells a BLOB column from the others, whose values have their own types.
+// KeyColumn tells a BLOB column from the others, whose values have their own types. Where the
+// declaration names no collation it is that of every column which names none.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: dialect.Dynamic, Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
 		c.Kind = dialect.Binary
+	}
+	if !strings.Contains(strings.ToUpper(declaration), "COLLATE") {
+		c.Collate = ` COLLATE "BINARY"`
 	}
 	return c
 }

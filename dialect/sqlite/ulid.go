@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -142,6 +143,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
 	position := dialect.Ref(d, alias, u.Position.Name)
 	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR typeof(" + dialect.Ref(d, alias, u.Shard.Name) + ") <> 'integer')"
+}
+
+// ULIDsAbove begins the millisecond above the ULID's, which is its first twelve hexadecimal
+// digits: SQLite reads no number from such a text.
+func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
+	digits := make([]string, 12)
+	for i := range digits {
+		digits[i] = fmt.Sprintf("(instr('0123456789ABCDEF', substr(hex(%s), %d, 1)) - 1 << %d)", ulid, i+1, 44-4*i)
+	}
+	timeMillis = "(" + strings.Join(digits, " + ") + " + 1)"
+	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
 // ULIDUp makes nothing: SQLite has no functions of a database's own.

@@ -96,7 +96,7 @@ var granting = []mutant{
 	{
 		Name: "type-change-unnoticed", Guards: "M63: functions answer the type that the column has",
 		File:    "mode_ulid.go",
-		Old:     "if columns != nil && columns.Position.Type != r.ULIDs.Position.Type {",
+		Old:     "if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {",
 		New:     "if columns != nil && columns.Position.Type == \"\" {",
 		Package: conformance, Test: "TestULIDUpgradeKeeps", Engines: "postgres15",
 	},

@@ -34,7 +34,7 @@ var opening = []mutant{
 	},
 	{
 		Name: "declaration-unchecked", Guards: "a printed script holds of a key's declaration a type and nothing else",
-		File: "setup_feed.go", Old: "if err := checkDeclaration(name, decl, c.Kind); err != nil {", New: "if err := checkDeclaration(name, decl, c.Kind); name == \"\" {",
+		File: "setup_print.go", Old: "if err := checkDeclaration(param, name, declaration, c.Kind); err != nil {", New: "if err := checkDeclaration(param, name, declaration, c.Kind); name == \"\" {",
 		Package: ".", Test: "TestDeclaration",
 	},
 	{

@@ -26,6 +26,7 @@ var mutants = slices.Concat(
 	holding,
 	backfilling,
 	turning,
+	printing,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

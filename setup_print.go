@@ -1,0 +1,197 @@
+package rowfeed
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// PrintFeed is the script that AddFeed would run, for a database that is not at
+// hand and has rowfeed's tables: the types of the columns that the spec names come from it ("id:bigint"),
+// and what only the table itself tells (its other indexes, cascades, partitions) is left out, so
+// that nothing refuses a table that AddFeed would refuse; Feed.Verify finds most of that. With ModeOutbox
+// the rows that are there already get their places from AddFeed with the same spec, or from
+// Feed.BackFill.
+func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	full := cfg.withDefaults()
+	spec = spec.withDefaults()
+	if err := firstError(full.validate(), spec.validate()); err != nil {
+		return nil, err
+	}
+	db, err := absent(d, full)
+	if err != nil {
+		return nil, err
+	}
+	r, table, err := db.declaredRecord(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Adopt {
+		return nil, invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
+	}
+	if err := r.planColumns(table); err != nil {
+		return nil, err
+	}
+	up, err := r.mode().up(db, r, table)
+	if err != nil {
+		return nil, err
+	}
+	begin, state, note, err := r.mode().script(db, r)
+	if err != nil {
+		return nil, err
+	}
+	set := "state = " + d.Literal(state)
+	if identity := d.IdentitySQL(db.names); identity != "" {
+		set += ", database_identity = " + identity
+	}
+	first, last := d.Frame()
+	return slices.Concat(first, []dialect.Step{
+		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.table("feeds"), false, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.table("sequences"), r.Name, 0, d.Now())},
+	}, up, begin, []dialect.Step{
+		{Note: note, SQL: "UPDATE " + db.table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
+	}, last), nil
+}
+
+// absent is a database that is not at hand: it spells statements, and runs none.
+func absent(d dialect.Dialect, cfg Config) (*DB, error) {
+	home, err := d.CurrentSchema(context.Background(), nil)
+	db := &DB{d: d, cfg: cfg, names: dialect.Names{Schema: cfg.Schema, Prefix: cfg.Prefix}, home: home}
+	if db.names.Schema == "" {
+		db.names.Schema = home
+	}
+	return db, err
+}
+
+// declaredRecord makes a feed's record of what the spec alone says of the table.
+func (db *DB) declaredRecord(spec FeedSpec) (*record, *dialect.Table, error) {
+	source, err := parseTable(spec.Table)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(spec.Key) == 0 {
+		return nil, nil, invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
+	}
+	if source.Schema == "" {
+		source.Schema = db.home
+	}
+	t := &declared{d: db.d, Table: dialect.Table{Name: source}}
+	var index dialect.Index
+	spec.Key = slices.Clone(spec.Key)
+	for i, text := range spec.Key {
+		if spec.Key[i], err = t.column("key", text); err != nil {
+			return nil, nil, err
+		}
+		c := t.Column(spec.Key[i])
+		index.Columns = append(index.Columns, dialect.IndexColumn{Name: c.Name, Collation: strings.TrimPrefix(c.Collate, " COLLATE "), Exact: c.Exact})
+	}
+	t.Unique = []dialect.Index{index}
+	if err := modes[spec.Mode].declare(t, &spec); err != nil {
+		return nil, nil, err
+	}
+	columns := spec.Columns
+	spec.Columns = nil // not to be looked up
+	r, err := newRecord(db.d, spec, &t.Table)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Columns = columns
+	return r, &t.Table, nil
+}
+
+// declared is a table as a spec tells of it.
+type declared struct {
+	d dialect.Dialect
+	dialect.Table
+}
+
+// column puts a column into the table that is given as name:type, and answers its name. One
+// that is there already needs no type.
+func (t *declared) column(param, text string) (string, error) {
+	name, declaration, typed := strings.Cut(text, ":")
+	there := t.Column(name)
+	switch {
+	case !typed && there != nil:
+		return name, nil
+	case !typed:
+		return "", invalid(param, "%q has no type; without a server write it like id:bigint", text)
+	case there != nil && !strings.EqualFold(there.Type, declaration):
+		return "", invalid(param, "%q is given with two types, %s and %s", name, there.Type, declaration)
+	case there != nil:
+		return name, nil
+	}
+	c := t.d.KeyColumn(name, declaration)
+	if err := checkDeclaration(param, name, declaration, c.Kind); err != nil {
+		return "", err
+	}
+	t.Columns = append(t.Columns, c)
+	return name, nil
+}
+
+func (sequenced) declare(*declared, *FeedSpec) error { return nil }
+
+func (sequenced) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
+	if feed := r.feed(db.names); !feed.InRows() {
+		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+			SQL: "INSERT INTO " + dialect.Qualified(db.d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.d, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.d, feed, ""), ", ") + " FROM " + dialect.Qualified(db.d, feed.Source)}}
+	}
+	return steps, stateActive, "the feed is ready", nil
+}
+
+// declare takes the index for granted: `rowfeed check` looks for it.
+func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
+	if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
+		return err
+	}
+	name, declaration, typed := strings.Cut(spec.PositionColumn, ":")
+	if typed { // as the catalogs have it that are asked for it later
+		name += ":" + strings.ToLower(declaration)
+	}
+	if spec.PositionColumn, err = t.column("position-column", name); err != nil {
+		return err
+	}
+	t.Unique = append(t.Unique, dialect.Index{Columns: []dialect.IndexColumn{{Name: spec.ShardColumn}, {Name: spec.PositionColumn}}})
+	return nil
+}
+
+// script writes the states that begin does. Without them the shards that have rows would not be
+// listed before somebody locks them; ULIDs are taken above the rows in any case.
+func (blocking) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
+	d, feed := db.d, r.feed(db.names)
+	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
+		return nil, "", "", invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
+	}
+	position, shard, source := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name), dialect.Qualified(d, feed.Source)+" g"
+	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
+	return []dialect.Step{{Note: "shards that have rows already go on above them; the unique index on both columns, the shard first, must be there",
+		SQL: "INSERT INTO " + db.table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
+			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
+			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard ORDER BY " + position + " DESC LIMIT 1) AS highest" +
+			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, stateActive, "the feed is ready", nil
+}
+
+// declare: both columns may be left out.
+func (outbox) declare(t *declared, spec *FeedSpec) (err error) {
+	if spec.ShardColumn != "" {
+		if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
+			return err
+		}
+	}
+	if spec.TimeColumn != "" {
+		spec.TimeColumn, err = t.column("time-column", spec.TimeColumn)
+	}
+	return err
+}
+
+// script leaves the rows that are there to back-fill, which goes through them in batches.
+func (outbox) script(_ *DB, r *record) (steps []dialect.Step, state, note string, err error) {
+	return nil, stateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
+		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name + "`: run one of them now,\n" +
+		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused (503 filling)", nil
+}

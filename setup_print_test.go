@@ -1,0 +1,50 @@
+package rowfeed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/dialect/postgres"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+)
+
+// TestPrintRefuses: without a server the columns need their types, which must be types that
+// can hold what they are for.
+func TestPrintRefuses(t *testing.T) {
+	blocking := FeedSpec{Name: "ev", Table: "ev", Mode: ModeBlocking, Key: []string{"id:bigint", "shard:int"}, PositionColumn: "ulid:", ShardColumn: "shard"}
+	outbox := FeedSpec{Name: "ev", Table: "ev", Mode: ModeOutbox, Key: []string{"id:bigint"}}
+	all := map[dialect.Dialect]string{sqlite.New(): "BLOB", postgres.New(): "UUID", mysql.New(): "BINARY(16)"}
+	for d, ulidType := range all {
+		good := blocking
+		good.PositionColumn += ulidType
+		refused := func(spec FeedSpec, code Code, words string, change func(s *FeedSpec)) {
+			t.Helper()
+			change(&spec)
+			if _, err := PrintFeed(d, nil, spec); !errors.Is(err, code) || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v, want %s and %q", d.Name(), err, code, words)
+			}
+		}
+		for _, spec := range []FeedSpec{good, outbox} {
+			if _, err := PrintFeed(d, nil, spec); err != nil {
+				t.Errorf("%s: %v", d.Name(), err)
+			}
+		}
+		refused(good, InvalidRequest, `"ulid" has no type`, func(s *FeedSpec) { s.PositionColumn = "ulid" })
+		refused(good, InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(good, InvalidRequest, "two types", func(s *FeedSpec) { s.ShardColumn = "shard:bigint" })
+		refused(good, Refused, "position column", func(s *FeedSpec) { s.PositionColumn = "ulid:text" })
+		refused(good, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" })
+		refused(good, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.ShardColumn = "customer:int; --" })
+		refused(good, InvalidRequest, "--key id:bigint", func(s *FeedSpec) { s.Key = nil })
+		refused(outbox, InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(outbox, InvalidRequest, `"made" has no type`, func(s *FeedSpec) { s.TimeColumn = "made" })
+		refused(outbox, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" })
+		refused(outbox, Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })
+		if d.Name() == "mysql" {
+			refused(good, InvalidRequest, "--schema", func(s *FeedSpec) { s.Table = "shop.ev" })
+		}
+	}
+}
