@@ -22,8 +22,8 @@ type Observer struct {
 // PublishEvent is one committed batch.
 type PublishEvent struct {
 	Feed       string
-	Changes    int   // change records taken
-	Keys       int   // positions given
+	Changes    int   // records taken
+	Keys       int   // positions given; in an outbox one to each record, of which a key keeps the last
 	Generation int64 // of the feed
 	Head       int64 // the highest position
 	Took       time.Duration

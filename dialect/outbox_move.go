@@ -19,9 +19,11 @@ type Moving interface {
 	// trip and without locks: whether a record waits in one of the shards, or in any where
 	// none is named.
 	HasRecords(ctx context.Context, q Querier, f *Feed, shards ...int) (bool, error)
-	// PlaceRecords gives records of a shard their ULIDs; a key that stands in the feed
-	// already is passed over. DeleteRecords deletes exactly those (seqs ascending), locks no
-	// other record, and answers how many there were.
+	// PlaceRecords gives records of a shard their ULIDs, ascending as their seqs are. A key
+	// that stands in the feed already, in whatever shard, moves its place; of several records
+	// of one key the last gives it its place. A ULID that another key has is an error, of this
+	// statement or by the number that DeleteRecords answers. That deletes exactly those records
+	// (seqs ascending), locks no other record, and answers how many there were.
 	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) error
 	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
 }

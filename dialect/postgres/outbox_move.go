@@ -19,8 +19,9 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 }
 
 // PlaceRecords is one statement; the keys stay in the server. A ULID that is there already is an
-// error: its record would be lost. LATERAL with OFFSET 0 fixes the
-// order: a place, its record by order_sequence.
+// error: its record would be lost. LATERAL with OFFSET 0 fixes the order: a place, its record by
+// order_sequence. One statement changes a row once, so of a key's records only the last is
+// taken; DISTINCT compares as the unique index does.
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
 	var ulids strings.Builder
 	for i, m := range moved {
@@ -29,12 +30,14 @@ func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialec
 		ulids.WriteString(hex.EncodeToString(ulid[:]))
 	}
 	ulids.WriteString("}")
-	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
-SELECT o.shard, j.ulid, `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
+	key, ofRecord := strings.Join(dialect.StoredRefs(d, f, ""), ", "), strings.Join(dialect.StoredRefs(d, f, "o"), ", ")
+	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+key+`)
+SELECT shard, ulid, `+key+`
+FROM (SELECT DISTINCT ON (`+ofRecord+`) j.seq, o.shard, j.ulid, `+ofRecord+`
 FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS uuid[])) AS j(seq, ulid)
 CROSS JOIN LATERAL (SELECT * FROM `+dialect.Qualified(d, f.Records())+` o WHERE o.order_sequence = j.seq AND o.shard = $3 OFFSET 0) o
-ORDER BY j.seq
-ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO NOTHING`, bigints(moved, func(m dialect.Moved) int64 { return m.Seq }), ulids.String(), shard)
+ORDER BY `+ofRecord+`, j.seq DESC) x ORDER BY seq
+ON CONFLICT (`+key+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid`, bigints(moved, func(m dialect.Moved) int64 { return m.Seq }), ulids.String(), shard)
 	return err
 }
 
