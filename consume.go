@@ -53,7 +53,8 @@ type Consumer struct {
 	// or At a time. The place is looked up once, when the consumer first reaches the feed,
 	// and everything that is published after that moment comes, be it after seconds or
 	// months. On a feed without any entry Now and At are the beginning, which there is the
-	// same. A shard that is a feed by itself, and comes later, begins at its beginning.
+	// same. Of shards that are feeds by themselves that is looked up for each, before any is
+	// read, a page for each of them; one that comes later begins at its beginning.
 	Start Cursor
 	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
 	Limit int

@@ -196,7 +196,7 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		if err := w.r.newShards(ctx, unknown, Beginning); err != nil {
+		if err := w.r.newShards(ctx, unknown); err != nil {
 			return err
 		}
 		if err := w.check(ctx); err != nil {
@@ -220,15 +220,7 @@ func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*St
 	if err != nil {
 		return nil, err
 	}
-	if len(info.ShardIDs) >= MaxShardIDs {
-		return nil, &Error{Code: Refused, Object: feedObject(info.Name), Cause: fmt.Sprintf("it has more shards than the %d that a description lists", MaxShardIDs),
-			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
-	}
-	now := &Standings{Shards: map[int]string{}}
-	for _, shard := range info.ShardIDs {
-		now.Shards[shard] = ""
-	}
-	return now, nil
+	return w.r.standingsOf(ctx, info)
 }
 
 // sweep lets one shard have its turn that nothing is known of, the one that was read the

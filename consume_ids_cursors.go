@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,18 +66,29 @@ func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) 
 // That of a new consumer begins where the consumer does; a shard that comes later begins at its
 // beginning. Only an instance that starts changes the number of workers, and changes no cursor.
 func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool) error {
+	for {
+		begins, err := r.begins(ctx, info)
+		if err == nil {
+			err = r.arrangeWith(ctx, info, starting, begins)
+		}
+		if !errors.Is(err, errOvertaken) { // dropped in this moment, and new again
+			return err
+		}
+	}
+}
+
+// arrangeWith knows where a new consumer begins.
+func (r *consuming) arrangeWith(ctx context.Context, info *Info, starting bool, begins map[int]Cursor) error {
 	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: info.Name}
-	err := db.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
+	return db.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
 		n, err := db.lockWhole(ctx, tx, id)
-		start := Beginning
+		isNew := false
 		if err == nil && n == 0 {
 			b := dialect.NewBuilder(db.d)
 			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
 			values := []string{b.Arg(r.c.Name), b.Arg(info.Name), b.Arg(r.count), "0", "0"}
 			if n, err = tx.Exec(ctx, db.d.InsertNew(db.table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
-				if n == 1 {
-					start = r.c.Start
-				}
+				isNew = n == 1
 				_, err = db.lockWhole(ctx, tx, id)
 			}
 		}
@@ -91,10 +103,14 @@ func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool
 		switch {
 		case err != nil:
 			return err
-		case whole == nil:
-			return errOvertaken // dropped in this moment
-		case len(rows) > 0 && start != Beginning:
-			start = Beginning // of a consumer that has read another feed of this name
+		case whole == nil, isNew && begins == nil && !r.c.Start.parsesAsBeginning():
+			return errOvertaken
+		}
+		shards := info.ShardIDs
+		if isNew && len(rows) == 0 && begins != nil { // else it has read another feed of this name
+			shards = slices.Collect(maps.Keys(begins))
+		} else {
+			begins = nil
 		}
 		other := slices.ContainsFunc(rows, func(row *cursorRow) bool { return row.shardCount != r.count })
 		if whole.shardCount != r.count && !starting {
@@ -108,13 +124,12 @@ func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool
 				}
 			}
 		}
-		return r.insertShards(ctx, tx, info.Name, whole.paused, rows, info.ShardIDs, start)
+		return r.insertShards(ctx, tx, info.Name, whole.paused, rows, shards, begins)
 	})
-	return err
 }
 
 // newShards makes cursors of shards that have come to the feed while this instance works.
-func (r *consuming) newShards(ctx context.Context, shards []int, start Cursor) error {
+func (r *consuming) newShards(ctx context.Context, shards []int) error {
 	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: r.feed}
 	err := db.inTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
 		if _, err := db.lockWhole(ctx, tx, id); err != nil {
@@ -133,7 +148,7 @@ func (r *consuming) newShards(ctx context.Context, shards []int, start Cursor) e
 		if err != nil {
 			return err
 		}
-		return r.insertShards(ctx, tx, r.feed, whole.paused, rows, shards, start)
+		return r.insertShards(ctx, tx, r.feed, whole.paused, rows, shards, nil)
 	})
 	if errors.Is(err, errOvertaken) {
 		return r.open(ctx, false) // it was dropped, and begins anew
@@ -141,8 +156,9 @@ func (r *consuming) newShards(ctx context.Context, shards []int, start Cursor) e
 	return err
 }
 
-// insertShards inserts the cursors that are missing. Nobody else does: the consumer is locked.
-func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, start Cursor) error {
+// insertShards inserts the cursors that are missing, each at its place, or at its beginning.
+// Nobody else does: the consumer is locked.
+func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, begins map[int]Cursor) error {
 	has := make(map[int]bool, len(rows))
 	for _, row := range rows {
 		has[row.shard] = true
@@ -153,7 +169,7 @@ func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed s
 		b := dialect.NewBuilder(r.c.DB.d)
 		values := make([]string, len(some))
 		for i, shard := range some {
-			values[i] = "(" + strings.Join([]string{b.Arg(r.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(r.count), b.Arg(string(start)), b.Arg(start.Generation()),
+			values[i] = "(" + strings.Join([]string{b.Arg(r.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(r.count), b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
 				"0", "0", b.Arg(number(paused)), "0", r.c.DB.d.Now()}, ", ") + ")"
 		}
 		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.table("cursors")+

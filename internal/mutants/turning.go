@@ -4,13 +4,28 @@ package main
 var turning = []mutant{
 	{
 		Name: "shard-begins-where-the-consumer-did", Guards: "guarantee 1: a shard that comes later begins at its beginning",
-		File: "consume_ids_cursors.go", Old: "		start := Beginning\n", New: "		start := r.c.Start\n",
+		File: "consume_ids_cursors.go", Old: "info.Name, whole.paused, rows, shards, begins)", New: "info.Name, whole.paused, rows, shards, map[int]Cursor{2: r.c.Start})",
 		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite", Short: true,
 	},
 	{
 		Name: "shard-begins-where-the-consumer-did-at-work", Guards: "guarantee 1: a shard that comes later begins at its beginning",
-		File: "consume_ids.go", Old: "w.r.newShards(ctx, unknown, Beginning)", New: "w.r.newShards(ctx, unknown, w.r.c.Start)",
+		File: "consume_ids_cursors.go", Old: "r.feed, whole.paused, rows, shards, nil)", New: "r.feed, whole.paused, rows, shards, map[int]Cursor{shards[0]: r.c.Start})",
 		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite",
+	},
+	{
+		Name: "start-looked-up-late", Guards: "guarantee 1: a consumer begins in all shards when it first reaches the feed",
+		File: "consume_ids_start.go", Old: "		if at[shard], err = r.beginsAt(ctx, shard); err != nil {", New: "		if at[shard] = r.c.Start; err != nil {",
+		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "start-of-listed-shards", Guards: "guarantee 1: a consumer that begins at now begins there in all shards",
+		File: "consume_ids_start.go", Old: "	if source, can := r.c.Source.(ShardSource); can {", New: "	if source, can := r.c.Source.(ShardSource); can && !info.MoreShardIDs {",
+		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
+	},
+	{
+		Name: "more-shards-than-listed", Guards: "guarantee 1: who cannot learn of all shards is refused",
+		File: "consume_ids_start.go", Old: "	if info.MoreShardIDs {", New: "	if info.MoreShardIDs && info.ShardIDs == nil {",
+		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
 	},
 	{
 		Name: "workers-recounted-unseen", Guards: "hazard 2: an instance of another number of workers ends",

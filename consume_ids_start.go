@@ -1,0 +1,69 @@
+package rowfeed
+
+import (
+	"context"
+	"fmt"
+)
+
+// begins looks up where a new consumer begins in each of the feed's shards, for Now and a time:
+// all of them before anything is handled, and before there is a cursor, since whatever is
+// published from then on is to come. What is not named begins at its beginning, as every shard
+// that comes later. It is nil where nothing is to be looked up.
+func (r *consuming) begins(ctx context.Context, info *Info) (map[int]Cursor, error) {
+	if r.c.Start.parsesAsBeginning() {
+		return nil, nil
+	}
+	whole, err := r.c.DB.wholeOf(ctx, r.c.DB.on(), r.c.Name, info.Name)
+	if err != nil || whole != nil {
+		return nil, err
+	}
+	now, err := r.standingsOf(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[int]Cursor, len(now.Shards))
+	for shard := range now.Shards {
+		if at[shard], err = r.beginsAt(ctx, shard); err != nil {
+			return nil, err
+		}
+	}
+	return at, nil
+}
+
+// beginsAt is the place of Start in a shard. That of a time with entries behind it stays where
+// it is, whenever it is looked up; else it is the head of this moment, as with Now. What the
+// shard refuses it refuses again when it has its turn, by itself.
+func (r *consuming) beginsAt(ctx context.Context, shard int) (Cursor, error) {
+	if _, err := r.c.Start.parse(); err == nil {
+		return r.c.Start, nil // a cursor
+	}
+	for at := r.c.Start; ; {
+		page, err := r.c.Source.Fetch(ctx, Request{After: at, Limit: 1, Shards: One(shard)})
+		switch {
+		case isRefusal(err), err == nil && len(page.Entries) > 0:
+			return at, nil
+		case err != nil:
+			return "", err
+		case !page.More:
+			return page.Cursor, nil
+		}
+		at = page.Cursor
+	}
+}
+
+// standingsOf are how far the feed's shards are at this moment. A source that only lists them
+// says nothing of any.
+func (r *consuming) standingsOf(ctx context.Context, info *Info) (*Standings, error) {
+	if source, can := r.c.Source.(ShardSource); can {
+		return source.Standings(ctx, "", 0)
+	}
+	if info.MoreShardIDs {
+		return nil, &Error{Code: Refused, Object: feedObject(info.Name), Cause: fmt.Sprintf("it has more shards than the %d that a description lists", MaxShardIDs),
+			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
+	}
+	now := &Standings{Shards: make(map[int]string, len(info.ShardIDs))}
+	for _, shard := range info.ShardIDs {
+		now.Shards[shard] = ""
+	}
+	return now, nil
+}
