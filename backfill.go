@@ -85,7 +85,7 @@ func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
 // but the places themselves.
 func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
 	// The records that wait are looked through for every batch: let there be few.
-	if _, err := m.pass(ctx, f, mostMoved, false); err != nil {
+	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) {
 		return 0, err
 	}
 	l, err := f.currentLayout(ctx)

@@ -200,6 +200,7 @@ type Feed struct {
 	// catchUps are the publishing that consistent requests share, of a shard where each is a feed
 	// by itself.
 	catchUps sharing[int, struct{}]
+	line     line // see outbox.pass
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found

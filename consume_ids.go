@@ -250,7 +250,7 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 		t.last = one.row
 	}
 	switch {
-	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && errors.Is(err, ConsumerPaused)):
+	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && (errors.Is(err, ConsumerPaused) || errors.Is(err, Locked))):
 		return w.rest(ctx, t, err)
 	case err != nil:
 		return err

@@ -20,25 +20,35 @@ const (
 // movement is what one moving transaction did.
 type movement struct {
 	records int
-	last    int64 // the last one's order_sequence
+	last    int64            // the last one's order_sequence
+	given   dialect.Position // the highest that may have been given
 	took    time.Duration
 }
 
 // fill moves records of a shard for a reader that has come to its end. That there are any its
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
 func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
-	_, err := m.move(ctx, f, shard, max(limit, leastMoved))
+	_, err := m.moveInTime(ctx, f, shard, max(limit, leastMoved))
 	return err
+}
+
+// moveInTime moves up to limit of a shard's records, for somebody who may wait for the shard.
+func (m outbox) moveInTime(ctx context.Context, f *Feed, shard, limit int) (movement, error) {
+	moved, err := m.move(ctx, f, shard, limit, atOnce)
+	if errors.Is(err, errShardHeld) {
+		moved, err = m.move(ctx, f, shard, limit, inTime)
+	}
+	return moved, err
 }
 
 // move moves up to limit of a shard's records in one transaction: under the lock of the
 // shard, so that records stand in the order in which they were written, whoever moves them.
-func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved movement, err error) {
-	var next dialect.ULIDState
+// The error is errShardHeld where the shard is not to be had within bounds.
+func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
 	for fresh := false; ; fresh = true {
 		err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, next, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved))
+			moved, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved), bounds)
 			return err
 		})
 		if fresh || !errors.Is(err, DatabaseChanged) {
@@ -48,82 +58,110 @@ func (m outbox) move(ctx context.Context, f *Feed, shard, limit int) (moved move
 			return movement{}, err
 		}
 	}
-	if errors.Is(err, errNothing) {
+	switch {
+	case errors.Is(err, errNothing):
 		return movement{}, nil
-	}
-	if f.db.d.Classify(err) == dialect.ClassPermission {
+	case errors.Is(err, errShardHeld):
+		return movement{}, f.heldError("records of it wait, and are not to be moved", shard)
+	case f.db.d.Classify(err) == dialect.ClassPermission:
 		return movement{}, &Error{Code: Refused, Object: feedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
 			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
-	}
-	if err != nil {
+	case err != nil:
 		return movement{}, f.settle(ctx, "move records of its outbox", err)
 	}
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.isDurable(shard, place{generation: generation, position: next.Given()})
-	f.saw(shard, generation, next.Given())
-	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: next.Given()})
+	f.isDurable(shard, place{generation: generation, position: moved.given})
+	f.saw(shard, generation, moved.given)
+	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: moved.given})
 	f.db.cfg.Observer.published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
-// moveBatch is the moving transaction.
-func (outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard, limit int) (moved movement, next dialect.ULIDState, err error) {
-	d, r := f.db.d, f.record.Load()
-	feed := r.feed(f.db.names)
-	fail := func(err error) (movement, dialect.ULIDState, error) { return movement{}, next, err }
-	if err := f.assertDurable(ctx, tx); err != nil {
-		return fail(err)
-	}
-	identity, err := d.Identity(ctx, tx, f.db.names)
+// moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
+// its steps.
+func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+	d, feed := f.db.d, f.dialectFeed()
+	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
-		return fail(err)
-	}
-	floor := f.highest(shard)
-	state, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
-	if err != nil {
-		return fail(err)
-	}
-	if err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {
-		return fail(err)
+		return movement{}, err
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.
 	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)
+	if err == nil && len(records) == 0 {
+		err = errNothing
+	}
 	if err != nil {
-		return fail(err)
+		return movement{}, err
 	}
-	if len(records) == 0 {
-		return fail(errNothing)
+	places, next, err := takePlaces(records, state)
+	if err == nil {
+		err = givePlaces(ctx, tx, d, feed, shard, places)
 	}
-	places, seqs := make([]dialect.Moved, len(records)), make([]int64, len(records))
+	if err == nil {
+		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
+	}
+	return movement{records: len(places), last: records[len(records)-1].Seq, given: next.Given()}, err
+}
+
+// lockToMove locks a shard in the database that the feed is in, which was not set back.
+func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
+	d, r := f.db.d, f.record.Load()
+	if err := f.assertDurable(ctx, tx); err != nil {
+		return state, err
+	}
+	identity, err := d.Identity(ctx, tx, f.db.names)
+	if err != nil {
+		return state, err
+	}
+	floor := f.highest(shard)
+	state, err = d.LockShard(ctx, tx, r.feed(f.db.names), shard, bounds)
+	if d.Classify(err) == dialect.ClassLockTimeout {
+		err = fmt.Errorf("%w: %w", errShardHeld, err)
+	}
+	if err != nil {
+		return state, err
+	}
+	return state, firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given()))
+}
+
+// takePlaces are the ULIDs that records get, in their order: of the times of their hints,
+// where the shard has not come to later ones.
+func takePlaces(records []dialect.Record, state dialect.Shard) (places []dialect.Moved, next dialect.ULIDState, err error) {
 	now := time.UnixMicro(state.Now).UnixMilli()
 	next = state.ULIDState
-	for i, record := range records {
+	for _, record := range records {
 		hint := now
 		if record.HintMillis != nil {
 			hint = min(*record.HintMillis, now) // the writer is gone: nobody could be refused
 		}
 		var first dialect.ULIDState
 		if first, next, err = next.Take(hint, newULIDRandom(), 1); err != nil {
-			return fail(err)
+			return nil, next, err
 		}
-		seqs[i], places[i] = record.Seq, dialect.Moved{Seq: record.Seq, Position: first.Position()}
+		places = append(places, dialect.Moved{Seq: record.Seq, Position: first.Position()})
 	}
+	return places, next, nil
+}
+
+// givePlaces gives records their places, and takes them out of the outbox.
+func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed *dialect.Feed, shard int, places []dialect.Moved) error {
 	if err := d.PlaceRecords(ctx, tx, feed, shard, places); err != nil {
-		return fail(err)
+		return err
+	}
+	seqs := make([]int64, len(places))
+	for i, p := range places {
+		seqs[i] = p.Seq
 	}
 	n, err := d.DeleteRecords(ctx, tx, feed, seqs)
 	if err == nil && n != int64(len(seqs)) {
 		err = fmt.Errorf("deleted %d of the %d records read: a ULID is taken already, or somebody else deletes from %s", n, len(seqs), feed.Records())
 	}
-	if err != nil {
-		return fail(err)
-	}
-	return movement{records: len(seqs), last: seqs[len(seqs)-1]}, next, d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
+	return err
 }
 
 // pass moves up to limit records of every shard in which some wait. A shard that cannot be
-// had keeps none of the others.
+// had keeps none of the others: it is left in line, and the error is errShardHeld.
 func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name, Generation: f.Generation()}
 	if !full {
@@ -132,20 +170,21 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 			return e, f.settle(ctx, "look into its outbox", err)
 		}
 	}
-	var shards []int
-	// In a transaction, for its settings.
-	err := f.db.inTx(ctx, dialect.ForRead, "look into the outbox of "+f.name, func(tx dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, tx, f.db.d, f.dialectFeed())
-		return err
-	})
+	shards, err := f.recordShards(ctx)
 	if err != nil {
 		return e, f.settle(ctx, "look into its outbox", err)
 	}
+	due, left := f.line.sorted(shards)
 	var failed error
-	for _, shard := range shards {
-		moved, err := m.move(ctx, f, shard, limit)
+	for _, shard := range due {
+		moved, err := m.move(ctx, f, shard, limit, atOnce)
 		if ctx.Err() != nil {
 			return e, err
+		}
+		held := errors.Is(err, errShardHeld)
+		if f.line.tried(shard, !held); held {
+			left = append(left, shard)
+			continue
 		}
 		failed = firstError(failed, err)
 		e.Changes, e.Keys, e.Took = e.Changes+moved.records, e.Keys+moved.records, max(e.Took, moved.took)
@@ -154,23 +193,39 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
 	}
+	if failed == nil && len(left) > 0 {
+		failed = f.heldError("records of it wait, and are not to be moved", left...)
+	}
 	return e, failed
+}
+
+// recordShards are the shards in which records wait.
+func (f *Feed) recordShards(ctx context.Context) (shards []int, err error) {
+	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+		shards, err = dialect.RecordShards(ctx, q, f.db.d, f.dialectFeed())
+		return err
+	})
+	return shards, err
 }
 
 // publishVisible moves the records of a shard that are visible now. Those of a transaction that
 // is open now, and commits them below the last of these meanwhile, are taken along; those
-// behind it are not waited for, however fast others write.
+// behind it are not waited for, however fast others write. The shard is waited for as long
+// as somebody asks.
 func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 	var newest int64
-	err := f.db.inTx(ctx, dialect.ForRead, "look into the outbox of "+f.name, func(tx dialect.Querier) (err error) {
-		newest, err = dialect.NewestRecord(ctx, tx, f.db.d, f.dialectFeed(), shard)
+	err := f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+		newest, err = dialect.NewestRecord(ctx, q, f.db.d, f.dialectFeed(), shard)
 		return err
 	})
 	if err != nil {
 		return f.settle(ctx, "look into its outbox", err)
 	}
 	for last := int64(0); last < newest; {
-		moved, err := m.move(ctx, f, shard, mostMoved)
+		moved, err := m.moveInTime(ctx, f, shard, mostMoved)
+		if errors.Is(err, errShardHeld) && ctx.Err() == nil {
+			continue
+		}
 		if err != nil || moved.records == 0 {
 			return err
 		}

@@ -12,9 +12,8 @@ func (m outbox) status(ctx context.Context, f *Feed, s *Status) error {
 		return err
 	}
 	var age int64
-	// In a transaction, for its settings.
-	err := f.db.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		s.Waiting, age, err = f.db.d.Backlog(ctx, tx, f.dialectFeed(), MaxWaiting)
+	err := f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
+		s.Waiting, age, err = f.db.d.Backlog(ctx, q, f.dialectFeed(), MaxWaiting)
 		return err
 	})
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {

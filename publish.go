@@ -18,16 +18,23 @@ import (
 // the feed's row of the sequences table makes them take turns.
 func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 	batch := newBatchSize(f.db.cfg.BatchSize)
-	full := false
+	full, idle, since := false, 0, time.Now()
 	for {
 		e, err := f.pass(ctx, batch.size, full)
-		if err != nil {
-			return n, err
+		n += e.Keys
+		if idle++; e.Changes > 0 {
+			idle, since = 0, time.Now()
 		}
-		if e.Changes == 0 {
+		switch {
+		case errors.Is(err, errShardHeld) && time.Since(since) < lockPatience:
+			if err := pause(ctx, backoff(max(idle, 1))); err != nil {
+				return n, err
+			}
+		case err != nil:
+			return n, err
+		case e.Changes == 0:
 			return n, nil
 		}
-		n += e.Keys
 		full = e.Changes >= batch.size
 		batch.learn(e)
 	}

@@ -48,6 +48,10 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 		}
 		// A publisher whose house is not in order still publishes what was captured.
 		e, failed := f.pass(ctx, batch.size, full)
+		if errors.Is(failed, errShardHeld) { // the others were served
+			f.tellHeld(ctx)
+			failed = nil
+		}
 		full = failed == nil && e.Changes >= batch.size
 		if failed != nil {
 			err = failed
@@ -128,6 +132,10 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
 	}
 	_, err = f.Purge(ctx)
+	if errors.Is(err, errShardHeld) {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		err = nil // there is time: it is done when the house is kept again
+	}
 	return err
 }
 

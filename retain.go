@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -80,28 +81,60 @@ type expiry struct {
 }
 
 // purge forgets what need not be kept any longer, in batches, and answers how many entries.
+// Shards that others have are purged after all the others, or not at all: the error is then
+// errShardHeld.
 func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
 	var due []expiry
-	// In a transaction, for its settings.
-	err = f.db.inTx(ctx, dialect.ForRead, "look for expired entries of "+f.name, func(tx dialect.Querier) (err error) {
-		due, err = f.expiries(ctx, tx)
+	err = f.reading(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
+		due, err = f.expiries(ctx, q)
 		return err
 	})
 	if err != nil {
 		return 0, f.settle(ctx, "look for expired entries", err)
 	}
-	for _, e := range due {
-		for n := purgeBatchSize; n == purgeBatchSize; total += n {
-			err := f.db.inTx(ctx, dialect.ForPublish, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
-				n, err = f.purgePlaces(ctx, tx, e)
-				return err
-			})
-			if err != nil {
+	since := time.Now()
+	for tries := 1; len(due) > 0; tries++ {
+		var left []expiry
+		for _, e := range due {
+			n, err := f.purgeShard(ctx, e)
+			if total += n; errors.Is(err, errShardHeld) {
+				left = append(left, e)
+			} else if err != nil {
 				return total, f.settle(ctx, "purge entries", err)
+			}
+		}
+		if len(left) > 0 && time.Since(since) >= lockPatience {
+			return total, f.heldError("entries of it have expired, and are not to be purged", shardsToPurge(left)...)
+		}
+		if due = left; len(due) > 0 {
+			if err := pause(ctx, backoff(tries)); err != nil {
+				return total, err
 			}
 		}
 	}
 	return total, nil
+}
+
+func shardsToPurge(due []expiry) []int {
+	shards := make([]int, len(due))
+	for i, e := range due {
+		shards[i] = e.shard
+	}
+	return shards
+}
+
+// purgeShard purges a shard, batch by batch, until somebody else has it.
+func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
+	for n := purgeBatchSize; n == purgeBatchSize && err == nil; total += n {
+		err = f.db.inTx(ctx, dialect.ForPublish, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+			n, err = f.purgePlaces(ctx, tx, e)
+			return err
+		})
+		if err != nil {
+			n = 0
+		}
+	}
+	return total, err
 }
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
@@ -146,12 +179,14 @@ func withEntries(all []expiry) (due []expiry) {
 	return due
 }
 
-// purgePlaces is the purging transaction. Movers and back-fill are kept out by the shard's
-// lock, writers and readers are not; the mark rises before anything goes, and with it, so that
+// purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
+// readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
 func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (int, error) {
 	d, feed := f.db.d, f.dialectFeed()
-	if _, err := d.LockShard(ctx, tx, feed, e.shard, dialect.LockBounds{}); err != nil {
+	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
+		return 0, fmt.Errorf("%w: %w", errShardHeld, err)
+	} else if err != nil {
 		return 0, err
 	}
 	b := dialect.NewBuilder(d)

@@ -110,6 +110,12 @@ func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dial
 	return tx.Commit()
 }
 
+// reading runs fn in a transaction that only reads, for the settings that keep a planner to
+// the indexes. Its error is the database's.
+func (f *Feed) reading(ctx context.Context, doing string, fn func(dialect.Querier) error) error {
+	return f.db.inTx(ctx, dialect.ForRead, doing+" of "+f.name, fn)
+}
+
 // backoff doubles from firstBackoff to maxBackoff, with full jitter.
 func backoff(attempt int) time.Duration {
 	return jitter(min(firstBackoff<<min(attempt-1, 20), maxBackoff))

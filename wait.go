@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 	defer end()
 	got, err := f.resting(ctx, asked)
 	if err == nil && got == nil {
-		got, err = f.share(ctx, &f.pages, asked)
+		got, err = f.shareInTime(ctx, over, &f.pages, asked)
 	}
 	patient := false
 	var news standing // what woke us last
@@ -44,7 +45,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 			news = seen
 		}
 		asked.after = before.Cursor
-		got, err = f.share(ctx, pages, asked)
+		got, err = f.shareInTime(ctx, over, pages, asked)
 		if over.Err() != nil {
 			break
 		}
@@ -81,6 +82,18 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 		return nil, nil
 	}
 	return &reading{Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key, now}, nil
+}
+
+// shareInTime is share for as long as another transaction has what the page needs: who waits
+// for an entry has time for that, too.
+func (f *Feed) shareInTime(ctx, over context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
+	for tries := 1; ; tries++ {
+		got, err := f.share(ctx, pages, key)
+		if !errors.Is(err, Locked) || pause(over, backoff(tries)) != nil {
+			return got, err
+		}
+		pages = &f.pages // of a crowd's the answer is kept
+	}
 }
 
 // share reads a page together with all who want the same one. The entries are the

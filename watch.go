@@ -371,19 +371,15 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	if shards == nil {
 		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed())
 		if err == nil && waiting {
-			_ = db.inTx(ctx, dialect.ForRead, "look into the outbox of "+feed, func(tx dialect.Querier) (err error) {
-				filled, err = dialect.RecordShards(ctx, tx, db.d, f.dialectFeed())
-				return err
-			})
+			filled, _ = f.recordShards(ctx)
 		}
 		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
 		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), part...)
 		if err == nil && waiting && len(part) > 1 {
-			// In a transaction, for its settings.
-			err = db.inTx(ctx, dialect.ForRead, "look into the outbox of "+feed, func(tx dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, tx, dialect.FirstRecords(db.d, f.dialectFeed(), part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.d, f.dialectFeed(), part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 				return err
 			})
 		}

@@ -24,6 +24,10 @@ type LockBounds struct {
 	// the session's own holds.
 	Wait    time.Duration
 	Tighter bool
+	// NoWait is for transactions of rowfeed's own, in READ COMMITTED: a shard that another
+	// transaction has is not waited for, but for Wait where that one makes its row. A database
+	// that has one lock for everything has had it since the transaction began.
+	NoWait bool
 	// Idle is how long the transaction may sit idle from here to its end; a tighter setting
 	// of the session's own holds. On databases that cannot bound a single transaction it is
 	// nothing, or, with Demanded, an error that wraps errors.ErrUnsupported unless the

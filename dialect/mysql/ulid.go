@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,7 +56,14 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 // transactions that make the rows of different shards then deadlock. Nothing but a savepoint
 // tells whether there is a transaction: by itself it would be gone after its statement.
 func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
-	if err := d.Usable(ctx, tx); err != nil {
+	if bounds.NoWait {
+		// In READ COMMITTED a row that is not there locks nothing.
+		b := dialect.NewBuilder(d)
+		row, err := dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE NOWAIT", b.Args())
+		if !errors.Is(err, sql.ErrNoRows) {
+			return row, err
+		}
+	} else if err := d.Usable(ctx, tx); err != nil {
 		return dialect.Shard{}, err
 	}
 	err := waiting(ctx, tx, bounds.Wait, func() error {

@@ -54,19 +54,32 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 // leaves no version of the row behind. The transaction's id is kept: a statement that runs
 // by itself has one of its own.
 func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
-	if bounds.Wait > 0 {
-		if _, err := tx.Exec(ctx, "SELECT set_config('lock_timeout', $1::text, true)", milliseconds(bounds.Wait)); err != nil {
-			return dialect.Shard{}, err
+	bound := func() error {
+		if bounds.Wait <= 0 {
+			return nil
 		}
+		_, err := tx.Exec(ctx, "SELECT set_config('lock_timeout', $1::text, true)", milliseconds(bounds.Wait))
+		return err
+	}
+	lock := " FOR UPDATE"
+	if bounds.NoWait {
+		lock += " NOWAIT"
+	} else if err := bound(); err != nil {
+		return dialect.Shard{}, err
 	}
 	for made := false; ; made = true {
 		b := dialect.NewBuilder(d)
-		query := dialect.ReadShard(d, b, f, shard, "pg_current_xact_id()::text") + " FOR UPDATE"
+		query := dialect.ReadShard(d, b, f, shard, "pg_current_xact_id()::text") + lock
 		var transaction string
 		row, err := dialect.ScanShard(ctx, tx, shard, query, b.Args(), &transaction)
 		row.Transaction = transaction
 		if !errors.Is(err, sql.ErrNoRows) || made {
 			return row, err
+		}
+		if bounds.NoWait {
+			if err := bound(); err != nil {
+				return row, err
+			}
 		}
 		b = dialect.NewBuilder(d)
 		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...); err != nil {

@@ -147,7 +147,7 @@ func TestOutboxMovers(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(0)})
+		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(0), Wait: time.Minute})
 		<-asks
 		if x.family() != "sqlite" {
 			x.appended(4, 0, time.Time{})

@@ -163,7 +163,7 @@ func TestOutboxRacing(t *testing.T) {
 					last = done.Load()
 					for shard := range shards {
 						for more := true; more; {
-							page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: after[shard], Shards: rowfeed.One(shard), Limit: 5})
+							page, err := x.tryPage(x.feed, shard, after[shard], 5)
 							if err != nil {
 								x.Error(err)
 								return

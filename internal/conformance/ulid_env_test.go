@@ -93,11 +93,22 @@ func (x *events) write(shard, first, last int) {
 // page is a page of one shard.
 func (x *events) page(f rowfeed.Source, shard int, after rowfeed.Cursor, limit int) rowfeed.Page {
 	x.Helper()
-	page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Limit: limit, Shards: rowfeed.One(shard)})
+	page, err := x.tryPage(f, shard, after, limit)
 	if err != nil {
 		x.Fatal(err)
 	}
 	return page
+}
+
+// tryPage is page for goroutines. Another mover of the shard may be a slow one.
+func (x *events) tryPage(f rowfeed.Source, shard int, after rowfeed.Cursor, limit int) (rowfeed.Page, error) {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Limit: limit, Shards: rowfeed.One(shard)})
+		if !isCode(err, rowfeed.Locked) || time.Now().After(deadline) {
+			return page, err
+		}
+	}
 }
 
 // wantIDs asserts the rows of a page, whose positions are ULIDs that grow.

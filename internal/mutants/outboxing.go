@@ -33,13 +33,74 @@ var outboxing = []mutant{
 	{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",
 		File: "outbox_move.go",
-		Old: "\tstate, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\tif err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n",
-		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\tstate, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})\n\tif err != nil {\n\t\treturn fail(err)\n\t}\n" +
-			"\tif err := firstError(sameDatabase(r, identity), f.notSetBack(floor, r.Generation, state.Given())); err != nil {\n\t\treturn fail(err)\n\t}\n",
+		Old: "\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
+			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n",
+		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
+			"\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n",
 		Package: conformance, Test: "TestOutboxMovers", Engines: "postgres15",
+	},
+	{
+		Name: "shard-not-locked-postgres", Guards: "M59: movers of a shard take turns",
+		File:    "dialect/postgres/ulid.go",
+		Old:     "lock += \" NOWAIT\"",
+		New:     "lock = \"\"",
+		Package: conformance, Test: "TestOutboxMoversBetween", Engines: "postgres15",
+	},
+	{
+		Name: "shard-not-locked-mysql", Guards: "M59: movers of a shard take turns",
+		File:    "dialect/mysql/ulid.go",
+		Old:     "dialect.ReadShard(d, b, f, shard)+\" FOR UPDATE NOWAIT\"",
+		New:     "dialect.ReadShard(d, b, f, shard)",
+		Package: conformance, Test: "TestOutboxMoversBetween", Engines: "mariadb",
+	},
+	{
+		Name: "held-shard-holds-up-publisher", Guards: "M59: a shard that somebody has keeps a publisher from no other",
+		File:    "outbox_move.go",
+		Old:     "m.move(ctx, f, shard, limit, atOnce)\n\t\tif ctx",
+		New:     "m.move(ctx, f, shard, limit, dialect.LockBounds{})\n\t\tif ctx",
+		Package: conformance, Test: "TestHeldShardPublisher", Engines: "postgres15",
+	},
+	{
+		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
+		File:    "outbox_move.go",
+		Old:     "failed == nil && len(left) > 0 {",
+		New:     "failed == nil && len(left) > 1000 {",
+		Package: conformance, Test: "TestHeldShardPublisher", Engines: "postgres15",
+	},
+	{
+		Name: "held-shard-not-told", Guards: "M59: a shard that stays held is told",
+		File:    "publisher.go",
+		Old:     "\t\t\tf.tellHeld(ctx)\n",
+		New:     "",
+		Package: conformance, Test: "TestHeldShardPublisher", Engines: "postgres15",
+	},
+	{
+		Name: "held-shard-holds-up-purge", Guards: "M59: a shard that somebody has keeps a purge from no other",
+		File:    "retain.go",
+		Old:     "e.shard, atOnce)",
+		New:     "e.shard, dialect.LockBounds{})",
+		Package: conformance, Test: "TestHeldShardPurge", Engines: "postgres15",
+	},
+	{
+		Name: "held-shard-purged-at-every-turn", Guards: "M59: a purge that has to wait is not tried at every turn",
+		File:    "publisher.go",
+		Old:     "\t\terr = nil // there is time",
+		New:     "\t\t// there is time",
+		Package: conformance, Test: "TestHeldShardPurge", Engines: "postgres15",
+	},
+	{
+		Name: "held-shard-holds-up-readers", Guards: "M59: a reader waits for a shard for a second",
+		File:    "outbox_line.go",
+		Old:     "inTime = dialect.LockBounds{Wait: lockPatience}",
+		New:     "inTime = dialect.LockBounds{}",
+		Package: conformance, Test: "TestHeldShardReaders", Engines: "postgres15",
+	},
+	{
+		Name: "waiter-gives-a-held-shard-up", Guards: "M59: who waits for an entry waits for the shard, too",
+		File:    "wait.go",
+		Old:     "!errors.Is(err, Locked) || pause",
+		New:     "true || pause",
+		Package: conformance, Test: "TestHeldShardReaders", Engines: "postgres15",
 	},
 	{
 		Name: "records-that-wait-are-no-more", Guards: "guarantee 4: more: false means that everything committed before was shown",

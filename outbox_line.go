@@ -1,0 +1,125 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// lockPatience is how long a mover of an outbox waits for a shard that another transaction
+// has. Who has one is done in milliseconds, unless it stands still: then nobody's other shards
+// wait with it.
+const lockPatience = time.Second
+
+// How a mover takes a shard: at once or not at all, or when it has waited.
+var (
+	atOnce = dialect.LockBounds{NoWait: true, Wait: lockPatience}
+	inTime = dialect.LockBounds{Wait: lockPatience}
+)
+
+// errShardHeld means that another transaction has a shard, see heldError.
+var errShardHeld = errors.New("another transaction has the shard")
+
+// heldError names shards that were not to be had.
+func (f *Feed) heldError(doing string, shards ...int) error {
+	names := fmt.Sprint(shards[0])
+	for _, shard := range shards[1:min(len(shards), maxShardsNamed)] {
+		names += fmt.Sprintf(", %d", shard)
+	}
+	if len(shards) > maxShardsNamed {
+		names += ", …"
+	}
+	return &Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing, Err: errShardHeld,
+		Next: fmt.Sprintf("it is tried again, and other shards are served meanwhile; `rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])}
+}
+
+// line is where a publisher leaves the shards that others have: they are tried again ever
+// less often, and those that have records meanwhile are served.
+type line struct {
+	mu   sync.Mutex
+	held map[int]*held
+}
+
+// held is a shard in the line.
+type held struct {
+	since, again, told time.Time
+	tries              int
+}
+
+// sorted are shards that have records: due are to be tried, first those that nobody was
+// seen to have; the others' time has not come. What is not among them is in line no longer.
+func (l *line) sorted(shards []int) (due, rest []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var late []int
+	now, still := time.Now(), make(map[int]*held)
+	for _, shard := range shards {
+		h := l.held[shard]
+		switch {
+		case h == nil:
+			due = append(due, shard)
+			continue
+		case now.Before(h.again):
+			rest = append(rest, shard)
+		default:
+			late = append(late, shard)
+		}
+		still[shard] = h
+	}
+	l.held = still
+	return append(due, late...), rest
+}
+
+// tried takes in whether a shard was to be had.
+func (l *line) tried(shard int, had bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if had {
+		delete(l.held, shard)
+		return
+	}
+	h := l.held[shard]
+	if h == nil {
+		h = &held{since: time.Now()}
+		if l.held == nil {
+			l.held = make(map[int]*held)
+		}
+		l.held[shard] = h
+	}
+	h.tries++
+	h.again = time.Now().Add(backoff(h.tries))
+}
+
+// untold are the shards that somebody has had for longer than lockPatience, of which nothing
+// was told for a while.
+func (l *line) untold() (shards []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for shard, h := range l.held {
+		if now.Sub(h.since) >= lockPatience && now.Sub(h.told) >= verifyEvery {
+			h.told = now
+			shards = append(shards, shard)
+		}
+	}
+	slices.Sort(shards)
+	return shards
+}
+
+// tellHeld tells of shards that stay in line.
+func (f *Feed) tellHeld(ctx context.Context) {
+	shards := f.line.untold()
+	if len(shards) == 0 {
+		return
+	}
+	cause := "its records wait"
+	if who := f.holderText(ctx, shards[0]); who != "" {
+		cause += " for " + who
+	}
+	f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.heldError(cause, shards...)})
+}
