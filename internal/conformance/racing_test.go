@@ -15,12 +15,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// raceSeconds is how long writers write: ROWFEED_TEST_RACE_SECONDS, else 6.
+// raceSeconds is how long writers write: ROWFEED_TEST_RACE_SECONDS, else 3.
 func raceSeconds(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ROWFEED_TEST_RACE_SECONDS")
 	if text == "" {
-		return 6 * time.Second
+		return 3 * time.Second
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil {

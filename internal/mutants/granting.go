@@ -84,7 +84,7 @@ var granting = []mutant{
 		File:    "setup_upgrade.go",
 		Old:     "f.db.grantAgain(ctx, q, &now)",
 		New:     "f.db.grantAgain(ctx, q, &record{Mode: now.Mode})",
-		Package: conformance, Test: "TestULIDUpgradeKeeps", Engines: "postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestULIDUpgradeKeeps", Engines: "postgres15,mariadb",
 	},
 	{
 		Name: "rights-forgotten-by-a-crash", Guards: "M63: an upgrade that broke off gives rights back when it is run again",

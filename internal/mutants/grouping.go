@@ -150,7 +150,7 @@ var grouping = []mutant{
 	{
 		Name: "one-entry-ends-every-instance", Guards: "guarantee: one bad key only itself, one shard only itself",
 		File: "consume_rest.go", Old: " || !concernsShardAlone(err) {", New: " || err != nil {",
-		Package: conformance, Test: "TestShardRests", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardRests", Engines: "sqlite",
 	},
 	{
 		Name: "rests-in-silence", Guards: "an operator is told why a shard rests",

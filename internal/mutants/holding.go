@@ -26,7 +26,7 @@ var holding = []mutant{
 	{
 		Name: "tighter-wait-ignored", Guards: "M44: a tighter bound of the session's own holds",
 		File: "blocking.go", Old: "cmp.Or(wait, dialect.LockWait), 0), wait == 0", New: "cmp.Or(wait, dialect.LockWait), 0), false",
-		Package: conformance, Test: "TestLockWaitOwn", Engines: "postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestLockWaitOwn", Engines: "postgres15,mariadb",
 	},
 	{
 		Name: "dead-transaction-called-usable", Guards: "M44: who waited in vain is told whether his transaction can go on",
@@ -66,7 +66,7 @@ var holding = []mutant{
 	{
 		Name: "waiter-taken-for-the-holder-mariadb", Guards: "M44: who waits is not ended for who has the shard",
 		File: "dialect/mysql/holders.go", Old: "x.trx_requested_lock_id <=> l.lock_id, x.trx_mysql", New: "0, x.trx_mysql",
-		Package: conformance, Test: "TestUnblock$|TestLockHolders", Engines: "mariadb", Short: true,
+		Package: conformance, Test: "TestUnblock$|TestLockHolders", Engines: "mariadb",
 	},
 	{
 		Name: "waiter-taken-for-the-holder-mysql", Guards: "M44: who waits is not ended for who has the shard",
@@ -81,7 +81,7 @@ var holding = []mutant{
 	{
 		Name: "unblock-does-not-look-again-postgres", Guards: "M44: no connection is ended for a transaction of its past",
 		File: "dialect/postgres/holders.go", Old: "AND virtualtransaction = $2::text AND", New: "AND $2::text <> '' AND",
-		Package: conformance, Test: "TestUnblockLooksAgain", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestUnblockLooksAgain", Engines: "postgres15",
 	},
 	{
 		Name: "unblock-does-not-look-again-mysql", Guards: "M44: no connection is ended for a transaction of its past",

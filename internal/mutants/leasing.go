@@ -25,7 +25,7 @@ var leasing = []mutant{
 	{
 		Name: "lease-epoch-stays", Guards: "hazard 3: an epoch higher with every acquire",
 		File: "lease.go", Old: "newOwner(), max(seen.Epoch, above)+1)", New: "newOwner(), max(seen.Epoch, above, 1))",
-		Package: conformance, Test: "TestLeaseOwnersAndEpochs", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestLeaseOwnersAndEpochs", Engines: "sqlite",
 	},
 	{
 		Name: "lease-owner-repeats", Guards: "hazard 3: another owner with every acquire",
@@ -45,7 +45,7 @@ var leasing = []mutant{
 	{
 		Name: "lease-released-by-anybody", Guards: "M52: a release frees its own term only",
 		File: "lease_term.go", Old: "n, err := db.freeLease(ctx, t.own)", New: "n, err := db.freeLease(ctx, func(b *dialect.Builder) string { return \"name = \" + b.Arg(t.lease.name) })",
-		Package: conformance, Test: "TestLease$", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestLease$", Engines: "sqlite",
 	},
 	{
 		Name: "lease-released-by-name", Guards: "M52: an operator's release ends the term that was seen",

@@ -189,7 +189,7 @@ var locking = []mutant{
 		File:    "dialect/postgres/ulid_sql.go",
 		Old:     "    IF greatest >= ` +",
 		New:     "    IF greatest IS NULL AND greatest >= ` +",
-		Package: conformance, Test: "TestLockPastRows", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestLockPastRows", Engines: "postgres15",
 	},
 	{
 		Name: "rows-not-looked-at-by-procedure", Guards: "hazard 8: ULIDs are above those that rows have",

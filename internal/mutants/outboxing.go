@@ -28,7 +28,7 @@ var outboxing = []mutant{
 		File:    "fetch.go",
 		Old:     "rows.Waiting && asked.after != Now && !asked",
 		New:     "rows.Waiting && !asked",
-		Package: conformance, Test: "TestOutboxShardsApart", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestOutboxShardsApart", Engines: "sqlite",
 	},
 	{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",

@@ -7,7 +7,7 @@ var printing = []mutant{
 		File:    "setup_print.go",
 		Old:     `" DESC LIMIT 1) AS highest"`,
 		New:     `" LIMIT 1) AS highest"`,
-		Package: conformance, Test: "TestPrintBlocking", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestPrintBlocking", Engines: "sqlite",
 	},
 	{
 		Name: "printed-outbox-is-ready", Guards: "M62: who begins while rows are placed is refused",

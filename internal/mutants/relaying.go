@@ -56,7 +56,7 @@ var relaying = []mutant{
 	{
 		Name: "dead-letters-asked-for-twice", Guards: "deliverable 7: one statement for dead letters per batch",
 		File: "consume_run.go", Old: "r.row.aside > 0 && r.releases && ", New: "r.row.aside > 0 && ",
-		Package: conformance, Test: "TestRelayAsksForDeadLetters", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRelayAsksForDeadLetters", Engines: "sqlite",
 	},
 	{
 		Name: "release-waits-for-a-pause", Guards: "deliverable 7: a letter is released between batches",

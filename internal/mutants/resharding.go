@@ -108,7 +108,7 @@ var resharding = []mutant{
 	{
 		Name: "rows-without-shards-sqlite", Guards: "M18, capture column: a row gets its shard with its position",
 		File: "dialect/sqlite/column.go", Old: "j.n * 5 - 4, 5)", New: "j.n * 5 - 5, 5)",
-		Package: conformance, Test: "TestColumnShards$", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestColumnShards$", Engines: "sqlite",
 	},
 	{
 		Name: "shards-move-on-update-columns", Guards: "upgrade, capture column: nothing else of a row changes",

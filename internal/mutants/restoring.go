@@ -63,7 +63,7 @@ var restoring = []mutant{
 		File:    "restore.go",
 		Old:     "if r.Identity == \"\" || identity == \"\" || r.Identity == identity {",
 		New:     "if r != nil {",
-		Package: conformance, Test: "TestOtherDatabase", Engines: "postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestOtherDatabase", Engines: "postgres15,mariadb",
 	},
 	{
 		Name: "publisher-forgets-what-it-saw", Guards: "M74: no position is given twice after a restore",

@@ -54,7 +54,7 @@ var capturing = []mutant{
 	{
 		Name: "replaced-rows-forgotten", Guards: "hazard 6: OR REPLACE fires no DELETE trigger",
 		File: "dialect/sqlite/capture.go", Old: `if err != nil || insertions == "" {`, New: "if insertions = \"\"; insertions == \"\" || updates != \"\" {",
-		Package: conformance, Test: "TestCaptureReplace", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestCaptureReplace", Engines: "sqlite",
 	},
 	{
 		Name: "column-list-in-trigger", Guards: "hazard: triggers with a column list miss columns added later",
@@ -74,7 +74,7 @@ var capturing = []mutant{
 	{
 		Name: "hidden-rows-are-deletes", Guards: "hazard 5: row security",
 		File: "dialect/postgres/publish.go", Old: "; SET LOCAL row_security = off`", New: "`",
-		Package: conformance, Test: "TestRefusesHiddenRows", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestRefusesHiddenRows", Engines: "postgres15",
 	},
 	{
 		Name: "truncate-of-a-partition", Guards: "hazard 11",

@@ -15,7 +15,7 @@ var turning = []mutant{
 	{
 		Name: "start-looked-up-late", Guards: "guarantee 1: a consumer begins in all shards when it first reaches the feed",
 		File: "consume_ids_start.go", Old: "		if at[shard], err = r.beginsAt(ctx, shard); err != nil {", New: "		if at[shard] = r.c.Start; err != nil {",
-		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
 	},
 	{
 		Name: "start-of-listed-shards", Guards: "guarantee 1: a consumer that begins at now begins there in all shards",
@@ -60,7 +60,7 @@ var turning = []mutant{
 	{
 		Name: "worker-epochs-by-number", Guards: "M54: epochs of a shard only grow, whichever worker has it",
 		File: "consume_group.go", Old: "	if r.byShard { // a worker", New: "	if r.byShard && shard < 0 { // a worker",
-		Package: conformance, Test: "TestShardIDsEpochs", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardIDsEpochs", Engines: "sqlite",
 	},
 	{
 		Name: "shard-ends-all", Guards: "guarantee 6: a shard whose entry cannot be handled rests alone",

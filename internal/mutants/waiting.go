@@ -98,14 +98,14 @@ var waiting = []mutant{
 		File:    "share.go",
 		Old:     "if p := recover(); p != nil {",
 		New:     "if p := any(nil); p != nil {",
-		Package: ".", Test: "TestSharingPanics", Engines: "sqlite", Short: true,
+		Package: ".", Test: "TestSharingPanics", Engines: "sqlite",
 	},
 	{
 		Name: "stream-asks-without-pause", Guards: "a stream of a source that does not wait is no hot loop",
 		File:    "feedhttp/stream.go",
 		Old:     "early = idle && ",
 		New:     "early = idle && early && ",
-		Package: "./feedhttp", Test: "TestStreamOfAnImpatientSource", Engines: "sqlite", Short: true,
+		Package: "./feedhttp", Test: "TestStreamOfAnImpatientSource", Engines: "sqlite",
 	},
 	{
 		Name: "list-behind-a-mux-not-found", Guards: "the list is where a ServeMux leads",
