@@ -32,7 +32,9 @@ WHERE a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
 UNION ALL
 SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint,
   'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
-FROM held JOIN pg_prepared_xacts x ON held.virtualtransaction = '-1/' || x.transaction::text
+-- its locks go by the number that its session had for it, and by no session
+FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction AND i.locktype = 'transactionid'
+JOIN pg_prepared_xacts x ON x.transaction = i.transactionid
 WHERE held.pid IS NULL
 ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Positions())},
 		func(rows dialect.Rows) (dialect.Blocker, error) {

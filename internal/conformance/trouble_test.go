@@ -289,3 +289,40 @@ func TestUnpublish(t *testing.T) {
 		x.wantSound(f)
 	})
 }
+
+// TestPreparedWriter: who prepared a transaction that wrote to the feed's table is named by
+// status, whether its session lives on or not.
+func TestPreparedWriter(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // InnoDB does not tell of what is prepared without a session, SQLite prepares nothing
+		}
+		f, name := x.addKV(), "of "+x.db.Name
+		conn, err := x.db.Admin().Conn(x.ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer conn.Close()
+		for _, statement := range []string{"BEGIN", "INSERT INTO kv VALUES (1, 'a', 1)", "SAVEPOINT s", "INSERT INTO kv VALUES (2, 'b', 2)", "PREPARE TRANSACTION '" + name + "'"} {
+			if _, err := conn.ExecContext(x.ctx, statement); err != nil {
+				x.Fatalf("%s: %v", statement, err)
+			}
+		}
+		named := func(when string) {
+			x.Helper()
+			status, err := f.Status(x.ctx)
+			if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != "prepared transaction "+name {
+				x.Errorf("%s: %+v, %v", when, status.Blockers, err)
+			}
+		}
+		named("while its session lives")
+		if _, err := conn.ExecContext(x.ctx, "SELECT pg_terminate_backend(pg_backend_pid())"); err == nil {
+			x.Error("the session lives on")
+		}
+		named("when its session has ended")
+		x.exec("ROLLBACK PREPARED '" + name + "'")
+		if status, err := f.Status(x.ctx); err != nil || len(status.Blockers) != 0 {
+			x.Errorf("when it is over: %+v, %v", status, err)
+		}
+	})
+}

@@ -103,4 +103,9 @@ var holding = []mutant{
 		File: "holders.go", Old: "found.Holder = &holder; req.DryRun {", New: "found.Holder = &holder; req.DryRun && false {",
 		Package: conformance, Test: "TestUnblock$", Engines: "postgres15",
 	},
+	{
+		Name: "prepared-writer-unnamed", Guards: "who keeps others waiting is named, also without a session",
+		File: "dialect/postgres/rest.go", Old: "i.virtualtransaction = held.virtualtransaction", New: "held.virtualtransaction = '-1/' || i.transactionid::text",
+		Package: conformance, Test: "TestPreparedWriter", Engines: "postgres15",
+	},
 }
