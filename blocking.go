@@ -70,7 +70,9 @@ type taken struct {
 //
 // A second call in the same transaction takes more, above those of the first. Do not call
 // it between a SAVEPOINT and a ROLLBACK TO it: that takes the ULIDs back, see ULIDs.Verify.
-// PostgreSQL fails such transactions of REPEATABLE READ or SERIALIZABLE that had to wait.
+// PostgreSQL fails transactions of REPEATABLE READ or SERIALIZABLE whose snapshot is older than
+// another's lock of the shard, whether they had to wait or not: code Locked. So does MariaDB with
+// innodb_snapshot_isolation.
 func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
 	feed := f.dialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
@@ -140,8 +142,8 @@ func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error
 		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
 			Next: "begin a transaction, lock, insert, commit"}
 	case errors.Is(err, sql.ErrTxDone):
-		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, and its ULIDs with it", Err: err,
-			Next: "lock in the transaction that inserts the rows"}
+		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, or the nested one that this is, and the ULIDs can be asked for no more", Err: err,
+			Next: "lock in the transaction that inserts the rows; in a nested one verify before it is released, or lock in the one around it"}
 	case class == dialect.ClassUndefined:
 		return &Error{Code: UnknownFeed, Object: object, Cause: "there is no such feed any more, or it is being made, or what takes its ULIDs is missing", Err: err,
 			Next: "roll the transaction back; `rowfeed feed list` shows the feeds, `rowfeed feed upgrade " + f.name + "` makes what is missing"}
@@ -212,7 +214,8 @@ func (u *ULIDs) of(shard int) (taken, error) {
 // Verify answers an error where the ULIDs were taken back: the transaction has ended, or a
 // savepoint from before the Lock was rolled back. Rows with them must not be committed then:
 // others get the same ULIDs, or readers have passed them. Who uses savepoints
-// calls it last of all before COMMIT. It knows the last eight Locks of a shard in a transaction.
+// calls it last of all before COMMIT. It knows the last eight Locks of a shard, and answers an
+// error (Conflict) of one from before them, too. That a transaction has ended it learns from the Tx, see there.
 func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
 		witness, err := u.feed.db.d.Witness(ctx, u.tx, u.feed.dialectFeed(), t.shard)
@@ -220,8 +223,9 @@ func (u *ULIDs) Verify(ctx context.Context) error {
 			return u.feed.lockError(ctx, u.tx, t.shard, err)
 		}
 		if !slices.Contains(strings.Fields(witness), t.witness) {
-			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard), Cause: "its ULIDs were taken back: a savepoint from before the Lock was rolled back",
-				Next: "roll the transaction back, and lock outside of savepoints"}
+			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard),
+				Cause: fmt.Sprintf("its ULIDs were taken back: a savepoint from before the Lock was rolled back; or the transaction has locked the shard %d times since, and they are not known any more", dialect.Witnesses),
+				Next:  "roll the transaction back; lock outside of savepoints, and once: the ULIDs of one Lock are enough for any transaction"}
 		}
 	}
 	return nil

@@ -362,7 +362,7 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 	}
 	r := f.record.Load()
 	info := &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
-		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn,
+		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn, PositionColumn: r.positionColumn(),
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}
 	if err := f.mode().head(ctx, f, info); err != nil {
 		return nil, err

@@ -192,5 +192,12 @@ func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
 }
 
 // DeleteSQL are the statements of Delete, for writers in other languages: to be run in
-// one transaction, each with the key's values as parameters.
-func (f *Feed) DeleteSQL() []string { return f.db.d.DeleteRow(f.dialectFeed()) }
+// one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
+// whose readers are told of no delete.
+func (f *Feed) DeleteSQL() []string {
+	feed := f.dialectFeed()
+	if feed.ULIDs != nil {
+		return []string{}
+	}
+	return f.db.d.DeleteRow(feed)
+}

@@ -217,7 +217,7 @@ func (m blocking) part(ctx context.Context, f *Feed, _ *layout, q *dialect.PageQ
 		q.Shard = shard
 		return nil
 	}
-	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
+	shards, err := f.wholeShards(ctx, q.After)
 	switch {
 	case err != nil:
 		return err
@@ -245,15 +245,19 @@ func (blocking) perShard(f *Feed, shards []int, cause string) error {
 	return &Error{Code: InvalidRequest, Param: "shard", Object: feedObject(f.name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
 }
 
-// shardIDs are the first shards of the feed, in ascending order.
+func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) }
+
+// shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.db.d)
 	query := "SELECT shard FROM " + f.db.table("shards") + " WHERE feed = " + b.Arg(f.name)
-	if feed := f.dialectFeed(); feed.Outbox { // what was not moved yet is of a shard, too
+	if feed := f.dialectFeed(); !feed.Outbox {
+		query += " AND time_ms <> 0"
+	} else { // what was not moved yet is of a shard, too
 		query += " UNION SELECT shard FROM " + dialect.Qualified(f.db.d, feed.Records())
 	}
 	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
-		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+		scanShardID)
 	if shards == nil {
 		shards = []int{} // of other feeds it is nil
 	}
@@ -287,10 +291,14 @@ func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
 	if info.MoreShardIDs = len(shards) > MaxShardIDs; info.MoreShardIDs {
 		shards = shards[:MaxShardIDs]
 	}
-	if info.ShardIDs = shards; err != nil || len(shards) != 1 {
+	if info.ShardIDs = shards; err != nil || len(shards) == 0 {
 		return err
 	}
-	page, err := f.Fetch(ctx, Request{After: Now, Shards: One(shards[0])})
+	whole, err := f.wholeShards(ctx, dialect.Position{})
+	if err != nil || len(whole) != 1 {
+		return err
+	}
+	page, err := f.Fetch(ctx, Request{After: Now, Shards: One(whole[0])})
 	if info.Head = page.Cursor; errors.Is(err, Filling) {
 		return nil // there is none yet
 	}
@@ -338,7 +346,7 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 			return err
 		}
 		if given := state.Given(); last.Above(given) {
-			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere", shard, last, given)})
+			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere. The next lock goes on above it, and nothing needs to be done but to mend who made it; whoever was shown it has passed what was written below it meanwhile", shard, last, given)})
 		}
 		return nil
 	})

@@ -275,7 +275,7 @@ func (r *record) differences(other *record) []string {
 
 // positionColumn is the table's own column of ULIDs; empty where there is none.
 func (r *record) positionColumn() string {
-	if r.ULIDs == nil {
+	if r.ULIDs == nil || r.Capture != dialect.CaptureNone {
 		return ""
 	}
 	return r.ULIDs.Position.Name

@@ -51,6 +51,8 @@ type Info struct {
 	// ShardColumn is the column of the key that gives the data shard; empty where it is
 	// computed from the key.
 	ShardColumn string `json:"shard_column,omitempty"`
+	// PositionColumn is the table's own column that holds a row's ULID; empty where there is none.
+	PositionColumn string `json:"position_column,omitempty"`
 	// ShardIDs are the shards of a feed each of which is one by itself, with cursors of its
 	// own, at most MaxShardIDs of them, from the lowest on. Head is then that of the only one, and
 	// empty where there are more. Of other feeds it is nil; where there is no shard yet it is empty.

@@ -19,7 +19,8 @@ type Tx interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	Query(ctx context.Context, query string, args ...any) (dialect.Rows, error)
 	// Transaction does nothing. Who implements it promises that Exec and Query run in
-	// one transaction, which the caller will end.
+	// one transaction, which the caller will end, and answer an error that wraps sql.ErrTxDone
+	// from then on: in a later transaction of the connection ULIDs would pass for its own.
 	Transaction()
 }
 

@@ -96,7 +96,14 @@ func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 	return endULID(s, b, f, shard, " DESC")
 }
 
-// LeastULID is the same for the least one.
+// PassedULID is the same for the greatest one up to a position.
+func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at Position) string {
+	ref := Ref(s, "g", f.ULIDs.Position.Name)
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " + Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
+		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
+}
+
+// LeastULID is [GreatestULID] for the least one.
 func LeastULID(s Spelling, b *Builder, f *Feed, shard int) string { return endULID(s, b, f, shard, "") }
 
 func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {

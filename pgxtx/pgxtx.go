@@ -4,6 +4,9 @@ package pgxtx
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,7 +48,7 @@ func (a adapter) Exec(ctx context.Context, query string, args ...any) (int64, er
 		return refused.Exec(ctx, query)
 	}
 	tag, err := a.tx.Exec(ctx, query, args...)
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), ended(err)
 }
 
 // Query implements [rowfeed.Tx].
@@ -55,9 +58,18 @@ func (a adapter) Query(ctx context.Context, query string, args ...any) (dialect.
 	}
 	found, err := a.tx.Query(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return nil, ended(err)
 	}
 	return rows{found}, nil
+}
+
+// ended says in database/sql's words that the transaction has ended, which a nested one does
+// while the connection is in the one around it.
+func ended(err error) error {
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return fmt.Errorf("%w: %w", sql.ErrTxDone, err)
+	}
+	return err
 }
 
 // rows has a Close that answers the error, as database/sql's.

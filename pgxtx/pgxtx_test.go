@@ -201,6 +201,20 @@ func TestLock(t *testing.T) {
 	if err := inner.Verify(ctx); !errors.Is(err, rowfeed.Conflict) {
 		t.Errorf("after the savepoint was rolled back: %v", err)
 	}
+	if nested, err = tx.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if inner, err = f.Lock(ctx, pgxtx.In(nested), rowfeed.LockRequest{}); err == nil {
+		err = errors.Join(inner.Verify(ctx), nested.Commit(ctx))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // its own transaction has ended, the one around it has not
+		if err := inner.Verify(ctx); !errors.Is(err, rowfeed.InvalidRequest) || !errors.Is(err, sql.ErrTxDone) {
+			t.Errorf("after the savepoint was released: %v", err)
+		}
+	}
 	id, err := outer.At(0, 5)
 	if err == nil {
 		_, err = tx.Exec(ctx, "INSERT INTO ev VALUES (1, 0, $1)", id)

@@ -31,8 +31,14 @@ func TestBlockingLife(t *testing.T) {
 	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {
 		s.ok(command)
 	}
-	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard") {
+	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard: 0") || !strings.Contains(r, "position column") || strings.Contains(r, "DELETE") {
 		t.Errorf("shown:\n%s", r)
+	}
+	if r := s.ok("feed show ev --json"); !strings.Contains(r, `"shard_ids": [`) || !strings.Contains(r, `"position_column": "ulid"`) || !strings.Contains(r, `"delete": []`) {
+		t.Errorf("shown:\n%s", r)
+	}
+	if r := s.ok("status ev"); !strings.Contains(r, "01GNSG5PM8ZZZW000000000033") || strings.Contains(r, "never") {
+		t.Errorf("status:\n%s", r)
 	}
 	if r := s.run(strings.Fields("feed upgrade ev --data-shards 2")...); r.out != "" || strings.Contains(r.err, "unsupported") {
 		t.Errorf("announced: %+v", r)
@@ -45,6 +51,9 @@ func TestBlockingLife(t *testing.T) {
 	}
 	s.sql("INSERT INTO ev VALUES (3, 7, x'01857302da88ffffbfffffffffffffff')",
 		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', 7, 1672671845000, 109620228044972031, -4611686018427387903, '')")
+	if r := s.ok("feed show ev"); !strings.Contains(r, "2 shards by shard: 0, 7") || !strings.Contains(r, "see `rowfeed status ev`") {
+		t.Errorf("shown:\n%s", r)
+	}
 	lines := s.ok("relay ev --to stdout: --once --consumer out")
 	if strings.Count(lines, "\n") != 3 || !strings.Contains(lines, `"shard":7,`) {
 		t.Errorf("relayed:\n%s", lines)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -41,7 +42,9 @@ With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
 "base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"],
 "grants":{"writers":["app"]}}. The head is the cursor of a reader that has read
 everything; kind tells how a column's values travel. "delete" are the statements by
-which writers delete a row, in one transaction, each with the key as its parameters.
+which writers delete a row, in one transaction, each with the key as its parameters;
+none of a feed with ULIDs. Such a feed has "shard_ids", and with mode blocking
+"position_column"; its head is "" where there is more than one shard.
 "grants" are those of "feed grant".`,
 		Example: "  rowfeed feed show kv --json",
 		Args:    takes(1, 1, "the feed's NAME"),
@@ -79,8 +82,8 @@ type feedLine struct {
 	DataShards int    `json:"data_shards"`
 }
 
-// shardsText says how a feed is divided: "1 data shard", "8 data shards by id", "3 shards by
-// customer".
+// shardsText says how a feed is divided: "1 data shard", "8 data shards by id", "2 shards by
+// customer: 3, 5".
 func shardsText(info *rowfeed.Info) string {
 	text := plural(int64(info.DataShards), "data shard")
 	if info.ShardIDs != nil { // each is a feed by itself
@@ -91,6 +94,9 @@ func shardsText(info *rowfeed.Info) string {
 	}
 	if info.ShardColumn != "" {
 		text += " by " + info.ShardColumn
+	}
+	if n := len(info.ShardIDs); 0 < n && n <= shardsShown {
+		text += ": " + strings.Trim(strings.ReplaceAll(fmt.Sprint(info.ShardIDs), " ", ", "), "[]")
 	}
 	return text
 }
@@ -142,15 +148,24 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 			}{info, f.Source().String(), string(f.Capture()), f.DeleteSQL(), f.Granted()})
 		}
 		head := string(info.Head)
-		if head == "" {
+		switch {
+		case head == "" && len(info.ShardIDs) > 1:
+			head = "each shard has its own, see `rowfeed status " + info.Name + "`"
+		case head == "":
 			head = `"" (nothing published yet)`
 		}
-		if err := a.printTable(table.Row{"feed", info.Name}, []table.Row{
+		var own []table.Row
+		if info.PositionColumn != "" {
+			own = append(own, table.Row{"position column", info.PositionColumn})
+		}
+		if statements := f.DeleteSQL(); len(statements) > 0 {
+			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
+		}
+		if err := a.printTable(table.Row{"feed", info.Name}, append([]table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
 			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"writers", loginsText(f.Granted().Writers)}, {"readers", loginsText(f.Granted().Readers)},
-			{"to delete a row", strings.Join(f.DeleteSQL(), ";\n")},
-		}); err != nil {
+		}, own...)); err != nil {
 			return err
 		}
 		var rows []table.Row

@@ -125,6 +125,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		if s.HoldersTold != "" { // of a feed with ULIDs
 			var shards []string
 			head, shards = shardNotes(s)
+			published = "-" // writers and readers do that, and nobody notes when
 			notes = append(notes, shards...)
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})

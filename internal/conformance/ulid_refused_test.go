@@ -309,10 +309,33 @@ func (m *misuse) ahead() string {
 	return "refused"
 }
 
-// snapshot reads, has another writer take ULIDs, and then takes some itself.
+// snapshot does so as the server is set, and where it knows another setting with that.
 func (m *misuse) snapshot() string {
 	m.Helper()
-	m.write(3, 1, 1)
+	outcome := m.fromSnapshot(1)
+	if m.family() != "mysql" {
+		return outcome
+	}
+	const setting = "innodb_snapshot_isolation" // MariaDB's; on by default since 11.6.2
+	var name, value string
+	err := m.conn.QueryRowContext(m.ctx, "SHOW VARIABLES LIKE '"+setting+"'").Scan(&name, &value)
+	if !errors.Is(err, sql.ErrNoRows) {
+		m.must(err)
+		_, err = m.conn.ExecContext(m.ctx, "SET SESSION "+setting+" = ON")
+		m.must(err)
+		if with := m.fromSnapshot(101); with != "READ COMMITTED: good; above: refused (`locked`)" {
+			m.Errorf("with %s: %s", setting, with)
+		}
+		_, err = m.conn.ExecContext(m.ctx, "SET SESSION "+setting+" = "+value)
+		m.must(err)
+	}
+	return outcome + "; above READ COMMITTED refused (`locked`) where `" + setting + "` is on"
+}
+
+// fromSnapshot reads, has another writer take ULIDs, and then takes some itself, for rows from first on.
+func (m *misuse) fromSnapshot(first int) string {
+	m.Helper()
+	m.write(3, first, first)
 	outcomes := map[bool][]sql.IsolationLevel{}
 	for i, level := range m.isolations() {
 		if m.family() == "mysql" && level == sql.LevelSerializable {
@@ -321,7 +344,7 @@ func (m *misuse) snapshot() string {
 		tx := m.begin(level)
 		var n int
 		m.must(tx.QueryRowContext(m.ctx, "SELECT count(*) FROM rowfeed_shards").Scan(&n))
-		m.write(3, 10+i, 10+i)
+		m.write(3, first+10+i, first+10+i)
 		ulids, err := m.take(tx, 3, time.UnixMilli(1)) // the clock is no help: it counts on
 		outcomes[err == nil] = append(outcomes[err == nil], level)
 		if err != nil {
@@ -334,10 +357,10 @@ func (m *misuse) snapshot() string {
 			m.must(tx.Rollback())
 			continue
 		}
-		m.must(ulids.insert(tx, 20+i, 3, 0))
+		m.must(ulids.insert(tx, first+20+i, 3, 0))
 		m.commit(tx)
 		page := m.page(m.feed, 3, "", 100)
-		if id, _ := page.Entries[len(page.Entries)-1].Key.Get("id"); id != int64(20+i) {
+		if id, _ := page.Entries[len(page.Entries)-1].Key.Get("id"); id != int64(first+20+i) {
 			m.Errorf("%v: the last row is %v", level, id)
 		}
 	}

@@ -292,6 +292,15 @@ func TestLockSavepoint(t *testing.T) {
 					t.Fatal(level, err)
 				}
 			}
+			for range 6 { // before has eight behind it now, and could have been taken back
+				x.lock(tx, rowfeed.LockRequest{Shards: []int{1}})
+			}
+			if err := before.Verify(x.ctx); !errors.Is(err, rowfeed.Conflict) || !strings.Contains(err.Error(), "or the transaction has locked the shard 8 times since") {
+				t.Error(level, err)
+			}
+			if err := after.Verify(x.ctx); err != nil {
+				t.Error(level, err)
+			}
 			x.commit(tx)
 		}
 	})

@@ -27,6 +27,7 @@ var mutants = slices.Concat(
 	backfilling,
 	turning,
 	printing,
+	trying,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
