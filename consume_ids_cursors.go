@@ -43,14 +43,16 @@ func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed str
 }
 
 // workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
-func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]bool, error) {
+func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]*wholeRow, error) {
 	b := dialect.NewBuilder(db.d)
-	found := map[[2]string]bool{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed FROM "+db.table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
+	found := map[[2]string]*wholeRow{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
-			err := rows.Scan(&who[0], &who[1])
-			found[who] = true
+			r, paused := &wholeRow{}, 0
+			err := rows.Scan(&who[0], &who[1], &r.shardCount, &paused)
+			r.paused = paused != 0
+			found[who] = r
 			return struct{}{}, err
 		})
 	return found, err

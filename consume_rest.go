@@ -99,9 +99,13 @@ func (r *consuming) noteFailure(ctx context.Context, why error) (noted bool, err
 	db := r.c.DB
 	err = db.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(db.d)
-		n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET failure = "+b.Arg(letterText(why))+", version = version + 1"+
-			" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+
-			" AND shard_count = "+b.Arg(r.count)+" AND epoch = "+b.Arg(r.epoch)+" AND version = "+b.Arg(r.version), b.Args()...)
+		query := "UPDATE " + db.table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
+			" WHERE consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.shard) +
+			" AND shard_count = " + b.Arg(r.count) + " AND version = " + b.Arg(r.version)
+		if r.epoch != 0 { // without a lease the cursor may have an epoch of before
+			query += " AND epoch = " + b.Arg(r.epoch)
+		}
+		n, err := tx.Exec(ctx, query, b.Args()...)
 		noted = n == 1
 		return err
 	})

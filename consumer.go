@@ -72,8 +72,12 @@ type ConsumerStatus struct {
 	// ULIDs.
 	Behind *int64 `json:"behind"`
 	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
-	// column capture, where nothing tells it.
+	// column capture, where nothing tells it, and of the others where more than 1,000 shards of
+	// a feed are behind.
 	BehindSeconds *float64 `json:"behind_seconds"`
+	// NewPaused: the consumer was paused as a whole, and shards that come are paused, too, until
+	// it is resumed as a whole.
+	NewPaused bool `json:"new_paused,omitempty"`
 }
 
 // Consumers tells how consumers stand, in the order of their names; all of them where
@@ -88,7 +92,6 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	if err != nil {
 		return nil, db.fail(id.String(), "read its cursors", err)
 	}
-	all := []ConsumerStatus{}
 	workers, err := db.workers(ctx, db.on(), id)
 	if err != nil {
 		return nil, db.fail(id.String(), "read its cursors", err)
@@ -97,31 +100,44 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	if err != nil {
 		return nil, err
 	}
-	feeds := map[string]*Feed{}
-	for _, row := range rows {
+	var feeds []string // in their order
+	byFeed := map[string][]*ConsumerStatus{}
+	all := make([]ConsumerStatus, len(rows))
+	for i, row := range rows {
 		s := ConsumerStatus{Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
 			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC(), Failure: row.failure}
 		job := row.shard
-		if workers[[2]string{row.consumer, row.feed}] {
+		if whole := workers[[2]string{row.consumer, row.feed}]; whole != nil {
 			job = jobOf(row.shard, row.shardCount)
-			s.Worker = &job
+			s.Worker, s.NewPaused = &job, whole.paused
 		}
 		s.Lease = leases[JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
-		f, known := feeds[row.feed]
-		if !known {
-			if f, err = db.Feed(ctx, row.feed); err != nil && !errors.Is(err, UnknownFeed) && !errors.Is(err, errUnreadable) {
-				return nil, err
-			}
-			feeds[row.feed] = f
+		if all[i] = s; byFeed[row.feed] == nil {
+			feeds = append(feeds, row.feed)
 		}
-		if f != nil {
-			if err := f.mode().lag(ctx, f, &s); err != nil {
-				return nil, err
-			}
+		byFeed[row.feed] = append(byFeed[row.feed], &all[i])
+	}
+	for _, name := range feeds {
+		f, err := db.Feed(ctx, name)
+		switch {
+		case errors.Is(err, UnknownFeed), errors.Is(err, errUnreadable):
+			continue
+		case err == nil:
+			err = f.mode().lag(ctx, f, byFeed[name])
 		}
-		all = append(all, s)
+		if err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
+}
+
+// PausedShards are the shards of a consumer that are paused.
+func (db *DB) PausedShards(ctx context.Context, id ConsumerID) ([]int, error) {
+	b := dialect.NewBuilder(db.d)
+	paused, err := dialect.QueryAll(ctx, db.on(), "SELECT shard FROM "+db.table("cursors")+" WHERE "+id.where(b)+" AND paused <> 0 ORDER BY shard", b.Args(),
+		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	return paused, db.fail(id.String(), "read its cursors", err)
 }
 
 // PauseConsumer makes a consumer stand still, in whatever process it runs, without a
@@ -346,7 +362,7 @@ func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id Consume
 			var shards int
 			err = rows.Scan(&feed, &shards)
 			switch {
-			case workers[[2]string{id.Consumer, feed}]:
+			case workers[[2]string{id.Consumer, feed}] != nil:
 			case id.Shard != nil && shards == 1:
 				feed += " (shard 0 alone)"
 			case id.Shard != nil:

@@ -83,7 +83,8 @@ type mode interface {
 	// repair puts right what check finds, and answers how many keys that were.
 	repair(ctx context.Context, f *Feed) (int64, error)
 	status(ctx context.Context, f *Feed, s *Status) error
-	lag(ctx context.Context, f *Feed, s *ConsumerStatus) error
+	// lag says of cursors how far they are behind.
+	lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error
 }
 
 var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}, ModeOutbox: outbox{}}

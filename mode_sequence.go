@@ -216,7 +216,16 @@ func (sequenced) status(ctx context.Context, f *Feed, s *Status) error {
 	return nil
 }
 
-func (sequenced) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
+func (sequenced) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+	for _, s := range cursors {
+		if err := f.behindPosition(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 	at, err := s.Cursor.parse()
 	if err != nil || !at.start && at.generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history

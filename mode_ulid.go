@@ -352,33 +352,3 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	})
 	return findings, f.settle(ctx, "check its ULIDs", err)
 }
-
-// lag tells the age of the next row, by its ULID. How many there are only counting them
-// would tell.
-func (blocking) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
-	if _, err := s.Cursor.parse(); err != nil {
-		return nil // "now" or "at:…"
-	}
-	page, err := f.read(ctx, pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
-	if err != nil {
-		var e *Error
-		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {
-			return nil // a cursor that the feed refuses, or a feed that has no single head: the consumer says so
-		}
-		return err
-	}
-	age := 0.0
-	if len(page.Entries) > 0 {
-		position, err := dialect.ParsePosition(page.Entries[0].Position)
-		if err != nil {
-			return err
-		}
-		var now int64
-		if err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+f.db.d.Now(), nil, &now); err != nil {
-			return f.db.fail(feedObject(f.name), "ask for the time", err)
-		}
-		age = seconds(max(now-int64(position.High>>16)*1000, 0))
-	}
-	s.BehindSeconds = &age
-	return nil
-}

@@ -22,17 +22,3 @@ func (m outbox) status(ctx context.Context, f *Feed, s *Status) error {
 	s.OldestSeconds = seconds(max(age, 0))
 	return nil
 }
-
-// lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
-// run, would otherwise never be behind.
-func (m outbox) lag(ctx context.Context, f *Feed, s *ConsumerStatus) error {
-	if err := m.blocking.lag(ctx, f, s); err != nil || s.BehindSeconds == nil || *s.BehindSeconds > 0 {
-		return err
-	}
-	_, age, err := f.db.d.Backlog(ctx, f.db.on(), f.dialectFeed(), 0, s.Shard)
-	if err != nil {
-		return f.db.fail(feedObject(f.name), "look how long records wait", err)
-	}
-	*s.BehindSeconds = seconds(max(age, 0))
-	return nil
-}

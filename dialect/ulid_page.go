@@ -112,6 +112,16 @@ func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + order + " LIMIT 1"
 }
 
+// GreatestULIDs is a query for shards and their greatest ULIDs, in the raw form that [ScanULID]
+// reads, of those that have rows.
+func GreatestULIDs(s Spelling, b *Builder, f *Feed, shards []int) string {
+	parts := make([]string, len(shards))
+	for i, shard := range shards {
+		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" + GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
+	}
+	return strings.Join(parts, " UNION ALL ")
+}
+
 // LiveFrom are three columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL:
 // where the live part of a shard begins that is being filled behind its head. Before back-fill has come to it that is
 // its least ULID.

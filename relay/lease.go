@@ -31,8 +31,8 @@ func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx co
 			return nil
 		}
 		// One that is paused does not come to its head, whoever works.
-		cursors, err := r.db().Consumers(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
-		if err == nil && len(cursors) > 0 && cursors[0].Paused {
+		paused, err := r.db().PausedShards(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
+		if err == nil && len(paused) > 0 {
 			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused, Object: fmt.Sprintf("consumer %q of feed %q", r.Name, feed), Cause: "it is paused",
 				Next: "run `rowfeed consumer resume " + r.Name + " --feed " + feed + "`"}
 		}

@@ -76,7 +76,9 @@ With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "behind_seconds":0}]. lease is that of a relay, or of a shard, that somebody works on,
 as in "lease list"; it, behind and behind_seconds may be null. failure says why a shard
 rests. Of a feed with ULIDs shard is the shard's own number, worker says which of
-shard_count workers, from 0, has it, and behind is null.`,
+shard_count workers, from 0, has it, behind is null, and "new_paused":true says that
+shards that come are paused. behind_seconds is told of 1,000 shards of a feed that are
+behind.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,9 +116,11 @@ each to its own head or time.`,
 	seekCmd.Flags().StringVar(&seek.to, "to", "", "the new `cursor`, now, or at:TIME")
 
 	cmd.AddCommand(listCmd, seekCmd,
-		a.consumerVerb("pause", "Make a consumer stand still", `Makes a consumer stand still, wherever it runs. What it is handling is rolled back.`,
+		a.consumerVerb("pause", "Make a consumer stand still", `Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
+feed with ULIDs shards that come are paused, too, unless --shard names one.`,
 			"paused", (*rowfeed.DB).PauseConsumer),
-		a.consumerVerb("resume", "Let a paused consumer go on", "Lets a paused consumer go on, from its cursor.", "resumed", (*rowfeed.DB).ResumeConsumer),
+		a.consumerVerb("resume", "Let a paused consumer go on", `Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
+that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*rowfeed.DB).ResumeConsumer),
 		a.consumerVerb("reset", "Set a consumer back to the beginning", `Sets a consumer back to the beginning: it is handed the whole feed again, every row as
 it is then. Rows that are gone are not named in such a pass: what it does not bring is
 to be removed where the consumer writes. Dead letters stay; keys join theirs when they
@@ -226,7 +230,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		return a.say("there is no cursor of a consumer %s", o.consumer)
 	}
 	var rows []table.Row
-	var resting []string
+	resting := newShardsPaused(all)
 	for _, c := range all {
 		paused := "no"
 		if c.Paused {
@@ -279,6 +283,16 @@ func (s *session) holders(ctx context.Context, all []rowfeed.ConsumerStatus) err
 		}
 	}
 	return nil
+}
+
+// newShardsPaused names the consumers that shards join paused.
+func newShardsPaused(all []rowfeed.ConsumerStatus) (lines []string) {
+	for i, c := range all {
+		if c.NewPaused && (i == 0 || all[i-1].Consumer != c.Consumer || all[i-1].Feed != c.Feed) {
+			lines = append(lines, fmt.Sprintf("%s of %s: shards that come are paused, too; `rowfeed consumer resume %s --feed %s` ends that", c.Consumer, c.Feed, c.Consumer, c.Feed))
+		}
+	}
+	return lines
 }
 
 // rests says why a shard of a consumer rests, in one line.

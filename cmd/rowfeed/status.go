@@ -143,6 +143,9 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			notes = append(notes, fmt.Sprintf("%s: session %s (%s) has a transaction open for %s, %s: %s",
 				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
 		}
+		for _, line := range newShardsPaused(s.Consumers) {
+			notes = append(notes, s.Name+": consumer "+line)
+		}
 		for _, c := range s.Consumers {
 			who := c.Consumer
 			switch {

@@ -164,7 +164,7 @@ var grouping = []mutant{
 	},
 	{
 		Name: "rests-where-it-was", Guards: "an operator is told of what is, and not of what was",
-		File: "consume_rest.go", Old: " AND version = \"+b.Arg(r.version), b", New: " AND version <> \"+b.Arg(-r.version), b",
+		File: "consume_rest.go", Old: "\" AND version = \" + b.Arg(r.version)\n", New: "\" AND version <> \" + b.Arg(-r.version)\n",
 		Package: conformance, Test: "TestRestIsLeft", Engines: "sqlite",
 	},
 	{

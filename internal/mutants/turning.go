@@ -28,6 +28,26 @@ var turning = []mutant{
 		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
 	},
 	{
+		Name: "rest-unnoted-after-workers", Guards: "a shard that rests says why",
+		File: "consume_rest.go", Old: "		if r.epoch != 0 {", New: "		if r.epoch >= 0 {",
+		Package: conformance, Test: "TestShardIDsRestNoted", Engines: "sqlite",
+	},
+	{
+		Name: "list-moves-records", Guards: "a command that lists writes nothing",
+		File: "lag.go", Old: ", still: true})", New: "})",
+		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
+	},
+	{
+		Name: "list-reads-every-shard", Guards: "what a list costs does not grow with the shards at their heads",
+		File: "lag.go", Old: " || at.position != head {", New: " || true {",
+		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
+	},
+	{
+		Name: "new-shards-paused-untold", Guards: "M72: that shards will come paused is told",
+		File: "consumer.go", Old: "s.Worker, s.NewPaused = &job, whole.paused", New: "s.Worker = &job",
+		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
+	},
+	{
 		Name: "workers-recounted-unseen", Guards: "hazard 2: an instance of another number of workers ends",
 		File: "consume_ids_cursors.go", Old: "	case count != r.count:\n", New: "	case count < 0:\n",
 		Package: conformance, Test: "TestShardIDsRecount", Engines: "sqlite",

@@ -1,0 +1,133 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// mostBehind is of how many shards that are behind it is looked up by how much.
+const mostBehind = 1000
+
+// lag tells the age of the next row, by its ULID, where a cursor is not at its shard's head. How
+// many there are only counting them would tell. It moves nothing, and reads a page of those
+// shards alone that are behind.
+func (m blocking) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+	_, err := m.behindHeads(ctx, f, cursors)
+	return err
+}
+
+// behindHeads answers of how many cursors more something may be looked up.
+func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerStatus) (left int, err error) {
+	heads, err := f.headsOf(ctx, cursors)
+	if err != nil {
+		return 0, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
+	}
+	var now int64
+	if err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+f.db.d.Now(), nil, &now); err != nil {
+		return 0, f.db.fail(feedObject(f.name), "ask for the time", err)
+	}
+	left = mostBehind
+	for _, s := range cursors {
+		at, err := s.Cursor.parse()
+		if err != nil {
+			continue // "now" or "at:…"
+		}
+		age := 0.0
+		if head, has := heads[s.Shard]; !has || at.start || at.generation != f.Generation() || at.position != head {
+			if left--; left < 0 {
+				continue
+			}
+			next, err := f.nextRow(ctx, s)
+			if err != nil {
+				return 0, err
+			}
+			if next == nil {
+				continue
+			}
+			if !next.IsZero() {
+				age = seconds(max(now-int64(next.High>>16)*1000, 0))
+			}
+		}
+		s.BehindSeconds = &age
+	}
+	return left, nil
+}
+
+// headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
+func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]dialect.Position, error) {
+	var shards []int
+	for _, s := range cursors {
+		shards = append(shards, s.Shard)
+	}
+	slices.Sort(shards)
+	heads := make(map[int]dialect.Position)
+	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
+		b := dialect.NewBuilder(f.db.d)
+		_, err := dialect.QueryAll(ctx, f.db.on(), dialect.GreatestULIDs(f.db.d, b, f.dialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+			var shard int
+			var last dialect.ScanULID
+			err := rows.Scan(&shard, &last)
+			heads[shard] = last.Position
+			return struct{}{}, err
+		})
+		if err != nil && !errors.Is(err, dialect.ErrNoULID) && f.db.d.Classify(err) != dialect.ClassUndefined {
+			return nil, err
+		}
+	}
+	return heads, nil
+}
+
+// nextRow is the position of the row behind a cursor, zero where there is none; nil where the
+// feed refuses the cursor, or has no single head: the consumer says so.
+func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*dialect.Position, error) {
+	page, err := f.read(ctx, pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
+	if err != nil {
+		var e *Error
+		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if len(page.Entries) == 0 {
+		return &dialect.Position{}, nil
+	}
+	next, err := dialect.ParsePosition(page.Entries[0].Position)
+	return &next, err
+}
+
+// lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
+// run, would otherwise never be behind.
+func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+	left, err := m.behindHeads(ctx, f, cursors)
+	if err != nil {
+		return err
+	}
+	atHead := make(map[int][]*ConsumerStatus) // several consumers', by shard
+	var shards []int
+	for _, s := range cursors {
+		if s.BehindSeconds != nil && *s.BehindSeconds == 0 {
+			if atHead[s.Shard] == nil {
+				shards = append(shards, s.Shard)
+			}
+			atHead[s.Shard] = append(atHead[s.Shard], s)
+		}
+	}
+	slices.Sort(shards)
+	for _, shard := range f.db.filled(ctx, f.name, shards) {
+		age := int64(-1)
+		if left--; left >= 0 {
+			if _, age, err = f.db.d.Backlog(ctx, f.db.on(), f.dialectFeed(), 0, shard); err != nil {
+				return f.db.fail(feedObject(f.name), "look how long records wait", err)
+			}
+		}
+		for _, s := range atHead[shard] {
+			if *s.BehindSeconds = seconds(max(age, 0)); left < 0 {
+				s.BehindSeconds = nil
+			}
+		}
+	}
+	return nil
+}
