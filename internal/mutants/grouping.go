@@ -9,7 +9,7 @@ var grouping = []mutant{
 	},
 	{
 		Name: "once-waits-for-the-paused-relay", Guards: "a relay that is to end does not wait where it is paused",
-		File: "relay/lease.go", Old: "len(cursors) > 0 && cursors[0].Paused {", New: "len(cursors) > 0 && cursors[0].Paused && !once {",
+		File: "relay/lease.go", Old: "len(paused) > 0 {", New: "len(paused) > 0 && !once {",
 		Package: conformance, Test: "TestRelayOnceWaits", Engines: "sqlite",
 	},
 	{
