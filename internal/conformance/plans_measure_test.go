@@ -19,7 +19,7 @@ type hot struct {
 	name     string
 	sql      string
 	args     []any
-	settings []string // what ran before it in its transaction
+	settings []string // what ran before it in its transaction, but for bounds on waiting
 }
 
 // hotName says which hot statement it is; empty for all others.
@@ -82,7 +82,7 @@ func newPlans(x *env, batch int) *plans {
 		switch {
 		case ev.Kind == testdb.Begin:
 			settings[ev.Conn] = nil
-		case ev.Kind == testdb.Exec && ev.InTx && hotName(ev.SQL) == "" && !strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "INSERT INTO \"public\".\"rowfeed_shards\""):
+		case ev.Kind == testdb.Exec && ev.InTx && len(ev.Args) == 0 && hotName(ev.SQL) == "" && !strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "INSERT INTO \"public\".\"rowfeed_shards\""):
 			settings[ev.Conn] = append(settings[ev.Conn], ev.SQL)
 		case strings.HasPrefix(ev.SQL, "UPDATE") && (strings.Contains(ev.SQL, "SET value") || strings.Contains(ev.SQL, "SET time_ms")) && p.stop:
 			return testdb.ErrInjected
