@@ -250,14 +250,22 @@ func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.db.d)
-	query := "SELECT shard FROM " + f.db.table("shards") + " WHERE feed = " + b.Arg(f.name)
-	if feed := f.dialectFeed(); !feed.Outbox {
+	query, feed := "SELECT shard FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name), f.dialectFeed()
+	if !feed.Outbox {
 		query += " AND time_ms <> 0"
-	} else { // what was not moved yet is of a shard, too
-		query += " UNION SELECT shard FROM " + dialect.Qualified(f.db.d, feed.Records())
 	}
-	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
-		scanShardID)
+	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
+	if err == nil && feed.Outbox { // what was not moved yet is of a shard, too
+		var waiting bool
+		var of []int
+		if waiting, err = f.db.d.HasRecords(ctx, f.db.on(), feed); waiting {
+			of, err = f.recordShards(ctx, limit)
+		}
+		shards = append(shards, of...)
+		slices.Sort(shards)
+		shards = slices.Compact(shards)
+		shards = shards[:min(len(shards), limit)]
+	}
 	if shards == nil {
 		shards = []int{} // of other feeds it is nil
 	}

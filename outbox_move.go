@@ -170,7 +170,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 			return e, f.settle(ctx, "look into its outbox", err)
 		}
 	}
-	shards, err := f.recordShards(ctx)
+	shards, err := f.recordShards(ctx, 0)
 	if err != nil {
 		return e, f.settle(ctx, "look into its outbox", err)
 	}
@@ -199,10 +199,10 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 	return e, failed
 }
 
-// recordShards are the shards in which records wait.
-func (f *Feed) recordShards(ctx context.Context) (shards []int, err error) {
+// recordShards are the first shards in which records wait; limit 0: all.
+func (f *Feed) recordShards(ctx context.Context, limit int) (shards []int, err error) {
 	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.db.d, f.dialectFeed())
+		shards, err = dialect.RecordShards(ctx, q, f.db.d, f.dialectFeed(), limit)
 		return err
 	})
 	return shards, err

@@ -371,7 +371,7 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	if shards == nil {
 		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed())
 		if err == nil && waiting {
-			filled, _ = f.recordShards(ctx)
+			filled, _ = f.recordShards(ctx, 0)
 		}
 		return filled
 	}

@@ -84,10 +84,10 @@ func FirstRecords(d Dialect, f *Feed, shards ...int) string {
 	return strings.Join(parts, " UNION ALL ")
 }
 
-// RecordShards are the shards in which records wait, ascending: found by stepping from one to
-// the next in the index, whatever the number of records. (A recursive statement would do it in
+// RecordShards are the first shards in which records wait, ascending; limit 0: all. They are found
+// by stepping from one to the next in the index, whatever the number of records. (A recursive statement would do it in
 // one round trip, and have MySQL and MariaDB read the whole index for each step.)
-func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int, err error) {
+func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, limit int) (all []int, err error) {
 	for above := ""; ; above = fmt.Sprintf(" WHERE shard > %d", all[len(all)-1]) {
 		var shard int
 		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+d.ByShard()+above+" ORDER BY shard LIMIT 1", nil, &shard)
@@ -97,7 +97,9 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed) (all []int
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, shard)
+		if all = append(all, shard); len(all) == limit {
+			return all, nil
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ func hotName(text string) string {
 		return "newest record"
 	case has("SELECT shard FROM", "outbox_hot", "LIMIT 1"):
 		return "has records"
+	case has("SELECT shard FROM", "outbox_hot"):
+		return "list shards"
 	case strings.HasPrefix(text, "INSERT") && has("feed_hot"):
 		return "place records"
 	case strings.HasPrefix(text, "DELETE") && has("outbox_hot"):

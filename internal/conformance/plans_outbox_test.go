@@ -10,7 +10,8 @@ import (
 // TestPlansOfOutboxes (hazard 17): pages and moves of a shard read its records and places by their
 // indexes, and no others, also of a shard that has few records among many of another: before
 // the first ANALYZE, after it, and with statistics of when the outbox was empty; a publisher
-// finds the shards that have records by steps from one to the next.
+// finds the shards that have records by steps from one to the next, as do a page that names no
+// shard and a description.
 func TestPlansOfOutboxes(t *testing.T) {
 	each(t, func(x *env) {
 		const batch, many = 500, 20_000 // a reader moves 500 at least
@@ -37,7 +38,14 @@ func TestPlansOfOutboxes(t *testing.T) {
 					return err
 				},
 				"read a shard of none": func() error { _, err := p.feed.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.One(5)}); return err },
-				"publish":              func() error { _, err := p.feed.Publish(x.ctx); return err },
+				"describe":             func() error { _, err := p.feed.Info(x.ctx); return err },
+				"read without a shard": func() error {
+					if _, err := p.feed.Fetch(x.ctx, rowfeed.Request{}); !isCode(err, rowfeed.InvalidRequest) {
+						return fmt.Errorf("a page of two shards: %w", err)
+					}
+					return nil
+				},
+				"publish": func() error { _, err := p.feed.Publish(x.ctx); return err },
 				"read a shard, committed": func() error {
 					_, err := p.feed.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.One(7), Consistent: true})
 					return err

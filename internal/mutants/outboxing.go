@@ -61,6 +61,13 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestHeldShardPublisher", Engines: "postgres15",
 	},
 	{
+		Name: "shards-listed-from-the-whole-outbox", Guards: "hazard 17: no page reads all that waits",
+		File:    "mode_ulid.go",
+		Old:     "of, err = f.recordShards(ctx, limit)",
+		New:     "of, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT DISTINCT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" ORDER BY shard LIMIT 21\", nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })",
+		Package: conformance, Test: "TestPlansOfOutboxes", Engines: "postgres15",
+	},
+	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
 		File:    "outbox_move.go",
 		Old:     "failed == nil && len(left) > 0 {",

@@ -247,23 +247,33 @@ func disconnectPostgres(ctx context.Context, db *sql.DB, name string) error {
 // disconnectMySQL ends all connections to a database: an open transaction would
 // hold its tables, and DROP DATABASE would wait for it.
 func disconnectMySQL(ctx context.Context, db *sql.DB, name string) error {
-	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	// While a statement with binary literals runs MySQL may fail to show it, and all the others (3854).
+	ids, err := sessionsOf(ctx, db, name)
+	for try := 1; err != nil && try < 100 && ctx.Err() == nil; try++ {
+		ids, err = sessionsOf(ctx, db, name)
+	}
 	if err != nil {
-		return err
-	}
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // it may be gone by itself
 	}
 	return nil
+}
+
+// sessionsOf are the connections to a database.
+func sessionsOf(ctx context.Context, db *sql.DB, name string) (ids []int64, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
 }
