@@ -220,7 +220,7 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	}
 	missing, _, err := db.d.ULIDProblems(ctx, q, f)
 	if err == nil && len(missing) < len(db.d.ULIDDown(f)) {
-		err = &Error{Code: Conflict, Object: fmt.Sprintf("functions %s and %s", f.Lock(), f.ULID()), Cause: "one of them exists already, and is not of a feed",
+		err = &Error{Code: Conflict, Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()), Cause: "one of them exists already, and is not of a feed",
 			Next: "give the feed another name, or rowfeed's tables another --prefix"}
 	}
 	return err

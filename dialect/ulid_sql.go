@@ -25,20 +25,20 @@ func TakeULIDs(t ULIDTerms, signed func(bits string) string) (timeMillis, high, 
 	return timeMillis, high, low
 }
 
-// Lock is the name of the feed's function or procedure that takes ULIDs, ULID that of the
-// one which makes them, for writers that do not use this library.
-func (f *Feed) Lock() TableName { return f.Names.Table("lock_" + f.Name) }
+// LockRoutine is the name of the feed's function or procedure that takes ULIDs, for writers that do
+// not use this library.
+func (f *Feed) LockRoutine() TableName { return f.Names.Table("lock_" + f.Name) }
 
-// ULID is described at Lock.
-func (f *Feed) ULID() TableName { return f.Names.Table("ulid_" + f.Name) }
+// ULIDRoutine is the name of the one that makes ULIDs of what was taken.
+func (f *Feed) ULIDRoutine() TableName { return f.Names.Table("ulid_" + f.Name) }
 
-// Take is the name of the procedure that takes ULIDs for this library, on databases where
-// it is not Lock.
-func (f *Feed) Take() TableName { return f.Names.Table("take_" + f.Name) }
+// TakeRoutine is the name of the procedure that takes ULIDs for this library, on databases
+// where it is not LockRoutine.
+func (f *Feed) TakeRoutine() TableName { return f.Names.Table("take_" + f.Name) }
 
-// Witness is the name of the procedure behind [ULID.Witness], where writers may not read the
-// table of shards.
-func (f *Feed) Witness() TableName { return f.Names.Table("witness_" + f.Name) }
+// WitnessRoutine is the name of the procedure behind [ULID.Witness], where writers may not read
+// the table of shards.
+func (f *Feed) WitnessRoutine() TableName { return f.Names.Table("witness_" + f.Name) }
 
 // RoutineMissing and RoutineDiffers are what is wrong with a function or procedure.
 func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }

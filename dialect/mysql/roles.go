@@ -80,10 +80,10 @@ func unquoted(name string) string {
 // may read a row lock it.
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
-		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Lock()},
-		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Take()},
-		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.Witness()},
-		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULID()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.LockRoutine()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.TakeRoutine()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.WitnessRoutine()},
+		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULIDRoutine()},
 	}
 }
 

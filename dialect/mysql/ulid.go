@@ -136,7 +136,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		hint = hintMillis
 	}
 	var log commitLog
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Take())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
 		err = dialect.ErrNoTransaction
@@ -154,7 +154,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 // Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,
 // whatever its snapshot, and nobody else writes its words.
 func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.Witness())+"(?)", []any{shard}, &witness)
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.WitnessRoutine())+"(?)", []any{shard}, &witness)
 	if number, _ := dialect.CodeField(err, "Number"); number == errSignalled {
 		err = dialect.ErrNoTransaction
 	}

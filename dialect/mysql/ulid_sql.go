@@ -28,25 +28,25 @@ const (
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
 	steps := d.ULIDDown(f) // there is no CREATE OR REPLACE that both know
-	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Lock()) +
+	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "", "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
 		"IF @@GLOBAL.log_bin AND NOT @@SESSION.sql_log_bin THEN\n    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: sql_log_bin is off: readers would be shown a commit that a crash takes back; leave it on';\n  END IF;\n"+
 			"  SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
-		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Take()) +
+		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.TakeRoutine()) +
 			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
 			"SELECT v_first_time, v_first_high, v_low, "+commitVariables+";")},
-		dialect.Step{Note: "the words that the library has left with a shard", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.Witness()) +
+		dialect.Step{Note: "the words that the library has left with a shard", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.WitnessRoutine()) +
 			`(IN p_shard bigint)
 READS SQL DATA SQL SECURITY DEFINER
 BEGIN
   ` + mustBeOpen + `
   SELECT COALESCE((SELECT witness FROM ` + inRoutine(d, f, f.Names.Table("shards")) + ` WHERE feed = ` + d.Literal(f.Name) + ` AND shard = p_shard), '');
 END`},
-		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULID()) +
+		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULIDRoutine()) +
 			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
 DETERMINISTIC NO SQL SQL SECURITY INVOKER
 BEGIN
@@ -142,10 +142,10 @@ func ulidOf(high, low string) string {
 // ULIDDown implements [dialect.ULID].
 func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
-		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Lock())},
-		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Take())},
-		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.Witness())},
-		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.LockRoutine())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.TakeRoutine())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.WitnessRoutine())},
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULIDRoutine())},
 	}
 }
 
@@ -155,7 +155,7 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 	for i, r := range []struct {
 		kind string
 		name dialect.TableName
-	}{{"procedure", f.Lock()}, {"procedure", f.Take()}, {"procedure", f.Witness()}, {"function", f.ULID()}} {
+	}{{"procedure", f.LockRoutine()}, {"procedure", f.TakeRoutine()}, {"procedure", f.WitnessRoutine()}, {"function", f.ULIDRoutine()}} {
 		var body sql.NullString
 		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
 			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)

@@ -34,8 +34,8 @@ func (d Dialect) Owns(ctx context.Context, q dialect.Querier, login string, r di
 // LockRights are those to take ULIDs.
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
-		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.Lock(), Arguments: lockArguments},
-		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULID(), Arguments: ulidArguments},
+		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.LockRoutine(), Arguments: lockArguments},
+		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULIDRoutine(), Arguments: ulidArguments},
 		dialect.May("SELECT", f.Names.Table("shards")), // for Witness
 	}
 }

@@ -98,7 +98,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait, &set); err != nil {
 		return first, nil, err
 	}
-	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.Lock()) +
+	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.LockRoutine()) +
 		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
 	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set, &fsync, &pages)
 	var coded interface{ SQLState() string }

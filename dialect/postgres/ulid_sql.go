@@ -49,7 +49,7 @@ func (Dialect) ULIDsAbove(f *dialect.Feed, ulid string) (timeMillis, high, low s
 // setting that is local to the transaction: it goes with the transaction, and back with a
 // savepoint, so that the second function cannot answer what is no longer the caller's.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
-	lock, ulid, shards := dialect.Qualified(d, f.Lock()), dialect.Qualified(d, f.ULID()), dialect.Qualified(d, f.Names.Table("shards"))
+	lock, ulid, shards := dialect.Qualified(d, f.LockRoutine()), dialect.Qualified(d, f.ULIDRoutine()), dialect.Qualified(d, f.Names.Table("shards"))
 	name, setting, position := d.Literal(f.Name), d.Literal(taken(f)), dialect.Ref(d, "g", f.ULIDs.Position.Name)
 	where := "s.feed = " + name + " AND s.shard = lock_shard"
 	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " + where + " FOR UPDATE"
@@ -142,17 +142,17 @@ BEGIN
     halves := split_part(split_part(halves, ' ' || shard || ':', 2), ' ', 1);
   ELSIF strpos(ltrim(halves), ' ') > 0 THEN
     RAISE EXCEPTION 'feed %: this transaction has locked several shards, each with ULIDs of its own', ` + name + `
-      USING ERRCODE = 'ambiguous_parameter', HINT = ` + d.Literal("name the shard of the row: "+f.ULID().Name+"(i, shard)") + `;
+      USING ERRCODE = 'ambiguous_parameter', HINT = ` + d.Literal("name the shard of the row: "+f.ULIDRoutine().Name+"(i, shard)") + `;
   ELSE
     halves := split_part(halves, ':', 2);
   END IF;
   IF COALESCE(halves, '') = '' THEN
     RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', ` + name + `, COALESCE(' of shard ' || shard, '')
-      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` + d.Literal("begin a transaction, and call "+f.Lock().Name+" first") + `;
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` + d.Literal("begin a transaction, and call "+f.LockRoutine().Name+" first") + `;
   END IF;
   IF i IS NULL OR i < 0 OR i >= ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` THEN
     RAISE EXCEPTION 'feed %: % is not between 0 and ` + fmt.Sprint(int64(dialect.ULIDsPerLock-1)) + `', ` + name + `, i
-      USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.Lock().Name+" again for more") + `;
+      USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.LockRoutine().Name+" again for more") + `;
   END IF;
   RETURN ` + ulidOf(f, "split_part(halves, ',', 1)::bigint", "(split_part(halves, ',', 2)::bigint + i)") + `;
 END $body$`},
@@ -178,15 +178,15 @@ func taken(f *dialect.Feed) string {
 // ULIDDown removes the functions.
 func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
-		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.Lock()) + lockArguments},
-		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULID()) + ulidArguments},
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.LockRoutine()) + lockArguments},
+		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments},
 	}
 }
 
 // ULIDProblems looks the functions up, and compares their bodies.
 func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
 	up := d.ULIDUp(f)
-	for i, name := range []string{dialect.Qualified(d, f.Lock()) + lockArguments, dialect.Qualified(d, f.ULID()) + ulidArguments} {
+	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments, dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
 		var body string
 		err := dialect.QueryRow(ctx, q, "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)", []any{name}, &body)
 		switch {

@@ -12,8 +12,8 @@ var granting = []mutant{
 	{
 		Name: "writer-has-the-shards", Guards: "M29: a writer of one feed holds up no other",
 		File:    "dialect/mysql/roles.go",
-		Old:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.Witness()},\n",
-		New:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.Witness()},\n\t\tdialect.May(\"SELECT\", f.Names.Table(\"shards\")),\n",
+		Old:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.WitnessRoutine()},\n",
+		New:     "\t\t{Privilege: \"EXECUTE\", Kind: \"PROCEDURE\", On: f.WitnessRoutine()},\n\t\tdialect.May(\"SELECT\", f.Names.Table(\"shards\")),\n",
 		Package: conformance, Test: "TestWriterRole", Engines: "mariadb",
 	},
 	{
