@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -57,9 +58,17 @@ func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string)
 	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
 		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
-			Next: "append records for the rows that are meant"}
+			Next: f.recordYourself()}
 	}
 	return err
+}
+
+// recordYourself is what only somebody who knows the rows can do.
+func (f *Feed) recordYourself() string {
+	feed := f.dialectFeed()
+	columns := append([]string{"shard"}, feed.StoredKey()...)
+	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s WHERE …; a row whose place was kept is delivered once more",
+		feed.Records(), strings.Join(columns, ", "), feed.Source)
 }
 
 // beginBackFill begins a run, or goes on with one that is under way.

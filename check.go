@@ -16,6 +16,8 @@ type Finding struct {
 	Rule    string `json:"rule"`
 	Key     *Row   `json:"key,omitempty"`
 	Problem string `json:"problem"`
+	// Note says that nothing is known to be wrong: Problem is what was not looked for, and why.
+	Note bool `json:"note,omitempty"`
 }
 
 // The rules of Check.

@@ -110,8 +110,8 @@ func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, ta
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
-// check finds, besides what is wrong with ULIDs, rows that no entry will come of; not where
-// entries were purged, since nothing tells their rows from those.
+// check finds, besides what is wrong with ULIDs, rows that no entry will come of. Where entries
+// were purged nothing tells their rows from those, which a note says.
 func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	findings, err := m.blocking.check(ctx, f)
 	if err != nil {
@@ -121,19 +121,20 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
 	}
 	d, feed := f.db.d, f.dialectFeed()
-	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
+	var rows []Finding
+	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, Refused) {
+			rows = []Finding{{Rule: rulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.recordYourself()}}
 			return nil
 		} else if err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(d)
-		keys, err := f.findKeys(ctx, tx, dialect.KeyRefs(d, feed, "t"), dialect.Unplaced(d, b, feed, "", nil), b.Args(),
+		rows, err = f.findKeys(ctx, tx, dialect.KeyRefs(d, feed, "t"), dialect.Unplaced(d, b, feed, "", nil), b.Args(),
 			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
-		findings = append(findings, keys...)
 		return err
 	})
-	return findings, f.db.fail(feedObject(f.name), "check", err)
+	return append(findings, rows...), f.db.fail(feedObject(f.name), "check", err)
 }
 
 // repair appends records for rows that have neither a record nor a place.

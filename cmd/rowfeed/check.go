@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -27,9 +28,12 @@ key, it looks whether every key is in its data shard (unless keys can be equal t
 they are spelled differently; while "feed upgrade --data-shards" is at work it says that
 it cannot), and whether the triggers are in place. It writes nothing. When something is
 wrong it prints the rules and keys at fault (at most 100 a rule) and exits with 1.
+What it did not look for, such as rows without a record where entries were purged, it
+notes; a note alone is no reason to exit with 1.
 
 With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
-missing where the finding is about the whole feed. [] says that all is in order.`,
+missing where the finding is about the whole feed, and a note has "note":true. [] says
+that all is in order.`,
 		Example: "  rowfeed check kv",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,12 +53,13 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 		}
 		// What is wrong matters more than whether it could be printed.
 		printed := o.show(a, findings)
-		if len(findings) == 0 {
+		wrong := slices.DeleteFunc(slices.Clone(findings), func(x rowfeed.Finding) bool { return x.Note })
+		if len(wrong) == 0 {
 			return printed
 		}
 		next := fmt.Sprintf("`rowfeed repair %s` records changes for the keys; `rowfeed feed upgrade %s` mends triggers and indexes", o.name, o.name)
 		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
-			Cause: plural(int64(len(findings)), "thing") + " not in order", Next: next}
+			Cause: plural(int64(len(wrong)), "thing") + " not in order", Next: next}
 	})
 }
 
@@ -71,7 +76,11 @@ func (o *checkOptions) show(a *app, findings []rowfeed.Finding) error {
 		if x.Key != nil {
 			key = string(x.Key.AppendJSON(nil))
 		}
-		rows = append(rows, table.Row{x.Rule, key, x.Problem})
+		rule := x.Rule
+		if x.Note {
+			rule = "note: " + rule
+		}
+		rows = append(rows, table.Row{rule, key, x.Problem})
 	}
 	return a.printTable(table.Row{"rule", "key", "problem"}, rows)
 }

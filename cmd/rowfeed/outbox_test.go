@@ -36,6 +36,17 @@ func TestOutboxLife(t *testing.T) {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
+	// What check cannot look for it notes; that is no reason to fail.
+	s.sql("UPDATE rowfeed_shards SET below_high = 1")
+	if out := s.ok("check ev"); !strings.Contains(out, "note: row-has-place") {
+		t.Errorf("check: %s", out)
+	}
+	if out := s.ok("check ev --json"); !strings.Contains(out, `"note": true`) {
+		t.Errorf("check: %s", out)
+	}
+	if r := s.run("repair", "ev"); r.code != exitFailed || !strings.Contains(r.err, "INSERT INTO rowfeed_outbox_ev (shard, id) SELECT … FROM ev") {
+		t.Errorf("repair: %+v", r)
+	}
 	s.prints("feed drop ev", "ev: dropped\n")
 	s.prints("feed drop ev", "ev: is dropped already, nothing changed\n")
 	s.ok("migrate down")

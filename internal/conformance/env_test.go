@@ -272,6 +272,9 @@ func (x *env) wantSound(f *rowfeed.Feed) {
 		x.Fatal(err)
 	}
 	for _, finding := range findings {
+		if finding.Note {
+			continue // something was not looked for
+		}
 		x.Errorf("check: %s: %s %v", finding.Rule, finding.Problem, finding.Key)
 	}
 }

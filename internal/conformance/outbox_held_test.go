@@ -15,7 +15,8 @@ import (
 )
 
 // eachHeld runs f on the engines that lock shards one by one, with records that have been moved
-// in shards 0 and 1. hold has another transaction take shard 0.
+// in shards 0 and 1. hold has another transaction
+// take shard 0, and those below it.
 func eachHeld(t *testing.T, f func(x *events, hold func() (letGo func()))) {
 	t.Helper()
 	eachOutbox(t, func(x *events) {
@@ -27,7 +28,7 @@ func eachHeld(t *testing.T, f func(x *events, hold func() (letGo func()))) {
 		x.publish(x.feed)
 		f(x, func() func() {
 			tx := x.begin(sql.LevelReadCommitted)
-			x.in(tx, "SELECT * FROM rowfeed_shards WHERE shard = 0 FOR UPDATE")
+			x.in(tx, "SELECT * FROM rowfeed_shards WHERE shard <= 0 FOR UPDATE")
 			return func() { x.commit(tx) }
 		})
 	})
@@ -157,6 +158,8 @@ func TestHeldShardPurge(t *testing.T) {
 		for id := 3; id <= 5; id++ {
 			x.appended(id, 0, time.Time{})
 			x.appended(id+10, 1, time.Time{})
+			x.appended(id+20, -1, time.Time{})
+			x.appended(id+30, -2, time.Time{})
 		}
 		x.publish(x.feed)
 		x.retain(rowfeed.Retention{Count: 1})
@@ -172,11 +175,11 @@ func TestHeldShardPurge(t *testing.T) {
 			return nil
 		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: told.observer()})
 		go func() { ended <- f.RunPublisher(ctx) }()
-		x.servesMeanwhile(20)
-		if told.like("shard 0: entries of it have expired") != 1 || looks.Load() != 1 || len(f.Problems()) > 0 {
+		x.servesMeanwhile(40)
+		if told.like("shard -2, -1, 0: entries of it have expired") != 1 || looks.Load() != 1 || len(f.Problems()) > 0 {
 			t.Errorf("looked %d times, told %q, problems %q", looks.Load(), told.told, f.Problems())
 		}
-		if n := x.scalar("SELECT count(*) FROM rowfeed_feed_events WHERE shard = 1 AND id < 20"); n != 1 {
+		if n := x.scalar("SELECT count(*) FROM rowfeed_feed_events WHERE shard = 1 AND id < 40"); n != 1 {
 			t.Errorf("%d entries of the other shard are left", n)
 		}
 		stop()
@@ -188,7 +191,7 @@ func TestHeldShardPurge(t *testing.T) {
 			t.Errorf("%d purged", n)
 		}
 		letGo()
-		x.purged(3)
+		x.purged(7)
 	})
 }
 

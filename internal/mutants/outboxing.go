@@ -68,6 +68,13 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestPlansOfOutboxes", Engines: "postgres15",
 	},
 	{
+		Name: "rows-not-looked-for-in-silence", Guards: "check says what it could not look for",
+		File:    "mode_outbox.go",
+		Old:     "rows = []Finding{{",
+		New:     "_ = []Finding{{",
+		Package: conformance, Test: "TestBackFillPurged", Engines: "sqlite",
+	},
+	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
 		File:    "outbox_move.go",
 		Old:     "failed == nil && len(left) > 0 {",
@@ -106,7 +113,7 @@ var outboxing = []mutant{
 		Name: "waiter-gives-a-held-shard-up", Guards: "M59: who waits for an entry waits for the shard, too",
 		File:    "wait.go",
 		Old:     "!errors.Is(err, Locked) || pause",
-		New:     "true || pause",
+		New:     "!errors.Is(err, LeaseLost) || pause",
 		Package: conformance, Test: "TestHeldShardReaders", Engines: "postgres15",
 	},
 	{
