@@ -212,6 +212,8 @@ func TestOutboxReplaced(t *testing.T) {
 			x.exec("UPDATE rowfeed_feeds SET database_identity = 'another'")
 			_, err := x.other(testdb.Hooks{}, nil).Fetch(x.ctx, rowfeed.Request{})
 			x.wantCode(err, rowfeed.DatabaseChanged)
+			_, err = x.other(testdb.Hooks{}, nil).Publish(x.ctx)
+			x.wantCode(err, rowfeed.DatabaseChanged)
 			if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 1 {
 				t.Errorf("%d records wait", n)
 			}
