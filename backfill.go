@@ -93,10 +93,7 @@ func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
 // places them: of two processes that are at the same batch one finds it done. Nothing else is locked
 // but the places themselves.
 func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
-	// The records that wait are looked through for every batch: let there be few.
-	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) {
-		return 0, err
-	}
+	m.moveFirst(ctx, f)
 	l, err := f.currentLayout(ctx)
 	if err != nil {
 		return 0, err
@@ -120,6 +117,9 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 	var unready []int
 	err = f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
 		if behind.Rows, last, err = f.keyRange(ctx, tx, "", after, fillBatch); err != nil {
+			return err
+		}
+		if err := f.mustHaveShards(ctx, tx, feed, behind.Rows); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(f.db.d)
@@ -150,6 +150,17 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 		return err
 	})
 	return n, err
+}
+
+// moveFirst moves what waits ahead of a batch that looks for rows without a record: all records
+// that wait are looked through for it. What cannot be moved only makes it slower.
+func (m outbox) moveFirst(ctx context.Context, f *Feed) {
+	if f.db.publishesNothing() {
+		return
+	}
+	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) && ctx.Err() == nil {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+	}
 }
 
 // beginLive settles where the live part of a shard begins, once and for all, under the shard's lock: at its least ULID, or, where it has given

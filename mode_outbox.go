@@ -14,7 +14,7 @@ import (
 type outbox struct{ blocking }
 
 func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
-	problem := recordShardProblem(table, r.ShardColumn)
+	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
 	}
@@ -28,11 +28,13 @@ func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *diale
 
 // recordShardProblem is why a column cannot say which shard records are in. A trigger that
 // failed over it would fail the writer's INSERT.
-func recordShardProblem(table *dialect.Table, name string) *ulidProblem {
+func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *record) *ulidProblem {
+	name := r.ShardColumn
 	if name == "" {
 		return nil
 	}
-	switch c := table.Column(name); {
+	c := table.Column(name)
+	switch {
 	case c == nil:
 		return &ulidProblem{fmt.Sprintf("it has no column %q", name), "--shard-column takes the integer column that says which shard a row is in"}
 	case c.Nullable:
@@ -40,7 +42,7 @@ func recordShardProblem(table *dialect.Table, name string) *ulidProblem {
 	case c.Kind != dialect.Integer && (c.Kind != dialect.Dynamic || !strings.Contains(strings.ToUpper(c.Type), "INT")):
 		return &ulidProblem{fmt.Sprintf("shard column %q is %s", name, c.Type), "make it an integer"}
 	}
-	return nil
+	return shardProblem(d, c, r.Capture == dialect.CaptureTrigger)
 }
 
 // timeColumnProblem is why a column cannot tell the times of rows.
@@ -59,7 +61,47 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ul
 
 func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
 
-func (outbox) admit(context.Context, *DB, dialect.Querier, *record) error { return nil }
+// admit refuses rows that are in no shard: back-fill would stop at them.
+func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
+	feed := r.feed(db.names)
+	return inNoShard(ctx, db.d, q, feed, func(b *dialect.Builder, condition string) string {
+		return " FROM " + dialect.Qualified(db.d, feed.Source) + " t WHERE " + condition
+	})
+}
+
+// mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
+func (f *Feed) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
+	return inNoShard(ctx, f.db.d, q, feed, func(b *dialect.Builder, condition string) string {
+		return dialect.Unplaced(f.db.d, b, feed, "", append(rows(b), condition))
+	})
+}
+
+// inNoShard refuses the rows of the source (alias t) that a query finds, given from its FROM on,
+// where the shard column of one holds no integer.
+func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, from func(b *dialect.Builder, condition string) string) error {
+	condition := d.NoShard(dialect.Ref(d, "t", feed.RecordShard))
+	if feed.RecordShard == "" || condition == "" {
+		return nil
+	}
+	b := dialect.NewBuilder(d)
+	key, err := dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), from(b, condition)+" LIMIT 1", b.Args())
+	if errors.Is(err, errNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	columns := make([]Column, len(key))
+	for i, c := range feed.Key {
+		columns[i] = Column{c.Name, c.Type, c.Kind}
+	}
+	row, err := newRow(columns, key)
+	if err != nil {
+		return err
+	}
+	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard),
+		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
+}
 
 func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
@@ -96,7 +138,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 // verify looks at the tables, at the trigger, and at the column that it takes the shard from.
 func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
 	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
-	if problem := recordShardProblem(table, r.ShardColumn); err == nil && problem != nil {
+	if problem := recordShardProblem(db.d, table, r); err == nil && problem != nil {
 		problems = append(problems, problem.what)
 	}
 	if err != nil {
@@ -137,22 +179,37 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	return append(findings, rows...), f.db.fail(feedObject(f.name), "check", err)
 }
 
-// repair appends records for rows that have neither a record nor a place.
-func (outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
+// repair appends records for rows that have neither a record nor a place, in batches along the
+// key: one INSERT … SELECT keeps writers from the outbox on MariaDB, for as long as it takes.
+func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 	if f.State() == stateFilling {
 		return 0, &Error{Code: Filling, Object: feedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
 	}
-	err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
-		if err := f.knowsPlaces(ctx, tx, "repair"); err != nil {
+	for after, more := []any(nil), true; more; {
+		m.moveFirst(ctx, f)
+		var recorded int64
+		var last []any
+		err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) error {
+			if err := f.knowsPlaces(ctx, tx, "repair"); err != nil {
+				return err
+			}
+			var rows func(*dialect.Builder) []string
+			if rows, last, err = f.keyRange(ctx, tx, "", after, fillBatch); err != nil {
+				return err
+			}
+			if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
+				return err
+			}
+			b := dialect.NewBuilder(f.db.d)
+			recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed(), rows), b.Args()...)
 			return err
+		})
+		if err != nil {
+			return n, f.settle(ctx, "append records", err)
 		}
-		b := dialect.NewBuilder(f.db.d)
-		n, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed()), b.Args()...)
-		return err
-	})
-	if err != nil {
-		return 0, f.settle(ctx, "append records", err)
+		n += recorded
+		after, more = last, last != nil
+		f.Wake()
 	}
-	f.Wake()
 	return n, nil
 }

@@ -52,6 +52,8 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
 	case s.Kind != dialect.Integer && s.Kind != dialect.Dynamic:
 		problem("make it an integer", "shard column %q is %s", s.Name, s.Type)
+	case shardProblem(d, s, false) != nil:
+		problems = append(problems, *shardProblem(d, s, false))
 	case d.ULIDProblem(p) != "":
 		problem("see docs/GUARANTEES.md for the types that hold a ULID", "position column %q %s", p.Name, d.ULIDProblem(p))
 	}
@@ -75,6 +77,15 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	}
 	columns.Index, columns.IndexMade = table.Unique[i].Name, table.Unique[i].Made
 	return columns, nil
+}
+
+// shardProblem is what a database has against an integer column as that of the shards.
+func shardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *ulidProblem {
+	problem, next := d.ShardProblem(c, triggered)
+	if problem == "" {
+		return nil
+	}
+	return &ulidProblem{fmt.Sprintf("shard column %q %s", c.Name, problem), next}
 }
 
 // describe finds the columns of a feed anew: their types, and the name of the index.

@@ -99,6 +99,8 @@ type Column struct {
 	NoPosition string `json:"-"`
 	// Generated says that the database itself computes the column's values.
 	Generated bool `json:"-"`
+	// Virtual says that the value is computed whenever it is read, and that triggers see none.
+	Virtual bool `json:"-"`
 	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
 	Default string `json:"-"`
 }

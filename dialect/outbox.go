@@ -16,23 +16,23 @@ func AppendRecord(s Spelling, f *Feed) string {
 	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, time_hint, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
 }
 
-// RecordOf is the INSERT of a trigger: the record of row, an alias. The time of its ULID is
-// that of its move.
-func RecordOf(s Spelling, f *Feed, records TableName, row string) string {
+// RecordOf is the INSERT of a trigger: the record of row, an alias, in the shard that an
+// expression says. The time of its ULID is that of its move.
+func RecordOf(s Spelling, f *Feed, records TableName, shard, row string) string {
 	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" +
-		f.ShardOf(s, row) + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
+		shard + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
 }
 
-// RecordUnplaced is an INSERT of records of the rows that have neither a record nor a place, see
-// [Unplaced], in the order of their keys. The limit makes the rows a table of their own, done before the first record is
+// RecordUnplaced is an INSERT of records of those of the rows (conditions, alias t) that have
+// neither a record nor a place, see [Unplaced], in the order of their keys. The limit makes the rows a table of their own, done before the first record is
 // written: MariaDB lets nobody else draw a number while an INSERT … SELECT runs.
-func RecordUnplaced(s Spelling, b *Builder, f *Feed) string {
+func RecordUnplaced(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string) string {
 	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
 	for i, ref := range KeyRefs(s, f, "t") {
 		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
 	}
 	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") SELECT x.shard, " + strings.Join(outer, ", ") +
-		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") + Unplaced(s, b, f, "", nil) +
+		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") + Unplaced(s, b, f, "", rows(b)) +
 		" ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + " LIMIT " + b.Arg(int64(math.MaxInt64)) + ") x"
 }
 

@@ -83,6 +83,12 @@ type ULID interface {
 	ULIDsAbove(f *Feed, ulid string) (timeMillis, high, low string)
 	// ULIDProblem says why a column cannot hold ULIDs, with the next step; empty when it can.
 	ULIDProblem(c *Column) string
+	// ShardProblem says why an integer column cannot hold the shards of rows, and the next step;
+	// with triggered that of rows whose trigger reads it. Both are empty when it can.
+	ShardProblem(c *Column, triggered bool) (problem, next string)
+	// NoShard is a condition on values of a shard column, ref, that are none; empty where its
+	// type allows no other.
+	NoShard(ref string) string
 	// NoULID is a condition on rows (of a table with this alias; it may be empty) that hold no
 	// ULID, or no integer as their shard; empty where the types of the columns allow no other.
 	NoULID(u *ULIDColumns, alias string) string

@@ -52,10 +52,14 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
 			") VALUES (" + strings.Join(dialect.KeyRefs(d, f, row), ", ") + ")"
 	}
-	if f.Outbox { // rows are only appended
-		return []trigger{{event: "INSERT", names: triggerNames(f, "INSERT"), body: dialect.RecordOf(d, f, changes, "NEW")}}, nil
-	}
 	same := dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ")
+	if f.Outbox { // rows are only appended; one with another key is another row
+		record := dialect.RecordOf(d, f, changes, f.ShardOf(d, "NEW"), "NEW")
+		return []trigger{
+			{event: "INSERT", names: triggerNames(f, "INSERT"), body: record},
+			{event: "UPDATE", names: triggerNames(f, "UPDATE"), body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + record + ";\n  END IF;\nEND"},
+		}, nil
+	}
 	all := []trigger{
 		{event: "INSERT", body: insert("NEW")},
 		{event: "UPDATE", body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + insert("OLD") + ";\n  END IF;\n  " + insert("NEW") + ";\nEND"},

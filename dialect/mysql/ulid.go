@@ -176,5 +176,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	return ""
 }
 
+// ShardProblem implements [dialect.ULID]: the upper half of such numbers is not to be told from
+// negative ones, and fails a trigger.
+func (Dialect) ShardProblem(c *dialect.Column, _ bool) (problem, next string) {
+	if t := strings.ToLower(c.Type); strings.HasPrefix(t, "bigint") && strings.Contains(t, "unsigned") {
+		return "is " + c.Type + ", and could hold numbers above 9223372036854775807, which no shard has", "make it BIGINT"
+	}
+	return "", ""
+}
+
+// NoShard implements [dialect.ULID].
+func (Dialect) NoShard(string) string { return "" }
+
 // NoULID implements [dialect.ULID]: a column is as long as it is declared.
 func (Dialect) NoULID(*dialect.ULIDColumns, string) string { return "" }

@@ -81,6 +81,22 @@ func (d Dialect) function(f *dialect.Feed, suffix string) string {
 func (d Dialect) captureBody(f *dialect.Feed) string {
 	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
+	return `
+BEGIN
+  IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (` + d.otherKey(f) + `) THEN
+    ` + record + "(" + strings.Join(oldKey, ", ") + `);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    ` + record + "(" + strings.Join(newKey, ", ") + `);
+  END IF;
+  RETURN NULL;
+END
+`
+}
+
+// otherKey is the condition that an UPDATE has changed the key.
+func (d Dialect) otherKey(f *dialect.Feed) string {
+	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	moved := make([]string, len(f.Key))
 	for i, c := range f.Key {
 		if c.Exact {
@@ -90,17 +106,7 @@ func (d Dialect) captureBody(f *dialect.Feed) string {
 			moved[i] = oldKey[i] + "::text IS DISTINCT FROM " + newKey[i] + "::text"
 		}
 	}
-	return `
-BEGIN
-  IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (` + strings.Join(moved, " OR ") + `) THEN
-    ` + record + "(" + strings.Join(oldKey, ", ") + `);
-  END IF;
-  IF TG_OP <> 'DELETE' THEN
-    ` + record + "(" + strings.Join(newKey, ", ") + `);
-  END IF;
-  RETURN NULL;
-END
-`
+	return strings.Join(moved, " OR ")
 }
 
 // truncateBody runs before a TRUNCATE, of the table or of one partition.
@@ -132,7 +138,7 @@ func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialec
 
 // functions are what the feed's triggers run, by suffix, in the order in which they are made.
 func (d Dialect) functions(f *dialect.Feed) (suffixes []string, bodies map[string]string) {
-	if f.Outbox { // rows are only appended
+	if f.Outbox {
 		return []string{"capture"}, map[string]string{"capture": d.recordBody(f)}
 	}
 	return []string{"capture", "truncate"}, map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
@@ -150,8 +156,8 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		enabled = append(enabled, "ENABLE ALWAYS TRIGGER "+d.Quote(f.Object(suffix)))
 	}
 	events := "INSERT OR UPDATE OR DELETE"
-	if f.Outbox {
-		events = "INSERT"
+	if f.Outbox { // rows are only appended; one with another key is another row
+		events = "INSERT OR UPDATE"
 	}
 	steps = append(steps,
 		dialect.Step{Note: "nobody else hangs the functions on a table of theirs",
@@ -232,6 +238,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	suffixes, bodies := d.functions(f)
 	written := keyTables(f)[0]
+	// pg_trigger.tgtype: row 1, before 2, INSERT 4, DELETE 8, UPDATE 16, TRUNCATE 32
+	fires := map[string]int{"capture": 1 + 4 + 8 + 16, "truncate": 2 + 32}
+	if f.Outbox {
+		fires["capture"] = 1 + 4 + 16
+	}
 	for _, suffix := range suffixes {
 		var state string
 		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef THEN 'changed'
@@ -252,9 +263,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		for _, suffix := range suffixes {
 			// O fires for ordinary sessions only, A for replication too.
 			var state string
-			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) THEN g.tgenabled::text ELSE 'foreign' END
+			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END
   FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
-				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()"}, &state)
+				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()", fires[suffix]}, &state)
 			switch {
 			case err != nil:
 				return nil, err
@@ -263,7 +274,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			case state == "O":
 				problems = append(problems, fmt.Sprintf("trigger %s on %s does not fire for replicated rows", f.Object(suffix), table))
 			case state != "A":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled or runs another function", f.Object(suffix), table))
+				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs another function", f.Object(suffix), table))
 			}
 		}
 	}

@@ -196,7 +196,7 @@ func (d Dialect) describeColumns(ctx context.Context, q dialect.Querier, oid int
 SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
   b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text,
   CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
-  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a'
+  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v'
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN chain c ON c.attnum = a.attnum
@@ -210,7 +210,7 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			base, category, collation     string
 			notNull, builtin, determinate bool
 		)
-		if err := rows.Scan(&c.Name, &c.Type, &notNull, &base, &builtin, &category, &collation, &determinate, &c.Generated); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &notNull, &base, &builtin, &category, &collation, &determinate, &c.Generated, &c.Virtual); err != nil {
 			return c, err
 		}
 		c.Nullable = !notNull

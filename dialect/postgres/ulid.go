@@ -172,6 +172,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	return ""
 }
 
+// ShardProblem implements [dialect.ULID].
+func (Dialect) ShardProblem(c *dialect.Column, triggered bool) (problem, next string) {
+	if c.Virtual && triggered {
+		return "is generated whenever it is read, and triggers see NULL in its place: every INSERT would fail", "make it GENERATED … STORED, or use --capture app"
+	}
+	return "", ""
+}
+
+// NoShard implements [dialect.ULID].
+func (Dialect) NoShard(string) string { return "" }
+
 // NoULID implements [dialect.ULID].
 func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
 	if u.Position.Type == "uuid" {

@@ -101,10 +101,6 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	source := d.Quote(f.Source.Name)
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
-	var moved []string
-	for i, c := range f.Key {
-		moved = append(moved, oldKey[i]+c.Collate+" IS NOT "+newKey[i])
-	}
 	record := "INSERT INTO " + changes + " (" + stored + ") "
 	all := []trigger{
 		{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + source + `
@@ -113,7 +109,7 @@ BEGIN
 END`},
 		{f.Object("update"), "a row updated; when its key changed, both keys", "CREATE TRIGGER " + d.Quote(f.Object("update")) + " AFTER UPDATE ON " + source + `
 BEGIN
-  ` + record + "SELECT " + strings.Join(oldKey, ", ") + " WHERE " + strings.Join(moved, " OR ") + `;
+  ` + record + "SELECT " + strings.Join(oldKey, ", ") + " WHERE " + d.otherKey(f) + `;
   ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
 END`},
 		{f.Object("delete"), "a row deleted", "CREATE TRIGGER " + d.Quote(f.Object("delete")) + " AFTER DELETE ON " + source + `
@@ -130,6 +126,15 @@ END`},
 			"CREATE TRIGGER " + d.Quote(f.Object("insert_replace")) + " BEFORE INSERT ON " + source + "\nBEGIN" + insertions + "\nEND"},
 		trigger{f.Object("update_replace"), "rows that UPDATE OR REPLACE removes without firing a DELETE trigger",
 			"CREATE TRIGGER " + d.Quote(f.Object("update_replace")) + " BEFORE UPDATE ON " + source + "\nBEGIN" + updates + "\nEND"}), nil
+}
+
+// otherKey is the condition that an UPDATE has changed the key.
+func (d Dialect) otherKey(f *dialect.Feed) string {
+	moved := dialect.KeyRefs(d, f, "OLD")
+	for i, key := range dialect.KeyRefs(d, f, "NEW") {
+		moved[i] += f.Key[i].Collate + " IS NOT " + key
+	}
+	return strings.Join(moved, " OR ")
 }
 
 // replaced records the keys of rows that share a unique index's values with the row

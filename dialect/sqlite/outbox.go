@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -42,9 +43,19 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// outboxTriggers append the record of a row inserted, and do nothing else. OR REPLACE fires it
-// for the row that comes; the one that it removes is not the feed's business.
+// outboxTriggers append the record of a row inserted, or given another key, and do nothing else.
+// OR REPLACE fires them for the row that comes; the one that it removes is not the feed's
+// business. A shard that is no integer fails the writer's statement. It is RAISE that does so: an
+// outer OR IGNORE has a CHECK of the outbox leave out the record, and keeps the row.
 func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
-	return []trigger{{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + d.Quote(f.Source.Name) +
-		"\nBEGIN\n  " + dialect.RecordOf(d, f, dialect.TableName{Name: f.Records().Name}, "NEW") + ";\nEND"}}
+	shard := f.ShardOf(d, "NEW")
+	if f.RecordShard != "" {
+		shard = "CASE typeof(" + shard + ") WHEN 'integer' THEN " + shard + " ELSE RAISE(ABORT, " +
+			d.Literal(fmt.Sprintf("rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer", f.RecordShard, f.Source.Name, f.Name)) + ") END"
+	}
+	make := func(suffix, note, event, when string) trigger {
+		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event + " ON " + d.Quote(f.Source.Name) + when +
+			"\nBEGIN\n  " + dialect.RecordOf(d, f, dialect.TableName{Name: f.Records().Name}, shard, "NEW") + ";\nEND"}
+	}
+	return []trigger{make("insert", "a row inserted", "INSERT", ""), make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
 }

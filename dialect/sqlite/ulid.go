@@ -138,11 +138,17 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	return ""
 }
 
+// ShardProblem implements [dialect.ULID].
+func (Dialect) ShardProblem(*dialect.Column, bool) (problem, next string) { return "", "" }
+
+// NoShard implements [dialect.ULID]: a column may hold values of any type.
+func (Dialect) NoShard(ref string) string { return "typeof(" + ref + ") <> 'integer'" }
+
 // NoULID implements [dialect.ULID]: a column may hold values of any type, and texts are below
 // all bytes.
 func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
 	position := dialect.Ref(d, alias, u.Position.Name)
-	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR typeof(" + dialect.Ref(d, alias, u.Shard.Name) + ") <> 'integer')"
+	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " + d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
 }
 
 // ULIDsAbove begins the millisecond above the ULID's, which is its first twelve hexadecimal

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestOutboxDocument(t *testing.T) {
 				blocks = append(blocks, block.statements)
 			}
 		}
-		if len(blocks) != 2 {
+		if len(blocks) != 3 {
 			x.Fatalf("%d blocks", len(blocks))
 		}
 		x.exec(blocks[0]...)
@@ -55,12 +56,12 @@ func TestOutboxDocument(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.Cleanup(func() { conn.Close() })
-		for _, statement := range blocks[1] {
+		for _, statement := range slices.Concat(blocks[1], blocks[2]) {
 			if _, err := conn.ExecContext(x.ctx, statement); err != nil {
 				x.Fatalf("%s: %v", statement, err)
 			}
 		}
-		f.wantShard(7, 10, 11)
+		f.wantShard(7, 10, 11, 12, 13)
 		if at := millis(ulid.MustParse(f.page(f.feed, 7, "", 1).Entries[0].Position)); at.UnixMilli() != 1767225600000 {
 			x.Errorf("the first is of %s", at)
 		}

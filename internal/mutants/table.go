@@ -44,7 +44,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "moved-key-forgotten-sqlite", Guards: "guarantee 1: a changed key records both",
-		File: "dialect/sqlite/capture.go", Old: `strings.Join(moved, " OR ") + ` + "`;", New: `strings.Join(moved, " OR ") + " AND 0" + ` + "`;",
+		File: "dialect/sqlite/capture.go", Old: `d.otherKey(f) + ` + "`;", New: `d.otherKey(f) + " AND 0" + ` + "`;",
 		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "sqlite", Short: true,
 	},
 	{
@@ -194,7 +194,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "moved-key-forgotten-mariadb", Guards: "guarantee 1: a changed key records both",
-		File: "dialect/mysql/capture.go", Old: `"BEGIN\n  IF NOT (" + same + ") THEN`, New: `"BEGIN\n  IF FALSE AND NOT (" + same + ") THEN`,
+		File: "dialect/mysql/capture.go", Old: `IF NOT (" + same + ") THEN\n    " + insert`, New: `IF FALSE AND NOT (" + same + ") THEN\n    " + insert`,
 		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "mariadb",
 	},
 	{
