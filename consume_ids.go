@@ -33,6 +33,7 @@ type worker struct {
 
 	standings *Standings // as they were looked at last
 	lookedAt  time.Time
+	vain      int       // looks in a row that brought news, but nothing to do
 	checkedAt time.Time // when it was looked last whether somebody has moved a cursor
 	sum       cursorSum // as it was then
 	begun     bool
@@ -118,7 +119,12 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 	case w.r.once || time.Until(next) <= 0:
 		return false, w.r.pause(ctx, max(time.Until(next), 0))
 	}
-	return false, w.survive(ctx, w.meet(ctx, time.Until(next)))
+	if w.vain > 0 { // others' shards move, or servers do not agree
+		if err := w.r.pause(ctx, min(jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
+			return false, err
+		}
+	}
+	return false, w.survive(ctx, w.meet(ctx, max(time.Until(next), 0)))
 }
 
 // survive is that of a shard. Who is to hand over survives everything.
@@ -180,8 +186,10 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	}
 	w.lookedAt = time.Now()
 	if now.Shards == nil && now.Digest == since && since != "" {
+		w.vain = 0
 		return nil
 	}
+	w.vain++
 	var unknown []int
 	for shard, at := range now.Shards {
 		if jobOf(shard, w.r.count) != w.job {
@@ -190,11 +198,12 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 		t := w.shards[shard]
 		if t == nil {
 			unknown = append(unknown, shard)
-		} else if at != t.one.standing || at == "" {
-			t.due = t.due || !t.one.parked
+		} else if (at != t.one.standing || at == "") && !t.due && !t.one.parked {
+			t.due, w.vain = true, 0
 		}
 	}
 	if len(unknown) > 0 {
+		w.vain = 0
 		slices.Sort(unknown)
 		if err := w.r.newShards(ctx, unknown); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -19,8 +21,8 @@ import (
 // is asked for each of them, again and again.
 type ShardSource interface {
 	Source
-	// Standings answers them at once where their digest is not since, else as soon as it is
-	// another, or when wait is over.
+	// Standings answers them as soon as their digest is not since, or when wait is over; at once
+	// where wait is 0, or since "".
 	Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error)
 }
 
@@ -72,36 +74,50 @@ func (s standing) digest() string {
 	return fmt.Sprintf("%d-%016x%016x", s.generation, s.head.High, s.head.Low)
 }
 
+// parseDigest is the standing that a digest was made of.
+func parseDigest(text string) (at standing, ok bool) {
+	generation, head, _ := strings.Cut(text, "-")
+	if len(head) != 32 {
+		return at, false
+	}
+	var errs [3]error
+	at.generation, errs[0] = strconv.ParseInt(generation, 10, 64)
+	at.head.High, errs[1] = strconv.ParseUint(head[:16], 16, 64)
+	at.head.Low, errs[2] = strconv.ParseUint(head[16:], 16, 64)
+	return at, errors.Join(errs[:]...) == nil
+}
+
 // Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
-// no statement besides.
+// no statement besides: he is answered with the look that has woken him.
 func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error) {
-	key := everyShard(f.name)
+	seen, ok := parseDigest(since)
+	if !ok || wait <= 0 {
+		return f.standings(ctx)
+	}
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	now, known := f.db.watch.at(key)
-	for patient := false; ; patient = true {
-		if !known || now.digest() != since {
-			s, at, err := f.standings(ctx)
-			if err != nil || wait <= 0 || s.Digest != since {
-				return s, err
-			}
-			now = at
-		}
-		how, _, _ := f.db.watch.wait(over, key, now, patient)
+	for {
+		how, woken, news := f.db.watch.wait(over, everyShard(f.name), seen, true)
 		switch {
 		case ctx.Err() != nil:
 			return nil, f.db.fail(feedObject(f.name), "wait for its shards", ctx.Err())
 		case how == quiet, over.Err() != nil:
 			return &Standings{Digest: since}, nil
 		}
-		known = false
+		if shards, at, ok := f.db.watch.shardsKnown(f.name); ok && woken != nil && at == news && at.generation == f.Generation() {
+			return &Standings{Digest: at.digest(), Shards: shards}, nil
+		}
+		// A publisher of this process has told of one shard.
+		if now, err := f.standings(ctx); err != nil || now.Digest != since {
+			return now, err
+		}
 	}
 }
 
 // standings reads how far the feed's shards are.
-func (f *Feed) standings(ctx context.Context) (*Standings, standing, error) {
-	fail := func(err error) (*Standings, standing, error) {
-		return nil, standing{}, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
+func (f *Feed) standings(ctx context.Context) (*Standings, error) {
+	fail := func(err error) (*Standings, error) {
+		return nil, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
 		all, err := f.db.standings(ctx, []watchKey{everyShard(f.name)})
@@ -120,7 +136,7 @@ func (f *Feed) standings(ctx context.Context) (*Standings, standing, error) {
 					s.Shards[key.shard] = at.String()
 				}
 			}
-			return s, at, nil
+			return s, nil
 		}
 		if err := f.reload(ctx); err != nil {
 			return fail(err)

@@ -277,6 +277,25 @@ func (w *watcher) at(key watchKey) (standing, bool) {
 	return now.standing, ok
 }
 
+// shardsKnown are the standings of all shards of a feed, and what stands for all of them: as
+// the last look showed them, and whoever has told of one since. ok says that it looked at all.
+func (w *watcher) shardsKnown(feed string) (shards map[int]string, whole standing, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.known[everyShard(feed)]; !ok {
+		return nil, standing{}, false
+	}
+	shards = make(map[int]string)
+	all := make(map[watchKey]standing)
+	for key, at := range w.known {
+		if key.feed == feed && key.ofShard && !key.every {
+			shards[key.shard], all[key] = at.String(), at.standing
+		}
+	}
+	whole, ok = together(all, []watchKey{everyShard(feed)})[everyShard(feed)]
+	return shards, whole, ok
+}
+
 // standings reads how far all feeds are, and those shards for which somebody waits. It is a
 // statement by itself, without a transaction around it: were it to show something that is
 // not committed yet, readers would look in vain, and wait on. Where readers move the

@@ -137,6 +137,10 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	var log commitLog
 	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
+	if err != nil && bounds.Wait > 0 {
+		// A statement that was killed runs no handler. What the session has lost was noted.
+		_, _ = tx.Exec(context.WithoutCancel(ctx), "SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
+	}
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
 		err = dialect.ErrNoTransaction

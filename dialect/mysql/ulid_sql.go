@@ -83,10 +83,10 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
 	var own, bound, unbound string
 	if bounded != "" {
-		unbound = "  SET SESSION innodb_lock_wait_timeout = v_own;\n"
+		unbound = "  SET SESSION innodb_lock_wait_timeout = v_own, @rowfeed_own_wait = NULL;\n"
 		own = "  DECLARE v_own int DEFAULT @@SESSION.innodb_lock_wait_timeout;\n" +
 			"  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN\n  " + unbound + "    RESIGNAL;\n  END;\n"
-		bound = "  IF " + bounded + " THEN\n    SET SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
+		bound = "  IF " + bounded + " THEN\n    SET @rowfeed_own_wait = v_own, SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
 	}
 	return `BEGIN
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);

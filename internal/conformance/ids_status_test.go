@@ -122,5 +122,14 @@ func TestShardIDsStatus(t *testing.T) {
 		if s := list()[3]; s.NewPaused {
 			t.Errorf("%+v", s)
 		}
+
+		// A shard with nothing but records, of which nobody has moved any.
+		r.exec("UPDATE rowfeed_cursors SET shard = 99, value = '', generation = 0 WHERE shard = 39")
+		r.add(99, 300, 300)
+		before = records()
+		r.eventually("the record's age is told", func() bool { return *list()[39].BehindSeconds > 0 })
+		if n := records(); n != before {
+			t.Errorf("%d of %d records are left", n, before)
+		}
 	})
 }

@@ -4,6 +4,13 @@ package main
 // what tells and ends who has it.
 var holding = []mutant{
 	{
+		Name: "killed-lock-keeps-its-bound", Guards: "M44: who is killed while he waits leaves the session's bound as it was",
+		File:    "dialect/mysql/ulid.go",
+		Old:     "COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS",
+		New:     "@@SESSION.innodb_lock_wait_timeout AS",
+		Package: conformance, Test: "TestLockKilled", Engines: "mariadb",
+	},
+	{
 		Name: "wait-not-put-back-mysql", Guards: "M44: a session waits for what it waited for before",
 		File: "dialect/mysql/ulid_sql.go", Old: `unbound = "  SET SESSION innodb_lock_wait_timeout = v_own;\n"`, New: `unbound = "  DO 0;\n"`,
 		Package: conformance, Test: "TestLockWaitEnds", Engines: "mariadb,mysql",

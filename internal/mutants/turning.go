@@ -34,18 +34,28 @@ var turning = []mutant{
 	},
 	{
 		Name: "list-moves-records", Guards: "a command that lists writes nothing",
-		File: "lag.go", Old: ", still: true})", New: "})",
+		File: "lag.go", Old: ", still: true})", New: ", still: false})",
 		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
 	},
 	{
 		Name: "list-reads-every-shard", Guards: "what a list costs does not grow with the shards at their heads",
-		File: "lag.go", Old: " || at.position != head {", New: " || true {",
+		File: "lag.go", Old: " || at.position != head {", New: " || at.position == head {",
 		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
 	},
 	{
 		Name: "new-shards-paused-untold", Guards: "M72: that shards will come paused is told",
 		File: "consumer.go", Old: "s.Worker, s.NewPaused = &job, whole.paused", New: "s.Worker = &job",
 		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
+	},
+	{
+		Name: "looks-without-a-pause", Guards: "servers that do not agree are not asked without a pause",
+		File: "consume_ids.go", Old: "	if w.vain > 0 { //", New: "	if w.vain < 0 { //",
+		Package: conformance, Test: "TestShardIDsDisagree", Engines: "sqlite",
+	},
+	{
+		Name: "every-worker-looks", Guards: "who waits for all shards is answered with the look that all share",
+		File: "standing.go", Old: "ok && woken != nil && at == news", New: "ok && woken == nil && at == news",
+		Package: conformance, Test: "TestStandingsShared", Engines: "sqlite",
 	},
 	{
 		Name: "workers-recounted-unseen", Guards: "hazard 2: an instance of another number of workers ends",
@@ -69,7 +79,7 @@ var turning = []mutant{
 	},
 	{
 		Name: "shards-read-in-vain", Guards: "the cost of a consumer at rest does not grow with its shards",
-		File: "consume_ids.go", Old: "} else if at != t.one.standing || at == \"\" {", New: "} else if at != \"?\" {",
+		File: "consume_ids.go", Old: "} else if (at != t.one.standing || at == \"\") && !t.due", New: "} else if at != \"?\" && !t.due",
 		Package: conformance, Test: "TestShardIDsIdle", Engines: "sqlite",
 	},
 	{

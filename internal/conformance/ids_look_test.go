@@ -1,0 +1,114 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// TestStandingsShared: who waits for all shards of a feed is answered with what the watcher's look has shown,
+// which all share, and sends no statement of its own; what it is told is how far the shards are.
+func TestStandingsShared(t *testing.T) {
+	eachKind(t, func(r *taker) {
+		type mark struct{}
+		var own atomic.Int64
+		rf := r.tappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if (ev.Kind == testdb.Query || ev.Kind == testdb.Exec) && ctx.Value(mark{}) != nil {
+				own.Add(1)
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(r.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.add(1, 1, 1)
+		r.add(2, 2, 2)
+		ctx := context.WithValue(r.ctx, mark{}, true)
+		now, err := f.Standings(ctx, "", 0)
+		if err != nil || own.Load() == 0 {
+			t.Fatalf("%d statements, %v", own.Load(), err)
+		}
+		for id := 10; id < 13; id++ {
+			own.Store(0)
+			news := make(chan *rowfeed.Standings, 2)
+			for range cap(news) {
+				go func() {
+					next, err := f.Standings(ctx, now.Digest, time.Minute)
+					if err != nil {
+						t.Error(err)
+					}
+					news <- next
+				}()
+			}
+			r.add(2, id, id)
+			r.headOf(2) // an outbox's record is moved, which is news, too
+			for range cap(news) {
+				next := <-news
+				if next == nil || next.Digest == now.Digest || len(next.Shards) != 2 || next.Shards[1] != now.Shards[1] || next.Shards[2] == now.Shards[2] {
+					t.Fatalf("%+v, before %+v", next, now)
+				}
+			}
+			if n := own.Load(); n > 0 {
+				t.Errorf("%d statements of those who wait", n)
+			}
+			if now, err = f.Standings(ctx, "", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// disagreeing are two servers at one address that do not agree, neither now nor later.
+type disagreeing struct {
+	*rowfeed.Feed
+	asked atomic.Int64
+}
+
+func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) (*rowfeed.Standings, error) {
+	n := d.asked.Add(1)
+	now, err := d.Feed.Standings(ctx, "", 0)
+	if err == nil {
+		now = &rowfeed.Standings{Digest: fmt.Sprint(n % 2), Shards: now.Shards}
+	}
+	return now, err
+}
+
+// TestShardIDsDisagree: a worker that is told of news again and again, which bring nothing to do, asks ever less often.
+func TestShardIDsDisagree(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // the database has no part in it
+		}
+		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
+		r.add(5, 1, 1)
+		var checks atomic.Int64 // one a second
+		rf := r.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Query && strings.Contains(ev.SQL, "SUM(c.version)") {
+				checks.Add(1)
+			}
+			return nil
+		}}, nil)
+		source := &disagreeing{Feed: r.feed}
+		stop := r.run(r.consumer(source, rf))
+		r.awaitApplied("the first", "5: 1")
+		from := checks.Load()
+		r.eventually("it checks", func() bool { return checks.Load() > from })
+		asked, from := source.asked.Load(), checks.Load()
+		r.eventually("it checks again", func() bool { return checks.Load() > from+1 })
+		if n := source.asked.Load() - asked; n > 100 {
+			t.Errorf("asked %d times in two seconds", n)
+		}
+		r.add(5, 2, 2)
+		r.awaitApplied("what comes is read", "5: 1 2")
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
