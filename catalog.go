@@ -180,7 +180,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Mode == ModeOutbox}
+	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.mode().hasOutbox()}
 	if f.Outbox {
 		f.RecordShard = r.ShardColumn
 	}

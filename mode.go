@@ -23,6 +23,13 @@ const (
 // mode is what depends on how a feed's positions come about. Everything else in this
 // package, and all above it, is the same for all feeds.
 type mode interface {
+	// defaults fills in what a spec leaves open, validate says what is wrong with it, and keeps
+	// with how long entries are to be kept.
+	defaults(s *FeedSpec)
+	validate(s FeedSpec) error
+	keeps(r Retention) error
+	// hasOutbox tells whether records wait in a table of the feed's own.
+	hasOutbox() bool
 	// complete checks what a spec asks for against the table, and puts into the record what
 	// the mode needs of it.
 	complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error

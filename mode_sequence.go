@@ -14,6 +14,10 @@ import (
 type sequenced struct{}
 
 func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
+		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
+			Next: "remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes"}
+	}
 	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer && r.Key[c].Kind != dialect.Dynamic) {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
 			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(keyNames(r.Key), ", ")),

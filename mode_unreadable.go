@@ -26,6 +26,14 @@ func damagedRecord(name, table string, err error) error {
 		Next: "put that row right; what rowfeed does not know how to read it does not touch"}
 }
 
+func (unreadable) defaults(*FeedSpec) {}
+
+func (m unreadable) validate(FeedSpec) error { return m.why }
+
+func (m unreadable) keeps(Retention) error { return m.why }
+
+func (unreadable) hasOutbox() bool { return false }
+
 func (m unreadable) complete(dialect.Dialect, *record, FeedSpec, *dialect.Table) error { return m.why }
 
 func (m unreadable) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return m.why }

@@ -32,11 +32,17 @@ func (r Retention) String() string {
 	return "for ever"
 }
 
-func (r Retention) validate(mode string) error {
+// none refuses any where entries are rows of the table.
+func (r Retention) none() error {
+	if !r.ForEver() {
+		return invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
+	}
+	return nil
+}
+
+func (r Retention) validate() error {
 	switch {
 	case r.ForEver():
-	case mode != ModeOutbox:
-		return invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
 	case r.Age != 0 && r.Count != 0:
 		return invalid("retain", "by age or by number, not both")
 	case r.Age != 0 && r.Age < time.Second:
@@ -53,7 +59,7 @@ func (f *Feed) Retention() Retention { return f.record.Load().Retain }
 // SetRetention changes how long the feed's entries are kept. Its publisher knows within a
 // minute; what has been purged does not come back.
 func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
-	if err := to.validate(f.Mode()); err != nil {
+	if err := f.mode().keeps(to); err != nil {
 		return err
 	}
 	err := f.db.withSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
@@ -62,7 +68,7 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 			return err
 		}
 		r := *f.record.Load()
-		if err := to.validate(r.Mode); err != nil {
+		if err := r.mode().keeps(to); err != nil {
 			return err
 		}
 		r.Retain = to

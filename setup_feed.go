@@ -76,17 +76,8 @@ func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Mode == "" {
 		s.Mode = ModeSequence
 	}
-	if s.Capture == "" && s.Mode == ModeBlocking {
-		s.Capture = dialect.CaptureNone
-	}
-	if s.Capture == "" && s.Mode == ModeOutbox {
-		s.Capture = dialect.CaptureApp
-	}
-	if s.Capture == "" {
-		s.Capture = dialect.CaptureTrigger
-	}
-	if s.Tombstones == 0 && s.Mode == ModeSequence {
-		s.Tombstones = DefaultTombstones
+	if m := modes[s.Mode]; m != nil {
+		m.defaults(&s)
 	}
 	if s.DataShards == 0 {
 		s.DataShards = 1
@@ -101,10 +92,8 @@ func (s FeedSpec) untyped() FeedSpec {
 	for i, text := range s.Key {
 		s.Key[i], _, _ = strings.Cut(text, ":")
 	}
-	if s.Mode != ModeSequence {
-		for _, name := range []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn} {
-			*name, _, _ = strings.Cut(*name, ":")
-		}
+	for _, name := range []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn} {
+		*name, _, _ = strings.Cut(*name, ":")
 	}
 	return s
 }
@@ -113,66 +102,14 @@ func (s FeedSpec) validate() error {
 	if err := validFeedName(s.Name); err != nil {
 		return err
 	}
-	if modes[s.Mode] != nil {
-		if err := s.Retain.validate(s.Mode); err != nil {
-			return err
-		}
-	}
+	m := modes[s.Mode]
 	switch {
 	case s.Table == "":
 		return invalid("table", "name the table that the feed follows")
-	case modes[s.Mode] == nil:
+	case m == nil:
 		return invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
-	case s.Mode == ModeBlocking || s.Mode == ModeOutbox:
-		return s.validateULIDs()
-	case s.PositionColumn != "":
-		return invalid("position-column", "only mode blocking has positions in a column of your own")
-	case s.TimeColumn != "":
-		return invalid("time-column", "only mode outbox gives rows the times of before the feed")
-	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
-		return invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
-	case s.Adopt && s.Capture != dialect.CaptureColumn:
-		return invalid("adopt", "only capture column has positions to adopt")
-	case s.AdoptSequence != "" && !s.Adopt:
-		return invalid("adopt-sequence", "it is for feeds that adopt their positions")
-	case s.AdoptCursors != "" && !s.Adopt:
-		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
-	case s.DataShards < 1 || s.DataShards > MaxDataShards:
-		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
-	case s.Tombstones < time.Second:
-		return invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}
-	return nil
-}
-
-// validateULIDs is validate for a feed with ULIDs.
-func (s FeedSpec) validateULIDs() error {
-	switch {
-	case s.Mode == ModeOutbox && s.PositionColumn != "":
-		return invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
-	case s.Mode == ModeOutbox && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureTrigger:
-		return invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
-	case s.Mode == ModeBlocking && s.TimeColumn != "":
-		return invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
-	case s.Mode == ModeOutbox:
-	case s.PositionColumn == "":
-		return invalid("position-column", "name the column that holds a row's ULID")
-	case s.ShardColumn == "":
-		return invalid("shard-column", "name the integer column that says which shard a row is in")
-	}
-	switch {
-	case s.Mode == ModeBlocking && s.Capture != dialect.CaptureNone:
-		return invalid("capture", "with ULIDs nothing is captured: leave it out")
-	case s.Tombstones != 0:
-		return invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
-	case s.DataShards != 1:
-		return invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
-	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
-	case s.AcceptTriggers || s.AcceptUntriggered:
-		return invalid("accept-triggers", "with ULIDs rows are only appended, which triggers see: leave it out")
-	}
-	return nil
+	return firstError(m.keeps(s.Retain), m.validate(s))
 }
 
 // newRecord checks a spec against the table and makes a feed's record of it.
@@ -183,10 +120,6 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	}
 	if len(table.Refusals) > 0 {
 		return refuse("", "%s", strings.Join(table.Refusals, "; "))
-	}
-	if len(table.Untriggered) > 0 && spec.Mode == ModeSequence && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
-		return refuse("remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes",
-			"some writes fire no trigger: %s", strings.Join(table.Untriggered, "; "))
 	}
 	names := spec.Key
 	index := table.PrimaryKey()

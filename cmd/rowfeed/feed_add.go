@@ -198,24 +198,26 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if complete {
 		return a.say("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
 	}
-	shards := ""
-	if f.Mode() == rowfeed.ModeOutbox {
-		return a.say("%s: follows table %s by key (%s), mode %s, capture %s, %s placed behind the head by this call", o.name, f.Source(), columnNames(info.Key), f.Mode(), f.Capture(), plural(rows, "row"))
-	}
-	if f.Mode() != rowfeed.ModeSequence {
-		return a.say("%s: follows table %s by key (%s), mode %s", o.name, f.Source(), columnNames(info.Key), f.Mode())
-	}
-	if info.DataShards > 1 {
-		shards = shardsText(info) + ", "
-	}
+	text := fmt.Sprintf("%s: follows table %s by key (%s)", o.name, f.Source(), columnNames(info.Key))
 	by := plural(rows, "row") + " recorded by this call"
+	if info.ShardIDs != nil { // each is a feed by itself
+		text += ", mode " + info.Mode
+		by = plural(rows, "row") + " placed behind the head by this call"
+	}
+	if info.PositionColumn != "" { // writers give positions: nothing was there to do
+		return a.say("%s", text)
+	}
+	text += ", capture " + string(f.Capture())
+	if info.DataShards > 1 {
+		text += ", " + shardsText(info)
+	}
 	switch {
 	case kept && info.DataShards > 1:
 		by = "keys given their shards"
 	case kept:
 		by = "positions kept"
 	}
-	return a.say("%s: follows table %s by key (%s), capture %s, %s%s", o.name, f.Source(), columnNames(info.Key), f.Capture(), shards, by)
+	return a.say("%s, %s", text, by)
 }
 
 // printSQL prints the script for a database that is not at hand.
