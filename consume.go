@@ -100,11 +100,11 @@ type Consumer struct {
 	// stopping with that error. It is called in the transaction that sets the cursor
 	// back; rows that the new pass does not bring are to be removed when it is complete,
 	// see OnComplete. With EntriesExpired the beginning is that of what is kept: the
-	// entries in between never come. Of several shards all begin again at once, but for these two, which
-	// concern only the one that was refused: the rows that it is not brought any more are
-	// then among those of its keys, and no function tells when the pass is complete. Whoever
+	// entries in between never come. Of several shards all begin again at once, but for these
+	// two, which concern only the one that was refused: the rows that it is not brought any more
+	// are then among those of its keys, and no function tells when the pass is complete. Whoever
 	// has to remove them notes the generation and position of each row's last entry, or has
-	// one shard.
+	// one shard. A shard that is a feed by itself begins again by itself, whatever the code.
 	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
 	// OnBegin is called before anything else in a transaction of Handle whose cursor is at
 	// the beginning: a pass begins, and whatever the receiver has is of an older one. It
@@ -130,10 +130,11 @@ type Retry struct {
 type OnFailure int
 
 const (
-	// Stop ends Run with the handler's error. Nothing is passed over. With several shards Run
-	// goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
+	// Stop ends Run with the handler's error. Nothing is passed over. With several shards, and
+	// where each is a feed by itself, be there one, Run goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
 	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, or when an operator has
-	// moved it, here or wherever it is handed over to. So it is with a shard that is refused with TombstonesExpired.
+	// moved it, here or wherever it is handed over to. So it is with a shard that is refused with TombstonesExpired
+	// or EntriesExpired.
 	Stop OnFailure = iota
 	// SetAside makes the key a dead letter and goes on with the others. Later versions
 	// of the key join it, so that none overtakes it, until it is retried or dropped.

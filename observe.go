@@ -48,7 +48,7 @@ type RetryEvent struct {
 type ConsumeEvent struct {
 	Consumer   string
 	Feed       string
-	Shard      int // of ShardCount
+	Shard      int // of ShardCount; its own number, where it is a feed by itself
 	ShardCount int
 	Entries    int // handed over
 	Collapsed  int // joined dead letters of their keys
@@ -60,7 +60,7 @@ type ConsumeEvent struct {
 type TroubleEvent struct {
 	Feed       string
 	Consumer   string
-	Shard      int // of the consumer's ShardCount
+	Shard      int // of the consumer's ShardCount; its own number, where it is a feed by itself
 	ShardCount int // 0 for a publisher
 	Err        error
 }

@@ -40,8 +40,9 @@ type Relay struct {
 	// Run and RunOnce put that number here. See rowfeed.Consumer.ShardCount. A
 	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
 	// the whole feed only. Where each shard of the feed is one by itself it is not told of
-	// passes: such feeds are only appended to. When its cursor is refused it then ends,
-	// whatever Restart says.
+	// passes: such feeds are only appended to. When a cursor is refused it then ends,
+	// whatever Restart says; or, where entries that a shard has not read were purged, that
+	// shard rests.
 	ShardCount int
 	// KeepShardCount ends the relay with the code Conflict where its cursors are of another
 	// number of shards, instead of dividing them anew. Run and RunOnce set it when they have
@@ -157,7 +158,10 @@ func (r *Relay) explain(err error) error {
 		return err
 	}
 	switch {
-	case r.unswept() && e.Code != rowfeed.EntriesExpired:
+	case r.unswept() && e.Code == rowfeed.EntriesExpired:
+		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
+			Next: "run `rowfeed consumer reset " + r.Name + " --shard N` on the mirror's database to go on with what is kept; the entries in between are only in the table"}
+	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name + "` on its database, then start again: nothing tells which of its rows the feed has lost, and each of the feed's shards begins again by itself"}
 	case !r.Restart && e.Code == rowfeed.EntriesExpired:
@@ -283,12 +287,12 @@ func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 		}
 		return c
 	}
-	rest := &quiet{}
+	rest, known := &quiet{}, &memory{}
 	c.DeliverShard = func(shard int, epoch int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 		if r.ShardCount > 1 {
 			r.observe(Event{Kind: Working, Relay: r.Name, Feed: feed, Shard: shard, Epoch: epoch})
 		}
-		return (&window{relay: r, feed: feed, shard: shard, epoch: epoch, quiet: rest}).deliver
+		return (&window{relay: r, feed: feed, shard: shard, epoch: epoch, memory: known, quiet: rest}).deliver
 	}
 	return c
 }

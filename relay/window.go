@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,39 @@ type window struct {
 	epoch int64
 
 	accepted map[string]bool // idempotency keys among the last batch's entries
+	memory   *memory
 	quiet    *quiet
+}
+
+// mostRemembered is of how many shards the last batch is remembered that was accepted as a whole.
+const mostRemembered = 64
+
+// memory bounds what is remembered of batches that nothing is wanted of any more, but that their
+// cursors may not have been stored: of the last ones. There may be as many shards as customers.
+type memory struct {
+	mu   sync.Mutex
+	done []*window // the latest last
+}
+
+// recall is what was accepted of a window's last batch.
+func (m *memory) recall(w *window) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done = slices.DeleteFunc(m.done, func(other *window) bool { return other == w })
+	return w.accepted
+}
+
+// remember keeps what was accepted; done says that it is the whole batch.
+func (m *memory) remember(w *window, accepted map[string]bool, done bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w.accepted = accepted; !done {
+		return
+	}
+	if m.done = append(m.done, w); len(m.done) > mostRemembered {
+		m.done[0].accepted = nil
+		m.done = slices.Delete(m.done, 0, 1)
+	}
 }
 
 // quiet is when the receiver wants to hear of this process again, whatever shard it has.
@@ -35,21 +68,20 @@ type quiet struct {
 
 // deliver is rowfeed.Consumer's Deliver: one attempt with those of the entries that are
 // not accepted yet. It answers an error while any of them is undecided.
-func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, err error) {
 	if err := w.quiet.wait(ctx); err != nil {
 		return nil, err
 	}
 	all := sink.Of(w.feed, w.epoch, entries)
-	before := w.accepted
-	w.accepted = make(map[string]bool, len(all))
-	var refused []rowfeed.Refusal
+	before, accepted := w.memory.recall(w), make(map[string]bool, len(all))
+	defer func() { w.memory.remember(w, accepted, err == nil && len(refused) == 0) }()
 	var undecided error
 	for _, part := range distinct(all) {
 		var batch []sink.Entry
 		var at []int
 		for _, i := range part {
 			if id := all[i].ID(); before[id] {
-				w.accepted[id] = true
+				accepted[id] = true
 			} else {
 				batch, at = append(batch, all[i]), append(at, i)
 			}
@@ -64,7 +96,7 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) ([]rowfee
 		for n, r := range results {
 			switch r.State {
 			case sink.Accepted:
-				w.accepted[batch[n].ID()] = true
+				accepted[batch[n].ID()] = true
 			case sink.Rejected:
 				refused = append(refused, rowfeed.Refusal{Entry: at[n], Err: r.Err})
 			default:

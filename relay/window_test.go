@@ -28,7 +28,7 @@ func positions(batch []sink.Entry) (all []string) {
 }
 
 func newWindow(f sinkFunc) *window {
-	return &window{relay: &Relay{Name: "test", Sink: f}, feed: "kv", epoch: 7, quiet: &quiet{}}
+	return &window{relay: &Relay{Name: "test", Sink: f}, feed: "kv", epoch: 7, memory: &memory{}, quiet: &quiet{}}
 }
 
 func entries(all ...sink.Entry) (plain []rowfeed.Entry) {
@@ -154,5 +154,52 @@ func TestOddSinks(t *testing.T) {
 		} else if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestMemory: what was accepted is remembered of the batches that are not through, and of the last that
+// are: a relay of many shards does not keep a batch of each.
+func TestMemory(t *testing.T) {
+	sent := map[string]int{}
+	refuse := true
+	m := &memory{}
+	all := make([]*window, 3*mostRemembered)
+	page := entries(sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, "b"))
+	for i := range all {
+		all[i] = newWindow(func(batch []sink.Entry) []sink.Result {
+			results := sink.All(batch, sink.Accept())
+			for n, e := range batch {
+				if sent[fmt.Sprint(i, " ", e.Position)]++; refuse && i == 0 && e.Position == "2" {
+					results[n] = sink.Reject(errOff)
+				}
+			}
+			return results
+		})
+		all[i].memory = m
+		if refused, err := all[i].deliver(t.Context(), page); err != nil || (len(refused) > 0) != (i == 0) {
+			t.Fatal(refused, err)
+		}
+	}
+	kept := 0
+	for _, w := range all[1:] {
+		if w.accepted != nil {
+			kept++
+		}
+	}
+	if kept != mostRemembered {
+		t.Errorf("of %d batches that are through %d are remembered", len(all)-1, kept)
+	}
+	refuse = false
+	last := len(all) - 1
+	for _, i := range []int{0, last, last} { // one that was refused in part, and one whose cursor was not stored
+		if _, err := all[i].deliver(t.Context(), page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent["0 1"] != 1 || sent["0 2"] != 2 || sent[fmt.Sprint(last, " 1")] != 1 {
+		t.Errorf("sent again: %d %d %d", sent["0 1"], sent["0 2"], sent[fmt.Sprint(last, " 1")])
+	}
+	if len(m.done) > mostRemembered {
+		t.Errorf("%d are remembered", len(m.done))
 	}
 }

@@ -57,13 +57,15 @@ the feed's keys are divided into N shards (at most the feed's data shards), each
 a cursor, a lease and a batch under way. Every process that runs, or comes, or goes,
 has its even share of them within three terms (see --lease); "rowfeed status" and
 "rowfeed lease list" show who has which, and since when. The versions of a row keep
-their order, rows of different shards have none. A mirror and stdout have one shard.
-Of a feed with ULIDs, each shard of which is a feed by itself, N is the number of
-workers that share the shards; another N moves no cursor. A mirror of one keeps rows
-that the feed has lost, and ends when its cursor is refused.
+their order, rows of different shards have none. A mirror and stdout have N = 1.
 Another N than before divides the keys anew, from the lowest cursors: some entries
 come again, and processes that were started with the former N end, also those that
 stand by. In "rowfeed serve" such a relay rests until the server is started again.
+
+Of a feed with ULIDs, each shard of which is a feed by itself, N is the number of
+workers that share the shards; another N moves no cursor. A mirror of one keeps rows
+that the feed has lost, and ends when a cursor is refused; a shard that has missed
+entries that were purged rests by itself.
 
 A receiver that is away is waited for. An entry that it refuses ends the relay after
 some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead". Of
@@ -105,7 +107,7 @@ set_aside, restart, lease, secret (a list), allow_private and rate:
 	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
 	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, which all processes of the name share (default: as many as it has, 1 if it is new)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
-	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do)")
+	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
 	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil, "sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")

@@ -9,6 +9,16 @@ var relaying = []mutant{
 		Package: conformance, Test: "TestRelay$", Engines: "sqlite", Short: true,
 	},
 	{
+		Name: "every-batch-remembered", Guards: "the memory of a relay does not grow with the shards of a feed",
+		File: "relay/window.go", Old: "len(m.done) > mostRemembered {", New: "len(m.done) > 1<<30 {",
+		Package: "./relay", Test: "TestMemory",
+	},
+	{
+		Name: "batch-in-part-forgotten", Guards: "what was accepted of a batch is not delivered again for another entry's sake",
+		File: "relay/window.go", Old: "accepted, err == nil && len(refused) == 0)", New: "accepted, err == nil)",
+		Package: "./relay", Test: "TestMemory",
+	},
+	{
 		Name: "retry-after-ignored", Guards: "a receiver that asks to be left alone is",
 		File: "relay/window.go", Old: "	if left <= 0 {", New: "	if left <= time.Hour {",
 		Package: "./relay", Test: "TestRetryAfter", Short: true,
