@@ -144,7 +144,7 @@ var grouping = []mutant{
 	},
 	{
 		Name: "relay-rests-by-shard", Guards: "a receiver that asks to be left alone is, by all shards",
-		File: "relay/relay.go", Old: "shard: shard, epoch: epoch, quiet: rest}", New: "shard: shard, epoch: epoch, quiet: &quiet{until: rest.until}}",
+		File: "relay/relay.go", Old: "shard: shard, epoch: epoch, memory: known, quiet: rest}", New: "shard: shard, epoch: epoch, memory: known, quiet: &quiet{until: rest.until}}",
 		Package: "./relay", Test: "TestRestIsShared",
 	},
 	{

@@ -8,7 +8,7 @@ var holding = []mutant{
 		File:    "dialect/mysql/ulid.go",
 		Old:     "COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS",
 		New:     "@@SESSION.innodb_lock_wait_timeout AS",
-		Package: conformance, Test: "TestLockKilled", Engines: "mariadb",
+		Package: conformance, Test: "TestLockKilled", Engines: "mysql",
 	},
 	{
 		Name: "wait-not-put-back-mysql", Guards: "M44: a session waits for what it waited for before",
