@@ -64,7 +64,7 @@ var outboxing = []mutant{
 		Name: "shards-listed-from-the-whole-outbox", Guards: "hazard 17: no page reads all that waits",
 		File:    "mode_ulid.go",
 		Old:     "of, err = f.recordShards(ctx, limit)",
-		New:     "of, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT DISTINCT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" ORDER BY shard LIMIT 21\", nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })",
+		New:     "of, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" GROUP BY shard ORDER BY shard LIMIT 21\", nil, scanShardID)",
 		Package: conformance, Test: "TestPlansOfOutboxes", Engines: "postgres15",
 	},
 	{
@@ -73,6 +73,27 @@ var outboxing = []mutant{
 		Old:     "rows = []Finding{{",
 		New:     "_ = []Finding{{",
 		Package: conformance, Test: "TestBackFillPurged", Engines: "sqlite",
+	},
+	{
+		Name: "purge-lowers-the-mark", Guards: "item 3: what was purged is told for ever",
+		File:    "retain.go",
+		Old:     "Low: uint64(low)}.Max(last)",
+		New:     "Low: uint64(low)}.Min(last).Max(last)",
+		Package: conformance, Test: "TestRetainWhileFilling", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "purge-without-the-shard", Guards: "item 3: those that purge a shard take turns",
+		File:    "retain.go",
+		Old:     "\tif _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify",
+		New:     "\tif err := error(nil); d.Classify",
+		Package: conformance, Test: "TestRetainTogether", Engines: "postgres15",
+	},
+	{
+		Name: "live-part-without-a-state", Guards: "M62: nothing that is given later stands below the live part",
+		File:    "backfill.go",
+		Old:     "\t\tif err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		New:     "\t\t_ = next\n",
+		Package: conformance, Test: "TestBackFill", Engines: "sqlite",
 	},
 	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
