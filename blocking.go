@@ -27,13 +27,13 @@ type LockRequest struct {
 	// deadlock. Default: shard 0.
 	Shards []int
 	// Hint is the time that the ULIDs are to have. An earlier one than the shard's ULIDs
-	// have come to is not followed: time does not go back within a shard. One more than a minute ahead of the
-	// database's clock is refused. Default: the database's clock.
+	// have come to is not followed: time does not go back within a shard. One more than a
+	// minute ahead of the database's clock is refused. Default: the database's clock.
 	Hint time.Time
 	// Wait is the longest wait for transactions that have the shards, on the server, for all
-	// of them together; whole seconds where the database counts in seconds. PostgreSQL bounds the wait in the
-	// queue and that for the shard each. When it has run out the error has the code
-	// Locked, and says who has the shard and whether the transaction can go on. Default:
+	// of them together; whole seconds where the database counts in seconds. PostgreSQL bounds
+	// the wait in the queue and that for the shard each. When it has run out the error has the
+	// code Locked, and says who has the shard and whether the transaction can go on. Default:
 	// Config.LockWait, else 10 s, or less where the session's own setting is less. NoBound
 	// leaves it to that setting.
 	Wait time.Duration

@@ -178,6 +178,11 @@ func TestLockHolderHidden(t *testing.T) {
 		x.in(under, "SAVEPOINT s")
 		x.lock(under, rowfeed.LockRequest{Shards: []int{5}})
 		x.in(under, "RELEASE SAVEPOINT s")
+		if x.family() == "postgres" {
+			if status, five := x.shardStatus(5); five.Holder != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != x.connection(under) {
+				x.Errorf("while nobody waits: %+v", status)
+			}
+		}
 		w := x.wait(5)
 		x.eventually("who has it under a savepoint is named", func() bool {
 			_, five := x.shardStatus(5)
@@ -194,7 +199,7 @@ func TestLockHolderHidden(t *testing.T) {
 			status, new := x.shardStatus(77)
 			if x.family() == "postgres" {
 				return new.Holder == nil && slices.ContainsFunc(status.Blockers, func(b rowfeed.Blocker) bool {
-					return b.Session == id && b.Scope == "has a shard, a new one of this feed or one of another's"
+					return b.Session == id && b.Scope == "has a shard: a new one of this feed, one that it took under a savepoint, or another feed's"
 				})
 			}
 			return new.Holder != nil && new.Holder.Session == id && len(new.Waiting) == 1
