@@ -158,7 +158,7 @@ func (m outbox) moveFirst(ctx context.Context, f *Feed) {
 	if f.db.publishesNothing() {
 		return
 	}
-	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) && ctx.Err() == nil {
+	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) && !errors.Is(err, errUnplaceable) && ctx.Err() == nil {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
 	}
 }

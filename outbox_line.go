@@ -38,11 +38,24 @@ func (f *Feed) heldError(doing string, shards ...int) error {
 		Next: fmt.Sprintf("it is tried again, and other shards are served meanwhile; `rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])}
 }
 
+// errUnplaceable means that the table of places does not take a record's key: PostgreSQL has
+// types without bounds, and indexes with one.
+var errUnplaceable = errors.New("its key cannot be placed")
+
+// unplaceable names a record that stays in the outbox.
+func (f *Feed) unplaceable(shard int, seq int64, err error) error {
+	records := f.dialectFeed().Records()
+	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.d, records), seq)
+	return &Error{Code: Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
+		Next: "look at its key with SELECT * FROM " + of + "; a row with such a key cannot be in the feed: DELETE FROM " + of}
+}
+
 // line is where a publisher leaves the shards that others have: they are tried again ever
 // less often, and those that have records meanwhile are served.
 type line struct {
-	mu   sync.Mutex
-	held map[int]*held
+	mu    sync.Mutex
+	held  map[int]*held
+	stuck time.Time // when a record that cannot be placed was told of
 }
 
 // held is a shard in the line.
@@ -109,6 +122,21 @@ func (l *line) untold() (shards []int) {
 	}
 	slices.Sort(shards)
 	return shards
+}
+
+// tellStuck tells of a record that cannot be placed, from time to time.
+func (f *Feed) tellStuck(err error) {
+	l := &f.line
+	l.mu.Lock()
+	now := time.Now()
+	due := now.Sub(l.stuck) >= verifyEvery
+	if due {
+		l.stuck = now
+	}
+	l.mu.Unlock()
+	if due {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+	}
 }
 
 // tellHeld tells of shards that stay in line.

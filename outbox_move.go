@@ -17,10 +17,11 @@ const (
 	mostMoved = 5000
 )
 
-// movement is what one moving transaction did.
+// movement is what a moving transaction did.
 type movement struct {
-	records int
-	last    int64            // the last one's order_sequence
+	records int              // that were moved
+	taken   int              // that were read
+	last    int64            // the order_sequence of the last one read
 	given   dialect.Position // the highest that may have been given
 	took    time.Duration
 }
@@ -28,7 +29,10 @@ type movement struct {
 // fill moves records of a shard for a reader that has come to its end. That there are any its
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
 func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
-	_, err := m.moveInTime(ctx, f, shard, max(limit, leastMoved))
+	moved, err := m.moveInTime(ctx, f, shard, max(limit, leastMoved))
+	if errors.Is(err, errUnplaceable) && moved.records > 0 {
+		return nil // the page is read again; the one at the end says so
+	}
 	return err
 }
 
@@ -43,12 +47,40 @@ func (m outbox) moveInTime(ctx context.Context, f *Feed, shard, limit int) (move
 
 // move moves up to limit of a shard's records in one transaction: under the lock of the
 // shard, so that records stand in the order in which they were written, whoever moves them.
-// The error is errShardHeld where the shard is not to be had within bounds.
-func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dialect.LockBounds) (moved movement, err error) {
+// The error is errShardHeld where the shard is not to be had within bounds, and
+// errUnplaceable, beside what was moved, where a record stays: it names the first.
+func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+	return m.moveAbove(ctx, f, shard, 0, min(limit, mostMoved), bounds)
+}
+
+// moveAbove moves records above an order_sequence. Where the table of places does not take the
+// key of one, halves are tried, in their order, down to that record.
+func (m outbox) moveAbove(ctx context.Context, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (movement, error) {
+	all, err := m.moveOnce(ctx, f, shard, above, limit, bounds)
+	switch {
+	case !errors.Is(err, errUnplaceable):
+		return all, err
+	case all.taken == 1:
+		return all, f.unplaceable(shard, all.last, err)
+	}
+	first, failed := m.moveAbove(ctx, f, shard, above, all.taken/2, bounds)
+	if failed != nil && !errors.Is(failed, errUnplaceable) {
+		return first, failed
+	}
+	rest, err := m.moveAbove(ctx, f, shard, max(above, first.last), all.taken-all.taken/2, bounds)
+	rest.records, rest.taken, rest.last, rest.took = rest.records+first.records, rest.taken+first.taken, max(rest.last, first.last), rest.took+first.took
+	if err != nil && !errors.Is(err, errUnplaceable) {
+		return rest, err
+	}
+	return rest, firstError(failed, err)
+}
+
+// moveOnce is one moving transaction, with what follows from it.
+func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
 	for fresh := false; ; fresh = true {
 		err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, err = m.moveBatch(ctx, tx, f, shard, min(limit, mostMoved), bounds)
+			moved, err = m.moveBatch(ctx, tx, f, shard, above, limit, bounds)
 			return err
 		})
 		if fresh || !errors.Is(err, DatabaseChanged) {
@@ -61,6 +93,8 @@ func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dial
 	switch {
 	case errors.Is(err, errNothing):
 		return movement{}, nil
+	case errors.Is(err, errUnplaceable):
+		return movement{taken: moved.taken, last: moved.last}, err
 	case errors.Is(err, errShardHeld):
 		return movement{}, f.heldError("records of it wait, and are not to be moved", shard)
 	case f.db.d.Classify(err) == dialect.ClassPermission:
@@ -80,14 +114,14 @@ func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dial
 
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps.
-func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (movement, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return movement{}, err
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.
-	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)
+	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)
 	if err == nil && len(records) == 0 {
 		err = errNothing
 	}
@@ -101,7 +135,7 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shar
 	if err == nil {
 		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
 	}
-	return movement{records: len(places), last: records[len(records)-1].Seq, given: next.Given()}, err
+	return movement{records: len(places), taken: len(records), last: records[len(records)-1].Seq, given: next.Given()}, err
 }
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
@@ -146,7 +180,9 @@ func takePlaces(records []dialect.Record, state dialect.Shard) (places []dialect
 
 // givePlaces gives records their places, and takes them out of the outbox.
 func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed *dialect.Feed, shard int, places []dialect.Moved) error {
-	if err := d.PlaceRecords(ctx, tx, feed, shard, places); err != nil {
+	if err := d.PlaceRecords(ctx, tx, feed, shard, places); d.Classify(err) == dialect.ClassInvalid {
+		return fmt.Errorf("%w: %w", errUnplaceable, err)
+	} else if err != nil {
 		return err
 	}
 	seqs := make([]int64, len(places))
@@ -161,7 +197,8 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 }
 
 // pass moves up to limit records of every shard in which some wait. A shard that cannot be
-// had keeps none of the others: it is left in line, and the error is errShardHeld.
+// had keeps none of the others: it is left in line, and the error is errShardHeld. Where
+// nothing is left but records that cannot be placed it is errUnplaceable.
 func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name, Generation: f.Generation()}
 	if !full {
@@ -175,7 +212,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 		return e, f.settle(ctx, "look into its outbox", err)
 	}
 	due, left := f.line.sorted(shards)
-	var failed error
+	var failed, stuck error
 	for _, shard := range due {
 		moved, err := m.move(ctx, f, shard, limit, atOnce)
 		if ctx.Err() != nil {
@@ -186,12 +223,18 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 			left = append(left, shard)
 			continue
 		}
+		if errors.Is(err, errUnplaceable) {
+			stuck, err = firstError(stuck, err), nil
+		}
 		failed = firstError(failed, err)
 		e.Changes, e.Keys, e.Took = e.Changes+moved.records, e.Keys+moved.records, max(e.Took, moved.took)
 	}
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
+	}
+	if failed == nil && e.Changes == 0 { // till then there may be more to move
+		failed = stuck
 	}
 	if failed == nil && len(left) > 0 {
 		failed = f.heldError("records of it wait, and are not to be moved", left...)

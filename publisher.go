@@ -52,6 +52,10 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			f.tellHeld(ctx)
 			failed = nil
 		}
+		if errors.Is(failed, errUnplaceable) {
+			f.tellStuck(failed)
+			failed = nil
+		}
 		full = failed == nil && e.Changes >= batch.size
 		if failed != nil {
 			err = failed

@@ -28,7 +28,7 @@ const (
 	ClassPermission
 	// ClassDuplicate is a violated unique constraint.
 	ClassDuplicate
-	// ClassInvalid is a value that its column's type does not accept.
+	// ClassInvalid is a value that its column's type, or an index of it, does not accept.
 	ClassInvalid
 	// ClassFull is a disk or a quota that is full.
 	ClassFull

@@ -92,6 +92,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassDuplicate
 	case "25P03", "25P04", "57P01", "57P02", "57P03", "53300": // idle-in-transaction timeout, transaction timeout, shutdown, crash, cannot connect now, too many connections
 		return dialect.ClassConnection
+	case "54000": // program_limit_exceeded: a value that is too large for an index
+		return dialect.ClassInvalid
 	case "53100", "53400": // disk_full, configuration_limit_exceeded
 		return dialect.ClassFull
 	}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -211,6 +212,96 @@ func TestOutboxKeysRacing(t *testing.T) {
 		if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 0 {
 			t.Errorf("%d records are left", n)
 		}
+		x.wantSound(x.feed)
+	})
+}
+
+// TestOutboxUnplaceable (M59): a record whose key the table of places does not take stays, and is
+// named with what to do; all others are moved around it, in their order.
+func TestOutboxUnplaceable(t *testing.T) {
+	each(t, func(env *env) {
+		if env.family() != "postgres" {
+			return // elsewhere what a column takes its index takes, too
+		}
+		env.exec("CREATE TABLE events (id text PRIMARY KEY, data text)")
+		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
+		good := func(ids ...string) {
+			for _, id := range ids {
+				x.exec("INSERT INTO events VALUES ('"+id+"', 'd')", "INSERT INTO rowfeed_outbox_events (id) VALUES ('"+id+"')")
+			}
+		}
+		bad := func() int64 {
+			x.exec("INSERT INTO rowfeed_outbox_events (id) SELECT string_agg(md5(i::text), '') FROM generate_series(1, 200) i")
+			return x.scalar("SELECT max(order_sequence) FROM rowfeed_outbox_events")
+		}
+		named := func(err error, seq int64) {
+			x.Helper()
+			if x.wantCode(err, rowfeed.Failed); !strings.Contains(fmt.Sprint(err), fmt.Sprintf("WHERE order_sequence = %d", seq)) {
+				x.Error(err)
+			}
+		}
+		seen := func(after rowfeed.Cursor, want string) rowfeed.Cursor {
+			x.Helper()
+			page := x.page(x.other(testdb.Hooks{}, &rowfeed.Config{NoPublish: true}), 0, after, 100)
+			got := ""
+			for _, e := range page.Entries {
+				id, _ := e.Key.Get("id")
+				got += id.(string)
+			}
+			if got != want {
+				x.Errorf("%q, want %q", got, want)
+			}
+			return page.Cursor
+		}
+		good("a", "b", "c")
+		first := bad()
+		good("d", "e")
+		second := bad()
+		good("f")
+		n, err := x.feed.Publish(x.ctx)
+		if n != 6 {
+			x.Fatalf("%d moved, %v", n, err)
+		}
+		named(err, first)
+		at := seen("", "abcdef")
+		if left := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); left != 2 {
+			x.Errorf("%d records are left", left)
+		}
+		// A reader goes on, and at the end is told; one publisher is told, and another
+		// shard of it waits for nobody.
+		good("g")
+		page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: at, Shards: rowfeed.One(0)})
+		if err != nil || len(page.Entries) != 1 || !page.More {
+			x.Errorf("%v, %v", page, err)
+		}
+		_, err = x.feed.Fetch(x.ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0)})
+		named(err, first)
+		ctx, stop := context.WithCancel(x.ctx)
+		told, ended := make(chan error, 100), make(chan error, 1)
+		var looks atomic.Int64
+		f := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if takesRecords(ev) {
+				looks.Add(1)
+			}
+			return nil
+		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) { told <- e.Err }}})
+		go func() { ended <- f.RunPublisher(ctx) }()
+		named(<-told, first)
+		good("h", "i")
+		x.eventually("they are moved", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_outbox_events") == 2 })
+		before := looks.Load()
+		x.eventually("it tries again", func() bool { return looks.Load() > before+10 })
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		if len(told) > 0 {
+			x.Errorf("told again: %v", <-told)
+		}
+		seen(page.Cursor, "hi")
+		x.exec(fmt.Sprintf("DELETE FROM rowfeed_outbox_events WHERE order_sequence IN (%d, %d)", first, second))
+		good("j")
+		x.publish(x.feed)
 		x.wantSound(x.feed)
 	})
 }

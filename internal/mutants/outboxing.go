@@ -5,8 +5,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-in-any-order", Guards: "M59: records stand in the order in which they were written",
 		File:    "dialect/outbox_move.go",
-		Old:     "inOrder(b, d.ByShard(), shard, \"\") + \" LIMIT \" + b.Arg(limit)",
-		New:     "inOrder(b, d.ByShard(), shard, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
+		Old:     "inOrder(b, d.ByShard(), shard, above, \"\") + \" LIMIT \" + b.Arg(limit)",
+		New:     "inOrder(b, d.ByShard(), shard, above, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
 		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite", Short: true,
 	},
 	{
@@ -34,8 +34,8 @@ var outboxing = []mutant{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",
 		File: "outbox_move.go",
 		Old: "\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
-			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n",
-		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
+			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)\n",
+		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
 			"\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n",
 		Package: conformance, Test: "TestOutboxMovers", Engines: "postgres15",
 	},
@@ -255,6 +255,20 @@ var outboxing = []mutant{
 		Old:     "if f.RecordShard == \"\" {",
 		New:     "if true {",
 		Package: conformance, Test: "TestOutboxTrigger", Engines: "sqlite",
+	},
+	{
+		Name: "bad-record-stops-its-shard", Guards: "M59: a record that cannot be placed stops no other",
+		File:    "outbox_move.go",
+		Old:     "PlaceRecords(ctx, tx, feed, shard, places); d.Classify(err) == dialect.ClassInvalid {",
+		New:     "PlaceRecords(ctx, tx, feed, shard, places); err != nil && false {",
+		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
+	},
+	{
+		Name: "bad-record-fails-the-publisher", Guards: "M59: a record that cannot be placed is told of now and then, and no failure",
+		File:    "publisher.go",
+		Old:     "if errors.Is(failed, errUnplaceable) {",
+		New:     "if errors.Is(failed, errUnplaceable) && false {",
+		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
 	},
 	{
 		Name: "key-change-unrecorded-sqlite", Guards: "M59: a row with another key is another row",
