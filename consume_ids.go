@@ -35,7 +35,7 @@ type worker struct {
 	lookedAt  time.Time
 	vain      int       // looks in a row that brought news, but nothing to do
 	checkedAt time.Time // when it was looked last whether somebody has moved a cursor
-	sum       cursorSum // as it was then
+	changes   int64     // of the consumer's row, as it was then
 	begun     bool
 }
 
@@ -58,7 +58,7 @@ type ownShard struct {
 
 // inTurns works on the shards of a job: up to their heads, if once, or until the end of until.
 func (r *consuming) inTurns(ctx, until context.Context, job int, epoch int64) error {
-	w := &worker{r: r.bare(until, -1, epoch), job: job, shards: map[int]*ownShard{}, sum: unread}
+	w := &worker{r: r.bare(until, -1, epoch), job: job, shards: map[int]*ownShard{}, changes: unread}
 	for until.Err() == nil {
 		done, err := w.round(ctx)
 		switch {

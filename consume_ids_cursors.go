@@ -13,7 +13,7 @@ import (
 )
 
 // wholeRow is what a consumer has for all shards of a feed each of which is one by itself: a row
-// of the table of consumers. Who makes cursors, or changes them all, locks it first: so no
+// of the table of consumers. Who makes cursors, or moves or claims one, locks it first: so no
 // cursor is made of another number of workers than the others have.
 type wholeRow struct {
 	shardCount int
@@ -58,7 +58,8 @@ func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (ma
 	return found, err
 }
 
-// lockWhole locks the rows of the consumers that id names, and answers how many there are.
+// lockWhole locks the rows of the consumers that id names, and answers how many there are. It
+// counts in them, which has workers read their cursors: see check.
 func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
 	b := dialect.NewBuilder(db.d)
 	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args()...)
@@ -183,39 +184,36 @@ func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed s
 	return nil
 }
 
-// cursorSum tells, without reading them, whether a consumer's cursors were written: every write
-// counts up.
-type cursorSum struct{ count, versions int64 }
-
-// unread is the sum of nothing that was ever read.
-var unread = cursorSum{-1, -1}
+// unread is what nobody has counted yet.
+const unread = -1
 
 // check looks whether somebody has moved a cursor of the worker's, and reads them all where any
-// of the consumer's was written: by an operator, by another instance, or by this one.
+// of the consumer's was: whoever moves, makes or claims one counts in the consumer's row. What
+// a worker writes behind a page it need not tell; another instance that has the same shard
+// finds that when it writes.
 func (w *worker) check(ctx context.Context) error {
 	r := w.r
 	db := r.c.DB
 	b := dialect.NewBuilder(db.d)
-	of := " FROM " + db.table("cursors") + " c WHERE c.consumer = k.consumer AND c.feed = k.feed)"
 	var count int
-	var sum cursorSum
-	err := dialect.QueryRow(ctx, db.on(), "SELECT k.shard_count, (SELECT COUNT(*)"+of+", (SELECT COALESCE(SUM(c.version), 0)"+of+
-		" FROM "+db.table("consumers")+" k WHERE k.consumer = "+b.Arg(r.c.Name)+" AND k.feed = "+b.Arg(r.feed), b.Args(), &count, &sum.count, &sum.versions)
+	var changes int64
+	err := dialect.QueryRow(ctx, db.on(), "SELECT shard_count, version FROM "+db.table("consumers")+
+		" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed), b.Args(), &count, &changes)
 	switch {
 	case errors.Is(err, errNoRows): // it was dropped, and begins anew
 		clear(w.shards)
-		w.standings, w.sum = nil, unread
+		w.standings, w.changes = nil, unread
 		return r.open(ctx, false)
 	case err != nil:
 		return err
 	case count != r.count:
 		return r.recounted(count)
 	}
-	if sum != w.sum {
+	if changes != w.changes {
 		if err := w.read(ctx); err != nil {
 			return err
 		}
-		w.sum = sum
+		w.changes = changes
 	}
 	if err := w.releases(ctx); err != nil {
 		return err
@@ -294,6 +292,9 @@ func (w *worker) claim(ctx context.Context, shards []int) error {
 	const most = 500
 	for some := range slices.Chunk(shards, most) {
 		err := db.inTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
+			if _, err := db.lockWhole(ctx, tx, ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {
+				return err
+			}
 			b := dialect.NewBuilder(db.d)
 			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.d.Now() +
 				" WHERE consumer = " + b.Arg(w.r.c.Name) + " AND feed = " + b.Arg(w.r.feed) + " AND shard_count = " + b.Arg(w.r.count)

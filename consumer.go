@@ -233,6 +233,9 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to Cursor)
 	var n int64
 	err = db.inTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
 		n = 0
+		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+			return err
+		}
 		for i, row := range rows {
 			one := ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.shard}
 			b := dialect.NewBuilder(db.d)
@@ -280,6 +283,9 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		return 0, err
 	}
 	err = db.inTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
+		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+			return err
+		}
 		b := dialect.NewBuilder(db.d)
 		what, err := set(tx, b)
 		if err != nil {

@@ -134,7 +134,9 @@ func (db *DB) changeLetters(ctx context.Context, id ConsumerID, key json.RawMess
 	for _, l := range letters {
 		var n int64
 		err := db.inTx(ctx, dialect.ForRecord, doing+" a dead letter", func(tx dialect.Querier) (err error) {
-			n, err = fn(tx, l)
+			if _, err = db.lockWhole(ctx, tx, ConsumerID{Consumer: l.Consumer, Feed: l.Feed}); err == nil {
+				n, err = fn(tx, l)
+			}
 			return err
 		})
 		if err != nil {

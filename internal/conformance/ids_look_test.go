@@ -90,7 +90,7 @@ func TestShardIDsDisagree(t *testing.T) {
 		r.add(5, 1, 1)
 		var checks atomic.Int64 // one a second
 		rf := r.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if ev.Kind == testdb.Query && strings.Contains(ev.SQL, "SUM(c.version)") {
+			if ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT shard_count, version FROM ") {
 				checks.Add(1)
 			}
 			return nil
@@ -110,5 +110,74 @@ func TestShardIDsDisagree(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestShardIDsCheck: what a worker writes behind its pages does not have it, or others, read all cursors again; what
+// an operator moves does.
+func TestShardIDsCheck(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // the statements are the same everywhere
+		}
+		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
+		r.add(5, 1, 1)
+		r.add(6, 2, 2)
+		var checks, reads atomic.Int64
+		rf := r.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case strings.HasPrefix(ev.SQL, "SELECT shard_count, version FROM "):
+				checks.Add(1)
+			case strings.HasPrefix(ev.SQL, "SELECT consumer, feed, shard, ") && strings.HasSuffix(ev.SQL, " ORDER BY shard"):
+				reads.Add(1)
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(r.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := r.run(r.consumer(f, rf))
+		next := func() {
+			from := checks.Load()
+			r.eventually("it checks", func() bool { return checks.Load() > from+1 })
+		}
+		r.awaitApplied("both are read", "5: 1", "6: 2")
+		next() // what it made itself it has read
+		before := reads.Load()
+		r.add(5, 3, 3)
+		r.awaitApplied("it goes on", "5: 1 3", "6: 2")
+		next()
+		if n := reads.Load() - before; n > 0 {
+			t.Errorf("all cursors were read %d times, and nobody has moved one", n)
+		}
+		if _, err := r.rf.ResetConsumer(r.ctx, eventID(6)); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitApplied("it comes again", "5: 1 3", "6: 2 2")
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestShardIDsDeposedAtRest (M54): a worker whose cursors were claimed under a later lease ends, also where
+// nothing comes that it would have to write.
+func TestShardIDsDeposedAtRest(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // the statements are the same everywhere
+		}
+		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
+		r.add(5, 1, 1)
+		former, later := r.consumer(r.feed, r.rf), r.consumer(r.feed, r.rf)
+		former.Epoch, later.Epoch = 1, 2
+		ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- former.Run(ctx) }()
+		r.awaitApplied("the first", "5: 1")
+		r.once(later)
+		r.wantCode(<-ended, rowfeed.LeaseLost)
 	})
 }

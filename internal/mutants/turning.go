@@ -48,6 +48,21 @@ var turning = []mutant{
 		Package: conformance, Test: "TestShardIDsStatus", Engines: "sqlite",
 	},
 	{
+		Name: "moves-uncounted", Guards: "M72: what an operator moves is noticed at work",
+		File: "consumer.go", Old: "		if _, err := db.lockWhole(ctx, tx, id); err != nil {\n			return err\n		}\n		b := dialect.NewBuilder(db.d)\n		what, err", New: "		b := dialect.NewBuilder(db.d)\n		what, err",
+		Package: conformance, Test: "TestShardIDsCheck", Engines: "sqlite",
+	},
+	{
+		Name: "claims-uncounted", Guards: "M54: whose cursors were claimed learns of it",
+		File: "consume_ids_cursors.go", Old: "			if _, err := db.lockWhole(ctx, tx, ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {\n				return err\n			}\n", New: "",
+		Package: conformance, Test: "TestShardIDsDeposedAtRest", Engines: "sqlite",
+	},
+	{
+		Name: "own-writes-counted", Guards: "what a worker's check costs does not grow with the shards and workers",
+		File: "consume_ids_cursors.go", Old: "	if changes != w.changes {", New: "	if changes >= w.changes {",
+		Package: conformance, Test: "TestShardIDsCheck", Engines: "sqlite",
+	},
+	{
 		Name: "looks-without-a-pause", Guards: "servers that do not agree are not asked without a pause",
 		File: "consume_ids.go", Old: "	if w.vain > 0 { //", New: "	if w.vain < 0 { //",
 		Package: conformance, Test: "TestShardIDsDisagree", Engines: "sqlite",
