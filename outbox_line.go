@@ -25,6 +25,13 @@ var (
 // errShardHeld means that another transaction has a shard, see heldError.
 var errShardHeld = errors.New("another transaction has the shard")
 
+// heldShards is an errShardHeld that says all there is to say.
+type heldShards struct{ told *Error }
+
+func (h heldShards) Error() string        { return h.told.Error() }
+func (h heldShards) Unwrap() error        { return h.told }
+func (h heldShards) Is(target error) bool { return target == errShardHeld }
+
 // heldError names shards that were not to be had.
 func (f *Feed) heldError(doing string, shards ...int) error {
 	names := fmt.Sprint(shards[0])
@@ -34,8 +41,8 @@ func (f *Feed) heldError(doing string, shards ...int) error {
 	if len(shards) > maxShardsNamed {
 		names += ", …"
 	}
-	return &Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing, Err: errShardHeld,
-		Next: fmt.Sprintf("it is tried again, and other shards are served meanwhile; `rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])}
+	return heldShards{&Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing + ": " + errShardHeld.Error(),
+		Next: fmt.Sprintf("it is tried again, and other shards are served meanwhile; `rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])}}
 }
 
 // errUnplaceable means that the table of places does not take a record's key: PostgreSQL has

@@ -242,6 +242,43 @@ func TestServeRelays(t *testing.T) {
 	}
 }
 
+// TestServeOutbox: serve moves the records of an outbox, and relays of the configuration file deliver them, each shard
+// in its order.
+func TestServeOutbox(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, v TEXT)")
+	s.ok("init")
+	s.ok("feed add ev --table ev --mode outbox --capture trigger --shard-column customer")
+	got := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- string(body)
+	}))
+	defer hook.Close()
+	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: ev\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    shard_count: 2\n")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	a, _ := quietApp(t)
+	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	a.serving = func(string) { close(ready) }
+	go func() { ended <- (&serveOptions{listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	<-ready
+	for id, customer := range []int{7, -3, 7} {
+		s.sql(fmt.Sprintf("INSERT INTO ev VALUES (%d, %d, 'v%d')", id+1, customer, id+1))
+		if body := <-got; !strings.Contains(body, fmt.Sprintf(`"v":"v%d"`, id+1)) || !strings.Contains(body, fmt.Sprintf(`"shard":%d`, customer)) {
+			t.Errorf("delivered: %s", body)
+		}
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if list := s.ok("consumer list"); !strings.Contains(list, "hook") {
+		t.Errorf("consumers: %s", list)
+	}
+}
+
 // TestServeRelayOfFormerShards: a relay of the configuration file is not started again when
 // somebody who was started later has divided its cursors anew: they would take turns.
 func TestServeRelayOfFormerShards(t *testing.T) {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"database/sql"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -232,6 +233,7 @@ func TestHeldShardReaders(t *testing.T) {
 		if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), `feed "events", shard 0: `) || !strings.Contains(err.Error(), "rowfeed unblock events --shard 0") {
 			t.Error(err)
 		}
+		x.wantProblem(x.served(rf).URL+"/_feeds/fetch/events?shard=0&after="+string(at), http.StatusServiceUnavailable, rowfeed.Locked, "1", "rowfeed unblock events --shard 0")
 		if now := bounds(); !slices.Equal(now, own) {
 			t.Errorf("sessions wait for %q, and did for %q", now, own)
 		}

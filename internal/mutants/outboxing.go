@@ -96,6 +96,27 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestBackFill", Engines: "sqlite",
 	},
 	{
+		Name: "expired-is-a-conflict", Guards: "item 3: a cursor below what is kept gets 410",
+		File:    "feedhttp/problem.go",
+		Old:     "{http.StatusGone, \"Cursor is older than the kept entries\"",
+		New:     "{http.StatusConflict, \"Cursor is older than the kept entries\"",
+		Package: conformance, Test: "TestExpiredOverHTTP", Engines: "sqlite",
+	},
+	{
+		Name: "filling-without-a-time-to-come-again", Guards: "M62: who would miss rows is told when to come again",
+		File:    "feedhttp/problem.go",
+		Old:     "\"Rows of before the feed are being placed\", 5 * time.Second",
+		New:     "\"Rows of before the feed are being placed\", 0",
+		Package: conformance, Test: "TestFillingOverHTTP", Engines: "sqlite",
+	},
+	{
+		Name: "ready-elsewhere", Guards: "hazard 15: a server in another database is not ready",
+		File:    "restore.go",
+		Old:     "return []string{changed.Cause + \": \" + changed.Next}, nil",
+		New:     "return nil, nil",
+		Package: conformance, Test: "TestReadyElsewhere", Engines: "postgres15",
+	},
+	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
 		File:    "outbox_move.go",
 		Old:     "failed == nil && len(left) > 0 {",
