@@ -173,8 +173,9 @@ func (w *worker) look(ctx context.Context) error {
 	return nil
 }
 
-// meet takes in how far the shards are, and waits for so long at most until one moves: those that it has and that are elsewhere have their
-// turn, those that it meets for the first time get a cursor.
+// meet takes in how far the shards are, and waits for so long at most until one moves: those
+// that it has and that are elsewhere have their turn, those that it meets for the first time get
+// a cursor.
 func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	since := ""
 	if w.standings != nil {

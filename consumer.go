@@ -198,7 +198,7 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64
 	case errors.Is(err, UnknownFeed): // it is somewhere else
 	case err != nil:
 		return 0, err
-	case len(workers) > 0 && !to.parsesAsBeginning():
+	case len(workers) > 0 && f.mode().byShard(f) == nil && !to.parsesAsBeginning(): // else another feed has its name
 		return db.seekShards(ctx, id, f, to)
 	default:
 		if to, err = f.locate(ctx, to, Shards{}); err != nil {

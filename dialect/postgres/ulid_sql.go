@@ -103,7 +103,8 @@ BEGIN
     END IF;
   END IF;
   now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
-  hint_ms := GREATEST(COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms), 1);
+  hint_ms := GREATEST(CASE time_hint WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN 1
+    ELSE COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms) END, 1);
   IF hint_ms > now_ms + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
     RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', ` + name + `, lock_shard, time_hint
       USING ERRCODE = ` + d.Literal(hintAhead) + `, HINT = 'leave the hint out, or mend the clock that it comes from';
@@ -121,7 +122,7 @@ BEGIN
       USING ERRCODE = ` + d.Literal(noULIDsLeft) + `, HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
   UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
-    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', word, NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) + `], ' ') END
+    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) + `], ' ') END
     WHERE ` + where + `;
   ulid := ` + ulidOf(f, "v_high", "v_low") + `;
   ulid_high := v_high;

@@ -1,0 +1,29 @@
+package conformance
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+)
+
+// TestULIDArguments: PostgreSQL has times without end, and words of any length: a hint that never comes is refused
+// like any that is ahead, one that has always been counts as none that is, and what a writer leaves with a shard
+// is bounded, whatever it says.
+func TestULIDArguments(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "postgres" {
+			return // no such times, and the parameter is of 40 characters
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		if _, err := tx.ExecContext(x.ctx, "SELECT rowfeed_lock_events(5, 'infinity')"); err == nil || !strings.Contains(err.Error(), "ahead of the clock") {
+			t.Error(err)
+		}
+		tx.Rollback()
+		tx = x.begin(sql.LevelReadCommitted)
+		x.in(tx, "SELECT rowfeed_lock_events(5, '-infinity')", "SELECT rowfeed_lock_events(5, NULL, repeat('x', 100000))", "SELECT rowfeed_lock_events(5, NULL, repeat('y z', 100))")
+		x.commit(tx)
+		if words := x.list("SELECT witness FROM rowfeed_shards WHERE shard = 5"); len(words) != 1 || words[0] != "y "+strings.Repeat("x", 40) {
+			t.Errorf("left with the shard: %.200q", words)
+		}
+	})
+}
