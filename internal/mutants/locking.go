@@ -3,13 +3,6 @@ package main
 // locking takes away what ULIDs rest on: their state, the lock of a shard, and pages.
 var locking = []mutant{
 	{
-		Name: "words-without-end", Guards: "what a writer leaves with a shard is bounded",
-		File:    "dialect/postgres/ulid_sql.go",
-		Old:     "left(split_part(word, ' ', 1), 40)",
-		New:     "word",
-		Package: conformance, Test: "TestULIDArguments", Engines: "postgres15",
-	},
-	{
 		Name: "time-goes-back", Guards: "M41: time does not go back within a shard",
 		File:    "dialect/ulid.go",
 		Old:     "\tcase timeMillis > s.TimeMillis:",

@@ -53,11 +53,6 @@ var turning = []mutant{
 		Package: conformance, Test: "TestShardIDsCheck", Engines: "sqlite",
 	},
 	{
-		Name: "claims-uncounted", Guards: "M54: whose cursors were claimed learns of it",
-		File: "consume_ids_cursors.go", Old: "			if _, err := db.lockWhole(ctx, tx, ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {\n				return err\n			}\n", New: "",
-		Package: conformance, Test: "TestShardIDsDeposedAtRest", Engines: "sqlite",
-	},
-	{
 		Name: "own-writes-counted", Guards: "what a worker's check costs does not grow with the shards and workers",
 		File: "consume_ids_cursors.go", Old: "	if changes != w.changes {", New: "	if changes >= w.changes {",
 		Package: conformance, Test: "TestShardIDsCheck", Engines: "sqlite",
