@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -244,6 +245,37 @@ func TestHeldShardReaders(t *testing.T) {
 		letGo()
 		x.wantIDs(x.answered(waiting), false, 3)
 		x.wantSound(x.feed)
+	})
+}
+
+// lockedShard is a feed whose shard 5 others have.
+type lockedShard struct{ *rowfeed.Feed }
+
+func (s lockedShard) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	if req.Shards == rowfeed.One(5) {
+		return rowfeed.Page{}, &rowfeed.Error{Code: rowfeed.Locked, Cause: "somebody has it"}
+	}
+	return s.Feed.Fetch(ctx, req)
+}
+
+// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is told of the
+// one that is not.
+func TestHeldShardOnce(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // no database makes a difference
+		}
+		r := x.taker(nil)
+		c := r.consumer(lockedShard{x.feed}, x.rf)
+		c.Retry.Backoff, c.Retry.MaxBackoff, c.Limit = 1, 1, 1
+		x.appended(1, 5, time.Time{})
+		want := "6:"
+		for id := 10; id < 40; id++ {
+			x.appended(id, 6, time.Time{})
+			want += fmt.Sprint(" ", id)
+		}
+		x.wantCode(c.RunOnce(x.ctx), rowfeed.Locked)
+		r.wantApplied(want)
 	})
 }
 

@@ -277,7 +277,7 @@ var locking = []mutant{
 	},
 	{
 		Name: "shards-unwatched", Guards: "M69: a commit in a shard wakes who waits for it",
-		File:    "watch.go",
+		File:    "watch_look.go",
 		Old:     "key.ofShard, key.shard = true, *shard",
 		New:     "key.ofShard, key.shard = true, -*shard",
 		Package: conformance, Test: "TestULIDWait", Engines: "sqlite",
@@ -361,7 +361,7 @@ var locking = []mutant{
 	},
 	{
 		Name: "looks-at-every-shard", Guards: "M45: many shards cost who waits for one of them, or for none, nothing",
-		File:    "watch.go",
+		File:    "watch_look.go",
 		Old:     "if len(waited) > amongShards {",
 		New:     "if true {",
 		Package: conformance, Test: "TestULIDWatch", Engines: "sqlite",

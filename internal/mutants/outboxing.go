@@ -117,6 +117,13 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestReadyElsewhere", Engines: "postgres15",
 	},
 	{
+		Name: "held-shard-ends-the-run", Guards: "M59: who consumes once does what is to be done of the other shards",
+		File:    "consume_ids.go",
+		Old:     "w.r.once && (errors.Is(err, ConsumerPaused) || errors.Is(err, Locked))",
+		New:     "w.r.once && errors.Is(err, ConsumerPaused)",
+		Package: conformance, Test: "TestHeldShardOnce", Engines: "sqlite",
+	},
+	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
 		File:    "outbox_move.go",
 		Old:     "failed == nil && len(left) > 0 {",
@@ -202,14 +209,14 @@ var outboxing = []mutant{
 	},
 	{
 		Name: "waiters-blind-to-records", Guards: "M69: who waits is woken by a record also where nobody publishes",
-		File:    "watch.go",
+		File:    "watch_look.go",
 		Old:     "head: at.head, waiting: true}",
 		New:     "head: at.head}",
 		Package: conformance, Test: "TestOutboxWait", Engines: "sqlite",
 	},
 	{
 		Name: "one-waiter-wakes-all", Guards: "M69: a record of one shard wakes nobody of another",
-		File:    "watch.go",
+		File:    "watch_look.go",
 		Old:     "waiting && len(part) > 1 {",
 		New:     "waiting && len(part) > 1000 {",
 		Package: conformance, Test: "TestOutboxWait", Engines: "sqlite",

@@ -123,7 +123,7 @@ var waiting = []mutant{
 	},
 	{
 		Name: "every-feed-asked-for-by-itself", Guards: "M69: a hundred feeds cost what one does",
-		File:    "watch.go",
+		File:    "watch_look.go",
 		Old:     "\t\t\tall[key] = at\n",
 		New:     "\t\t\tif all[key] = at; len(all) > 97 {\n\t\t\t\t_, _ = db.sql.ExecContext(ctx, \"SELECT 1\")\n\t\t\t}\n",
 		Package: conformance, Test: "TestWaitersCostNothing", Engines: "sqlite",
