@@ -561,7 +561,7 @@ func TestBackFillRacing(t *testing.T) {
 					last = done.Load()
 					for i, shard := range []int{0, 3} {
 						for more := true; more; {
-							page, err := y.feed.Fetch(x.ctx, rowfeed.Request{After: after[i], Shards: rowfeed.One(shard), Limit: 20})
+							page, err := y.tryPage(y.feed, shard, after[i], 20)
 							if err != nil {
 								x.Error(err)
 								return

@@ -180,7 +180,7 @@ func TestOutboxKeysRacing(t *testing.T) {
 					for range 2 {
 						for shard := range after {
 							for more := true; more; {
-								page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: after[shard], Shards: rowfeed.One(shard), Limit: 3})
+								page, err := x.tryPage(x.feed, shard, after[shard], 3)
 								if err != nil {
 									x.Error(err)
 									return
