@@ -174,5 +174,21 @@ func TestOutboxPageInTwo(t *testing.T) {
 		x.publish(x.feed)
 		held.Release()
 		x.wantIDs(x.answered(asked), false, 1)
+		// A key whose place moves between them is above the head that the page was read to.
+		x.appended(2, 0, time.Time{})
+		x.appended(3, 0, time.Time{})
+		x.publish(x.feed)
+		x.exec("INSERT INTO rowfeed_outbox_events (id) VALUES (2)")
+		held = testdb.Hold(func(ev testdb.TapEvent) bool {
+			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+		})
+		f = x.other(testdb.Hooks{Before: held.Before}, &rowfeed.Config{NoPublish: true})
+		asked = x.asking(f, rowfeed.Request{Shards: rowfeed.One(0)})
+		<-held.Reached
+		x.publish(x.feed)
+		held.Release()
+		page := x.answered(asked)
+		all := slices.Concat(page.Entries, x.page(f, 0, page.Cursor, 10).Entries)
+		x.wantIDs(rowfeed.Page{Entries: all}, false, 1, 3, 2)
 	})
 }
