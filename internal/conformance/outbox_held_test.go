@@ -127,6 +127,9 @@ func TestHeldShardPublisher(t *testing.T) {
 		if problems := f.Problems(); len(problems) > 0 {
 			t.Errorf("others are served, and it has problems: %q", problems)
 		}
+		if _, shard := x.shardStatus(0); x.tells() == rowfeed.HoldersAll && shard.Holder == nil {
+			t.Errorf("status does not say who has the shard: %+v", shard)
+		}
 		if n := told.like(""); n != 1 {
 			t.Errorf("told %q", told.told)
 		}
