@@ -131,8 +131,8 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 		return 0, err
 	}
 	for _, shard := range unready {
-		err := f.db.inTx(ctx, dialect.ForPublish, "begin the live part of a shard of "+f.name, func(tx dialect.Querier) error {
-			return f.beginLive(ctx, tx, feed, shard, behind.Run)
+		err := f.db.inTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.name, func(tx dialect.Querier) error {
+			return f.beginFilling(ctx, tx, feed, shard, behind.Run)
 		})
 		if err != nil {
 			return 0, err
@@ -163,47 +163,42 @@ func (m outbox) moveFirst(ctx context.Context, f *Feed) {
 	}
 }
 
-// beginLive settles where the live part of a shard begins, once and for all, under the shard's lock: at its least ULID, or, where it has given
-// none, at the time of the feed's making, at which it then begins, whatever hints its records have.
-func (f *Feed) beginLive(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
+// livesFrom settles where the live part of a shard begins, once and for all: at the first ULID that is given in it, with
+// the shard locked. The least place tells it no more when that has moved to the head, or was purged.
+func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first dialect.Position) error {
+	b := dialect.NewBuilder(f.db.d)
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
+		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard), b.Args()...)
+	return err
+}
+
+// beginFilling makes a shard ready for the run that comes to it first, under the shard's lock. Where the shard has given no ULID yet its live
+// part begins at the time of the feed's making, whatever hints its records have.
+func (f *Feed) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
 	d := f.db.d
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
 	if err != nil {
 		return err
 	}
-	where := func(b *dialect.Builder) string {
-		return " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(shard)
-	}
-	b := dialect.NewBuilder(d)
-	var live, created int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT live_from FROM "+f.db.table("shards")+where(b), b.Args(), &live); err != nil || live != 0 {
-		return err
-	}
-	if live = row.TimeMillis; live == 0 {
-		b = dialect.NewBuilder(d)
+	if row.ULIDState == (dialect.ULIDState{}) {
+		var created int64
+		b := dialect.NewBuilder(d)
 		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name), b.Args(), &created); err != nil {
 			return err
 		}
-		live = time.UnixMicro(created).UnixMilli()
-		_, next, err := row.Take(live, newULIDRandom(), 1)
+		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), newULIDRandom(), 1)
 		if err != nil {
 			return err
 		}
 		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
 			return err
 		}
+		if err := f.livesFrom(ctx, tx, shard, first.Position()); err != nil {
+			return err
+		}
 	}
-	b = dialect.NewBuilder(d)
-	var least dialect.ScanULID
-	err = dialect.QueryRow(ctx, tx, dialect.LeastULID(d, b, feed, shard), b.Args(), &least)
-	if err != nil && !errors.Is(err, errNoRows) {
-		return err
-	}
-	if least.Valid {
-		live = min(live, int64(least.Position.High>>16))
-	}
-	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET live_from = "+b.Arg(max(live, 1))+", filled_by = "+b.Arg(run)+where(b), b.Args()...)
+	b := dialect.NewBuilder(d)
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
 	return err
 }
 

@@ -132,6 +132,9 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shar
 	if err == nil {
 		err = givePlaces(ctx, tx, d, feed, shard, places)
 	}
+	if err == nil && state.ULIDState == (dialect.ULIDState{}) {
+		err = f.livesFrom(ctx, tx, shard, places[0].Position)
+	}
 	if err == nil {
 		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
 	}

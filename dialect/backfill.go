@@ -8,7 +8,7 @@ import (
 
 // Behind is what back-fill places behind the head of a feed with an outbox: rows that have
 // neither a record nor a place. Rows get ULIDs below the live part of their shard, which
-// begins at live_from of the table of shards:
+// begins at live_from of the table of shards, in shards to which a run has come (filled_by):
 //
 //	time       48 bits, before live_from
 //	run        16 bits: the run of back-fill, from 1
@@ -36,12 +36,12 @@ func Unplaced(s Spelling, b *Builder, f *Feed, joins string, conditions []string
 		" WHERE " + strings.Join(append(conditions, Ref(s, "g", f.Key[0].Stored)+" IS NULL", Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")
 }
 
-// UnreadyShards is a query for the shards of rows that are to be placed whose live part has no
-// beginning yet.
+// UnreadyShards is a query for the shards of rows that are to be placed to which no run has come
+// yet.
 func UnreadyShards(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string) string {
 	return "SELECT x.shard FROM (SELECT DISTINCT " + f.ShardOf(s, "t") + " AS shard" + Unplaced(s, b, f, "", rows(b)) + ") x" +
 		" LEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = x.shard" +
-		" WHERE COALESCE(s.live_from, 0) = 0 ORDER BY x.shard"
+		" WHERE COALESCE(s.filled_by, 0) = 0 ORDER BY x.shard"
 }
 
 // PlaceBehind is the INSERT that places rows. It takes all it reads from one snapshot; once ends it,
@@ -64,6 +64,6 @@ func PlaceBehind(s Dialect, b *Builder, f *Feed, p Behind, once string) string {
 		s.MakeULID("("+time+") * 65536 + "+run, strconv.FormatInt(p.Batch<<24, 10)+" + x.n") + ", " + strings.Join(outer, ", ") +
 		"\nFROM (SELECT " + shard + " AS shard, s.live_from AS live, s.filled_by AS first_run, " + at + strings.Join(inner, ", ") +
 		", row_number() OVER (ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + ") AS n"
-	joins := " JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = " + shard + " AND s.live_from > 0"
+	joins := " JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = " + shard + " AND s.live_from > 0 AND s.filled_by > 0"
 	return query + Unplaced(s, b, f, joins, p.Rows(b)) + ") x" + once
 }

@@ -33,7 +33,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, b, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
@@ -93,7 +93,9 @@ func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 // GreatestULID is a query for the greatest ULID of a shard, in the raw form that
 // [ScanULID] reads; NULL or no row where the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
-	return endULID(s, b, f, shard, " DESC")
+	ref := Ref(s, "g", f.ULIDs.Position.Name)
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
 // PassedULID is the same for the greatest one up to a position.
@@ -101,15 +103,6 @@ func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at Position) string 
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
 	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " + Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
 		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
-}
-
-// LeastULID is [GreatestULID] for the least one.
-func LeastULID(s Spelling, b *Builder, f *Feed, shard int) string { return endULID(s, b, f, shard, "") }
-
-func endULID(s Spelling, b *Builder, f *Feed, shard int, order string) string {
-	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
-		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + order + " LIMIT 1"
 }
 
 // GreatestULIDs is a query for shards and their greatest ULIDs, in the raw form that [ScanULID]
@@ -122,40 +115,31 @@ func GreatestULIDs(s Spelling, b *Builder, f *Feed, shards []int) string {
 	return strings.Join(parts, " UNION ALL ")
 }
 
-// LiveFrom are three columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL:
-// where the live part of a shard begins that is being filled behind its head. Before back-fill has come to it that is
-// its least ULID.
-func LiveFrom(s Spelling, b *Builder, f *Feed, q PageQuery) string {
+// LiveFrom are two columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL: whether
+// the feed is being filled, and where the shard's live part begins; 0 where neither a record nor back-fill has begun it.
+func LiveFrom(s Spelling, f *Feed, q PageQuery) string {
 	if !f.Outbox || len(q.Unserved) == 0 {
-		return "0, 0, NULL"
+		return "0, 0"
 	}
 	states := make([]string, len(q.Unserved))
 	for i, state := range q.Unserved {
 		states[i] = s.Literal(state)
 	}
-	filling := "f.state IN (" + strings.Join(states, ", ") + ")"
-	return "CASE WHEN " + filling + " THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), CASE WHEN " + filling + " AND COALESCE(h.live_from, 0) = 0 THEN (" +
-		LeastULID(s, b, f, q.Shard) + ") END"
+	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") THEN 1 ELSE 0 END, COALESCE(h.live_from, 0)"
 }
 
 // ScanLive is where the columns of LiveFrom go.
-type ScanLive struct {
-	filling, millis int64
-	least           ScanULID
-}
+type ScanLive struct{ filling, millis int64 }
 
 // Dest is for Scan.
-func (l *ScanLive) Dest() []any { return []any{&l.filling, &l.millis, &l.least} }
+func (l *ScanLive) Dest() []any { return []any{&l.filling, &l.millis} }
 
 // Set tells the page.
 func (l *ScanLive) Set(page *PageRows) {
 	if page.Filling && l.filling == 0 {
 		return
 	}
-	page.Filling = l.filling == 1
-	if page.LiveFrom = (Position{High: uint64(l.millis) << 16}); l.millis == 0 && l.least.Valid {
-		page.LiveFrom = Position{High: l.least.Position.High &^ 0xffff}
-	}
+	page.Filling, page.LiveFrom = l.filling == 1, Position{High: uint64(l.millis) << 16}
 }
 
 // RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else

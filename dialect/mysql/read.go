@@ -95,7 +95,7 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 		var waiting int
 		b := dialect.NewBuilder(d)
 		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q.Shard, d.ByShard()) + ", " +
-			dialect.LiveFrom(d, b, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
+			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
 		dest := append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest, &waiting)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0

@@ -13,7 +13,7 @@ import (
 )
 
 // shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
-// a time in milliseconds, if that is not 0; filled_by is the run that came first.
+// a time in milliseconds, where its live part begins, 0 before that; filled_by is the run that came first.
 // Beside it is what consumers of such feeds have for all their shards.
 func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	return dialect.Migration{
