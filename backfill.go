@@ -147,8 +147,15 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 			return err
 		}
 		n, err = f.db.d.PlaceBehind(ctx, tx, feed, behind)
+		if err == nil && r.Runs > 1 { // places that its snapshot lacks because they were purged have left their mark
+			err = f.knowsPlaces(ctx, tx, "back-fill")
+		}
 		return err
 	})
+	if errors.Is(err, Refused) { // for good: the run ends with what it has placed
+		ended := f.db.inTx(ctx, dialect.ForRecord, "end back-fill of "+f.name, func(tx dialect.Querier) error { return f.filled(ctx, tx, r, nil) })
+		return 0, errors.Join(err, ended)
+	}
 	return n, err
 }
 

@@ -182,26 +182,12 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 // repair appends records for rows that have neither a record nor a place, in batches along the
 // key: one INSERT … SELECT keeps writers from the outbox on MariaDB, for as long as it takes.
 func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
-	if f.State() == stateFilling {
-		return 0, &Error{Code: Filling, Object: feedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
-	}
 	for after, more := []any(nil), true; more; {
 		m.moveFirst(ctx, f)
 		var recorded int64
 		var last []any
-		err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) error {
-			if err := f.knowsPlaces(ctx, tx, "repair"); err != nil {
-				return err
-			}
-			var rows func(*dialect.Builder) []string
-			if rows, last, err = f.keyRange(ctx, tx, "", after, fillBatch); err != nil {
-				return err
-			}
-			if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
-				return err
-			}
-			b := dialect.NewBuilder(f.db.d)
-			recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed(), rows), b.Args()...)
+		err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
+			recorded, last, err = f.recordBatch(ctx, tx, after)
 			return err
 		})
 		if err != nil {
@@ -212,4 +198,49 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 		f.Wake()
 	}
 	return n, nil
+}
+
+// recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
+// that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
+// because they were purged have left their mark, which is looked for behind it.
+func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
+	if err := f.lockActive(ctx, tx); err != nil {
+		return 0, nil, err
+	}
+	rows, last, err := f.keyRange(ctx, tx, "", after, fillBatch)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
+		return 0, nil, err
+	}
+	b := dialect.NewBuilder(f.db.d)
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed(), rows), b.Args()...); err != nil {
+		return 0, nil, err
+	}
+	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
+}
+
+// lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
+func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
+	r := f.record.Load()
+	where := func(b *dialect.Builder) string {
+		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
+	}
+	b := dialect.NewBuilder(f.db.d)
+	if _, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
+		return err
+	}
+	var state string
+	b = dialect.NewBuilder(f.db.d)
+	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.table("feeds")+where(b), b.Args(), &state)
+	switch {
+	case err != nil && !errors.Is(err, errNoRows):
+		return err
+	case state == stateFilling:
+		return &Error{Code: Filling, Object: feedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
+	case state != stateActive:
+		return &Error{Code: Conflict, Object: feedObject(f.name), Cause: "it has become another meanwhile", Next: "try again"}
+	}
+	return nil
 }

@@ -265,14 +265,20 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	if !feed.Outbox {
 		query += " AND time_ms <> 0"
 	}
-	shards, err := dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
-	if err == nil && feed.Outbox { // what was not moved yet is of a shard, too
+	var waits []int
+	var err error
+	if feed.Outbox { // what was not moved yet is of a shard, too, and, asked for first, in one list or the other
 		var waiting bool
-		var of []int
 		if waiting, err = f.db.d.HasRecords(ctx, f.db.on(), feed); waiting {
-			of, err = f.recordShards(ctx, limit)
+			waits, err = f.recordShards(ctx, limit)
 		}
-		shards = append(shards, of...)
+	}
+	var shards []int
+	if err == nil {
+		shards, err = dialect.QueryAll(ctx, f.db.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
+	}
+	if len(waits) > 0 {
+		shards = append(shards, waits...)
 		slices.Sort(shards)
 		shards = slices.Compact(shards)
 		shards = shards[:min(len(shards), limit)]

@@ -48,6 +48,26 @@ var backfilling = []mutant{
 		Package: conformance, Test: "TestBackFillRowsBetween", Engines: "sqlite",
 	},
 	{
+		Name: "purged-placed-again", Guards: "M62: what a purge has removed while a run is under way is not placed again",
+		File: "backfill.go", Old: "if err == nil && r.Runs > 1 {", New: "if false {",
+		Package: conformance, Test: "TestBackFillPurgeBetween", Engines: "sqlite",
+	},
+	{
+		Name: "purged-recorded-again", Guards: "guarantee: repair writes nothing for rows whose entries were purged",
+		File: "mode_outbox.go", Old: "return recorded, last, f.knowsPlaces(ctx, tx, \"repair\")", New: "return recorded, last, nil",
+		Package: conformance, Test: "TestOutboxRepairPurge", Engines: "postgres15",
+	},
+	{
+		Name: "repairs-together", Guards: "guarantee: of repairs a row comes once",
+		File: "mode_outbox.go", Old: "	if err := f.lockActive(ctx, tx); err != nil {\n		return 0, nil, err\n	}\n", New: "",
+		Package: conformance, Test: "TestOutboxRepairTogether", Engines: "postgres15",
+	},
+	{
+		Name: "shards-before-records", Guards: "M60: a shard is listed however its records move meanwhile",
+		File: "mode_ulid.go", Old: "	var waits []int\n	var err error\n", New: "	var waits []int\n	known, err := dialect.QueryAll(ctx, f.db.on(), query, b.Args(), scanShardID)\n	if err == nil {\n		query += fmt.Sprintf(\" AND shard <= %d\", slices.Max(append(known, -1<<62)))\n	}\n",
+		Package: conformance, Test: "TestOutboxShardBetween", Engines: "sqlite",
+	},
+	{
 		Name: "batch-without-mark", Guards: "M62: a batch is placed together with its mark, once",
 		File: "backfill.go", Old: "		if err := f.filled(ctx, tx, r, mark); err != nil {\n			return err\n		}\n		n, err", New: "		if err := f.filled(ctx, f.db.on(), r, mark); err != nil {\n			return err\n		}\n		n, err",
 		Package: conformance, Test: "TestBackFillKilled", Engines: "mariadb",

@@ -63,8 +63,8 @@ var outboxing = []mutant{
 	{
 		Name: "shards-listed-from-the-whole-outbox", Guards: "hazard 17: no page reads all that waits",
 		File:    "mode_ulid.go",
-		Old:     "of, err = f.recordShards(ctx, limit)",
-		New:     "of, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" GROUP BY shard ORDER BY shard LIMIT 21\", nil, scanShardID)",
+		Old:     "waits, err = f.recordShards(ctx, limit)",
+		New:     "waits, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" GROUP BY shard ORDER BY shard LIMIT 21\", nil, scanShardID)",
 		Package: conformance, Test: "TestPlansOfOutboxes", Engines: "postgres15",
 	},
 	{
