@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -260,7 +259,7 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 		t.last = one.row
 	}
 	switch {
-	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && (errors.Is(err, ConsumerPaused) || errors.Is(err, Locked))):
+	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && waitsAlone(err)):
 		return w.rest(ctx, t, err)
 	case err != nil:
 		return err

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -30,25 +31,31 @@ func (r *consuming) begins(ctx context.Context, info *Info) (map[int]Cursor, err
 	return at, nil
 }
 
-// beginsAt is the place of Start in a shard. That of a time with entries behind it stays where
-// it is, whenever it is looked up; else it is the head of this moment, as with Now. What the
-// shard refuses it refuses again when it has its turn, by itself.
+// beginsAt is the place of Start in a shard. That of a time to which the shard has come stays
+// where it is, whenever it is looked up; else it is the head of this moment, as with Now. The
+// head alone tells, and nothing is moved for it, so that a shard that somebody has, or with a
+// record that cannot be placed, is in nobody's way. What the shard refuses it refuses again when
+// it has its turn, by itself.
 func (r *consuming) beginsAt(ctx context.Context, shard int) (Cursor, error) {
 	if _, err := r.c.Start.parse(); err == nil {
 		return r.c.Start, nil // a cursor
 	}
-	for at := r.c.Start; ; {
-		page, err := r.c.Source.Fetch(ctx, Request{After: at, Limit: 1, Shards: One(shard)})
-		switch {
-		case isRefusal(err), err == nil && len(page.Entries) > 0:
-			return at, nil
-		case err != nil:
-			return "", err
-		case !page.More:
-			return page.Cursor, nil
-		}
-		at = page.Cursor
+	t, isTime, err := r.c.Start.parseAt()
+	if err != nil {
+		return "", err
 	}
+	page, err := r.c.Source.Fetch(ctx, Request{After: Now, Limit: 1, Shards: One(shard)})
+	switch {
+	case isRefusal(err), isTime && (errors.Is(err, Filling) || errors.Is(err, Locked)):
+		return r.c.Start, nil // a time is the same later, while now is another moment
+	case err != nil || !isTime:
+		return page.Cursor, err
+	}
+	head, err := page.Cursor.parse()
+	if err == nil && int64(head.position.High>>16) >= t.UnixMilli() {
+		return r.c.Start, nil
+	}
+	return page.Cursor, err
 }
 
 // standingsOf are how far the feed's shards are at this moment. A source that only lists them

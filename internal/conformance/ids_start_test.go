@@ -2,13 +2,19 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // meeting is a source that does something before the first page of a shard that is asked for with
@@ -88,4 +94,103 @@ func (r *taker) all(next int) []string {
 		third += fmt.Sprint(" ", id)
 	}
 	return []string{"1: 1", "2: 2", third}
+}
+
+// TestHeldShardStart (M59): a consumer that begins at a time begins while somebody has one of its
+// shards: in that one, too, of which it misses nothing when it is free.
+func TestHeldShardStart(t *testing.T) {
+	eachHeld(t, func(x *events, hold func() func()) {
+		letGo := hold()
+		x.appended(3, 0, time.Time{})
+		r := x.taker(nil)
+		c := r.consumer(x.feed, x.tappedDB(testdb.Hooks{}, nil))
+		c.Start = rowfeed.At(x.now().Add(time.Hour))
+		stop := r.run(c)
+		x.eventually("it begins while shard 0 is held", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_cursors") == 2 })
+		x.appended(4, 0, time.Time{})
+		x.appended(10, 1, time.Time{})
+		r.awaitApplied("the other shard", "1: 10")
+		letGo()
+		r.awaitApplied("the shard that was held", "0: 3 4", "1: 10")
+		if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestUnplaceableStart (M59): nor does a record that cannot be placed keep it from the other shards.
+func TestUnplaceableStart(t *testing.T) {
+	each(t, func(env *env) {
+		if env.family() != "postgres" {
+			return // elsewhere what a column takes its index takes, too
+		}
+		env.exec("CREATE TABLE events (id text PRIMARY KEY, data text)", "CREATE TABLE applied (id text)")
+		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
+		x.exec("INSERT INTO rowfeed_outbox_events (shard, id) SELECT 0, string_agg(md5(i::text), '') FROM generate_series(1, 200) i",
+			"INSERT INTO events VALUES ('a', 'd')", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (1, 'a')")
+		c := &rowfeed.Consumer{Name: "test", Source: x.feed, DB: x.rf, Start: rowfeed.At(x.now().Add(time.Hour)), Retry: rowfeed.Retry{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+				id, _ := entries[0].Key.Get("id")
+				_, err := tx.ExecContext(ctx, "INSERT INTO applied VALUES ($1)", id)
+				return err
+			}}
+		applied := func() bool { return x.scalar("SELECT count(*) FROM applied WHERE id = 'a'") == 1 }
+		if x.wantCode(c.RunOnce(x.ctx), rowfeed.Failed); !applied() {
+			t.Fatal("once: the other shard was not consumed")
+		}
+		x.exec("DELETE FROM applied", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (1, 'a')")
+		c.Name = "other"
+		stop := (&taker{events: x}).run(c)
+		x.eventually("the other shard is consumed", applied)
+		if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they are.
+func TestFillingStart(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "sqlite" {
+			return // no database makes a difference
+		}
+		x.oldRows(4)
+		broken := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "live_from =") { // before it comes to the first shard
+				return testdb.ErrInjected
+			}
+			return nil
+		}}, nil)
+		if _, err := broken.AddFeed(x.ctx, backfillSpec(), nil); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatal(err)
+		}
+		y := x.kvEvents()
+		live := func(id, shard int) time.Time {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, %d, NULL)", id, shard))
+			x.publish(y.feed)
+			at, err := ulid.ParseStrict(string(y.page(y.feed, shard, rowfeed.Now, 1).Cursor))
+			if err != nil {
+				x.Fatal(err)
+			}
+			return ulid.Time(at.Time())
+		}
+		start := live(10, 3).Add(time.Millisecond)
+		x.eventually("it is later", func() bool { return x.now().After(start.Add(time.Millisecond)) })
+		live(11, 0)
+		// As where all that a shard had was purged: it has no head to tell.
+		x.exec("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('kv', 99, 0, 0, 0, '')", "INSERT INTO kv VALUES (13, 99, NULL)")
+		r := y.taker(nil)
+		c := r.consumer(y.feed, x.rf)
+		c.Start = rowfeed.At(start)
+		x.wantCode(c.RunOnce(x.ctx), rowfeed.Filling)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_cursors"); n != 3 {
+			t.Fatalf("it has begun in %d shards", n)
+		}
+		live(12, 3)
+		x.wantCode(c.RunOnce(x.ctx), rowfeed.Filling)
+		r.wantApplied("3: 12")
+		y.backfilled(4)
+		r.once(c)
+		r.wantApplied("0: 11", "3: 12", "99: 13")
+	})
 }

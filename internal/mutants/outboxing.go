@@ -119,7 +119,7 @@ var outboxing = []mutant{
 	{
 		Name: "held-shard-ends-the-run", Guards: "M59: who consumes once does what is to be done of the other shards",
 		File:    "consume_ids.go",
-		Old:     "w.r.once && (errors.Is(err, ConsumerPaused) || errors.Is(err, Locked))",
+		Old:     "w.r.once && waitsAlone(err)",
 		New:     "w.r.once && errors.Is(err, ConsumerPaused)",
 		Package: conformance, Test: "TestHeldShardOnce", Engines: "sqlite",
 	},

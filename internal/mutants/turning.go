@@ -18,6 +18,21 @@ var turning = []mutant{
 		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
 	},
 	{
+		Name: "start-moves-records", Guards: "M59: a consumer begins in all shards but the one that is not to be had",
+		File: "consume_ids_start.go", Old: "Request{After: Now, Limit: 1, Shards", New: "Request{After: r.c.Start, Limit: 1, Shards",
+		Package: conformance, Test: "TestUnplaceableStart", Engines: "postgres15",
+	},
+	{
+		Name: "start-waits-for-filling", Guards: "M62: a consumer begins in all shards but the one that is being filled",
+		File: "consume_ids_start.go", Old: "isTime && (errors.Is(err, Filling) || ", New: "isTime && (",
+		Package: conformance, Test: "TestFillingStart", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "once-ends-at-filling", Guards: "M62: who consumes once does so with all shards but the one that is being filled",
+		File: "consume_rest.go", Old: " || errors.Is(err, Filling) || ", New: " || ",
+		Package: conformance, Test: "TestFillingStart", Engines: "sqlite",
+	},
+	{
 		Name: "start-of-listed-shards", Guards: "guarantee 1: a consumer that begins at now begins there in all shards",
 		File: "consume_ids_start.go", Old: "	if source, can := r.c.Source.(ShardSource); can {", New: "	if source, can := r.c.Source.(ShardSource); can && !info.MoreShardIDs {",
 		Package: conformance, Test: "TestShardIDsStartAtOnce", Engines: "sqlite",
