@@ -59,43 +59,67 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if bounds.Demanded {
 		return dialect.Shard{}, fmt.Errorf("SQLite knows no bound on idle transactions: %w", errors.ErrUnsupported)
 	}
-	err := waiting(ctx, tx, bounds, func() error {
+	err := waiting(ctx, tx, bounds, func(ctx context.Context) error {
 		b := dialect.NewBuilder(d)
 		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...)
 		return err
 	})
+	if isBusy(err) {
+		err = fmt.Errorf("%w: %w", dialect.ErrLockWait, err)
+	}
 	if err != nil {
-		if code, ok := resultCode(err); ok && code&0xff == codeBusy && code != busySnapshot {
-			err = fmt.Errorf("%w: %w", dialect.ErrLockWait, err)
-		}
 		return dialect.Shard{}, err
 	}
 	b := dialect.NewBuilder(d)
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard), b.Args())
 }
 
-// waiting runs fn under a bound on its wait for the write lock. The setting is the
-// connection's, and is put back.
-func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds, fn func() error) error {
-	if bounds.Wait <= 0 {
-		return fn()
+// leastWait is the shortest bound on a wait: what ends a wait would end a statement as well that
+// waits for nothing, and the transaction with it.
+const leastWait = 100 * time.Millisecond
+
+// waiting runs fn under a bound on its wait for the write lock. The session's own bound,
+// busy_timeout, is the connection's, and stays as it is: a transaction that is given up could not put
+// it back before its connection serves others. Hence fn is tried again where that is shorter, and its
+// context ends where it is longer; the driver ends a wait with it, and leaves the transaction alone.
+func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds, fn func(context.Context) error) error {
+	if bounds.Wait <= 0 || bounds.NoWait {
+		return fn(ctx)
 	}
-	var own int64
-	if err := dialect.QueryRow(ctx, tx, "PRAGMA busy_timeout", nil, &own); err != nil {
+	var millis int64
+	if err := dialect.QueryRow(ctx, tx, "PRAGMA busy_timeout", nil, &millis); err != nil {
 		return err
 	}
-	wait := (bounds.Wait + time.Millisecond - 1).Milliseconds()
+	own, wait := time.Duration(millis)*time.Millisecond, max(bounds.Wait, leastWait)
 	if bounds.Tighter && own > 0 && own <= wait { // 0 is what it is where nobody has said anything
-		return fn()
+		return fn(ctx)
 	}
-	set := func(ctx context.Context, ms int64) error {
-		var now int64
-		return dialect.QueryRow(ctx, tx, fmt.Sprintf("PRAGMA busy_timeout = %d", ms), nil, &now)
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		began := time.Now()
+		err := fn(bounded)
+		switch {
+		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+			return fmt.Errorf("%w after %s: %v", dialect.ErrLockWait, wait, err)
+		case !isBusy(err), own > 0 && time.Since(began) < own: // or it is refused at once: who has read may not wait
+			return err
+		}
+		select {
+		case <-bounded.Done():
+		case <-time.After(tryAgain):
+		}
 	}
-	if err := set(ctx, wait); err != nil {
-		return err
-	}
-	return errors.Join(fn(), set(context.WithoutCancel(ctx), own))
+}
+
+// tryAgain is how often the write lock is tried where the session does not wait for it.
+const tryAgain = 5 * time.Millisecond
+
+// isBusy tells whether another transaction has the write lock. Where one had it since this one
+// has read, no wait helps.
+func isBusy(err error) bool {
+	code, ok := resultCode(err)
+	return ok && code&0xff == codeBusy && code != busySnapshot
 }
 
 // Usable begins another transaction, which fails within one and changes nothing.

@@ -1,11 +1,15 @@
 package conformance
 
 import (
+	"context"
 	"database/sql"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // TestLockKilled (M44): a Lock whose statement is killed while it waits, by an operator or by the
@@ -48,6 +52,62 @@ func TestLockKilled(t *testing.T) {
 		}
 		if now := x.waitSetting(next); now != "33" {
 			t.Errorf("the session waits %s, and was to wait 33", now)
+		}
+	})
+}
+
+// TestLockGivenUp (M44): nor does a transaction whose own context ends while it waits leave anything
+// with its connection: database/sql has rolled it back before anybody can put a setting back.
+func TestLockGivenUp(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // a bound ends with the transaction, or a connection with what is cut off
+		}
+		x.write(1, 1, 1)
+		var waiting, again atomic.Bool
+		for _, own := range []string{"60000", "100"} { // longer than it is to wait for, and shorter
+			pool := x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if strings.Contains(ev.SQL, "rowfeed_shards") {
+					again.Store(waiting.Swap(true))
+				}
+				return nil
+			}}, "_txlock=deferred")
+			pool.SetMaxOpenConns(1)
+			if _, err := pool.Exec("PRAGMA busy_timeout = " + own); err != nil {
+				t.Fatal(err)
+			}
+			setting := func() string {
+				tx := x.beginOn(pool)
+				defer tx.Rollback()
+				return x.waitSetting(tx)
+			}
+			holder := x.begin(sql.LevelDefault)
+			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+			ctx, cancel := context.WithCancel(x.ctx)
+			tx, err := pool.BeginTx(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting.Store(false)
+			again.Store(false)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := x.feed.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
+				ended <- err
+			}()
+			x.eventually("it waits", func() bool { return len(ended) > 0 || waiting.Load() && (own == "60000" || again.Load()) })
+			if len(ended) > 0 {
+				t.Fatalf("it gave up by itself where the session waits %s ms: %v", own, <-ended)
+			}
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("a lock that was given up is had")
+			}
+			tx.Rollback()
+			if now := setting(); now != own {
+				t.Fatalf("the session waits %s, and was to wait %s", now, own)
+			}
+			x.commit(holder)
 		}
 	})
 }

@@ -33,9 +33,19 @@ var holding = []mutant{
 		Package: conformance, Test: "TestLockWaitEnds", Engines: "mariadb,mysql",
 	},
 	{
-		Name: "wait-not-put-back-sqlite", Guards: "M44: a session waits for what it waited for before",
-		File: "dialect/sqlite/ulid.go", Old: "errors.Join(fn(), set(context.WithoutCancel(ctx), own))", New: "fn()",
-		Package: conformance, Test: "TestLockWaitEnds", Engines: "sqlite",
+		Name: "wait-not-put-back-sqlite", Guards: "M44: a session waits for what it waited for before, also where a lock is given up",
+		File: "dialect/sqlite/ulid.go", Old: "	bounded, cancel := context.WithTimeout(ctx, wait)", New: "	tx.Exec(ctx, fmt.Sprintf(\"PRAGMA busy_timeout = %d\", wait.Milliseconds()))\n	bounded, cancel := context.WithTimeout(ctx, wait)",
+		Package: conformance, Test: "TestLockGivenUp", Engines: "sqlite",
+	},
+	{
+		Name: "wait-not-tried-again-sqlite", Guards: "M44: who asks for a longer wait than the session's gets it",
+		File: "dialect/sqlite/ulid.go", Old: "case !isBusy(err), own > 0 && time.Since(began) < own:", New: "case err != nil || own > 0 && time.Since(began) < own || true:",
+		Package: conformance, Test: "TestLockGivenUp", Engines: "sqlite",
+	},
+	{
+		Name: "wait-unbounded-sqlite", Guards: "M44: who waits is told when his wait has run out",
+		File: "dialect/sqlite/ulid.go", Old: "err := fn(bounded)", New: "err := fn(ctx)",
+		Package: conformance, Test: "TestLockWaitConfigured", Engines: "sqlite",
 	},
 	{
 		Name: "tighter-wait-ignored", Guards: "M44: a tighter bound of the session's own holds",
