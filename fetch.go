@@ -39,6 +39,8 @@ type reading struct {
 	Page
 	key watchKey
 	at  standing
+	// stuck says that nothing but records that cannot be placed waits behind the page.
+	stuck bool
 }
 
 // read reads a page, which is empty only when nothing is to be shown, or after
@@ -91,7 +93,9 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 			if len(got.Entries) == 0 && !got.More {
 				err = f.mode().fill(ctx, f, got.key.shard, asked.limit)
 			}
-			if got.More = true; err != nil {
+			if got.stuck = errors.Is(err, errUnplaceable); got.stuck { // what is left is nobody's entry
+				f.tellStuck(err)
+			} else if got.More = true; err != nil {
 				return reading{}, err
 			}
 		}

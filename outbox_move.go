@@ -272,6 +272,10 @@ func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 		if errors.Is(err, errShardHeld) && ctx.Err() == nil {
 			continue
 		}
+		if errors.Is(err, errUnplaceable) { // it is no entry
+			f.tellStuck(err)
+			err = nil
+		}
 		if err != nil || moved.records == 0 {
 			return err
 		}

@@ -29,6 +29,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 	}
 	patient := false
 	var news standing // what woke us last
+	stuck := 0
 	for err == nil && len(got.Entries) == 0 {
 		pages := &f.pages
 		before := got
@@ -43,6 +44,10 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 				pages = &woken.pages
 			}
 			news = seen
+		}
+		if before.stuck { // what waits there is news at every look
+			stuck++
+			_ = pause(over, backoff(stuck))
 		}
 		asked.after = before.Cursor
 		got, err = f.shareInTime(ctx, over, pages, asked)
@@ -81,7 +86,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if f.mode().part(ctx, f, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
-	return &reading{Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key, now}, nil
+	return &reading{Page: Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key: key, at: now}, nil
 }
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits

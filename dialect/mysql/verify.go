@@ -150,7 +150,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 
 // Repair implements [dialect.Schema]. A table may have several triggers for one
 // event, so the new one is there before the stale one goes: between the two steps
-// a change is recorded twice, which costs a position and nothing else.
+// a change is recorded twice, which costs a position and nothing else; to an outbox a row then comes
+// twice.
 func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {

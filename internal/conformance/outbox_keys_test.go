@@ -267,29 +267,48 @@ func TestOutboxUnplaceable(t *testing.T) {
 		if left := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); left != 2 {
 			x.Errorf("%d records are left", left)
 		}
-		// A reader goes on, and at the end is told; one publisher is told, and another
-		// shard of it waits for nobody.
+		// A reader goes on to the end, also with what was committed before, and waits there; its process is told once. So
+		// is one that publishes, and another shard of it waits for nobody.
 		good("g")
-		page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: at, Shards: rowfeed.One(0)})
-		if err != nil || len(page.Entries) != 1 || !page.More {
-			x.Errorf("%v, %v", page, err)
-		}
-		_, err = x.feed.Fetch(x.ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0)})
-		named(err, first)
-		ctx, stop := context.WithCancel(x.ctx)
-		told, ended := make(chan error, 100), make(chan error, 1)
+		troubles := make(chan error, 100)
 		var looks atomic.Int64
-		f := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		count := func(_ context.Context, ev testdb.TapEvent) error {
 			if takesRecords(ev) {
 				looks.Add(1)
 			}
 			return nil
-		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) { told <- e.Err }}})
+		}
+		reader := x.other(testdb.Hooks{Before: count}, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) { troubles <- e.Err }}})
+		page, err := reader.Fetch(x.ctx, rowfeed.Request{After: at, Shards: rowfeed.One(0)})
+		if err != nil || len(page.Entries) != 1 || !page.More {
+			x.Errorf("%v, %v", page, err)
+		}
+		for _, consistent := range []bool{false, true} {
+			end, err := reader.Fetch(x.ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0), Consistent: consistent})
+			if err != nil || len(end.Entries) > 0 || end.More || end.Cursor != page.Cursor {
+				x.Errorf("%v, %v", end, err)
+			}
+		}
+		named(<-troubles, first)
+		before := looks.Load()
+		x.wantIDs(x.answered(x.asking(reader, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0), Wait: time.Second})), false)
+		if n := looks.Load() - before; n > 50 { // pauses double: a dozen fills the second
+			x.Errorf("who waits has tried %d times", n)
+		}
+		waiting := x.asking(reader, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0), Wait: time.Minute})
+		x.exec("INSERT INTO events VALUES ('w', 'd')", "INSERT INTO rowfeed_outbox_events (id) VALUES ('w')")
+		page = x.answered(waiting)
+		if len(page.Entries) != 1 || len(troubles) > 0 {
+			x.Errorf("%v, and told %d more", page, len(troubles))
+		}
+		ctx, stop := context.WithCancel(x.ctx)
+		told, ended := make(chan error, 100), make(chan error, 1)
+		f := x.other(testdb.Hooks{Before: count}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) { told <- e.Err }}})
 		go func() { ended <- f.RunPublisher(ctx) }()
 		named(<-told, first)
 		good("h", "i")
 		x.eventually("they are moved", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_outbox_events") == 2 })
-		before := looks.Load()
+		before = looks.Load()
 		x.eventually("it tries again", func() bool { return looks.Load() > before+10 })
 		stop()
 		if err := <-ended; err != nil {

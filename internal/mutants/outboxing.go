@@ -292,6 +292,27 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
 	},
 	{
+		Name: "bad-record-fails-readers", Guards: "M59: a record that cannot be placed is no entry, and fails no page",
+		File:    "fetch.go",
+		Old:     "got.stuck = errors.Is(err, errUnplaceable); got.stuck {",
+		New:     "got.stuck = errors.Is(err, errUnplaceable); false {",
+		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
+	},
+	{
+		Name: "bad-record-is-never-consistent", Guards: "M59: a record that cannot be placed is no entry, and fails no page",
+		File:    "outbox_move.go",
+		Old:     "if errors.Is(err, errUnplaceable) { // it is no entry",
+		New:     "if false {",
+		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
+	},
+	{
+		Name: "bad-record-wakes-at-every-look", Guards: "M59: who waits beside a record that cannot be placed does not spin",
+		File:    "wait.go",
+		Old:     "if before.stuck {",
+		New:     "if false {",
+		Package: conformance, Test: "TestOutboxUnplaceable", Engines: "postgres15",
+	},
+	{
 		Name: "bad-record-fails-the-publisher", Guards: "M59: a record that cannot be placed is told of now and then, and no failure",
 		File:    "publisher.go",
 		Old:     "if errors.Is(failed, errUnplaceable) {",
