@@ -21,10 +21,10 @@ func concernsShardAlone(err error) bool {
 	return errors.As(err, &entry) || errors.Is(err, TombstonesExpired) || errors.Is(err, EntriesExpired)
 }
 
-// waitsAlone tells the same of errors that pass, or somebody has to see to: a shard that is a
+// waitsAlone tells the same of errors that pass: a shard that is a
 // feed by itself is tried again while its worker goes on with others.
 func waitsAlone(err error) bool {
-	return errors.Is(err, ConsumerPaused) || errors.Is(err, Locked) || errors.Is(err, Filling) || errors.Is(err, errUnplaceable)
+	return errors.Is(err, ConsumerPaused) || errors.Is(err, Locked) || errors.Is(err, Filling)
 }
 
 // workOrRest is work on one of several shards. One whose entry cannot be handled rests, under
