@@ -31,10 +31,10 @@ type LockRequest struct {
 	// minute ahead of the database's clock is refused. Default: the database's clock.
 	Hint time.Time
 	// Wait is the longest wait for transactions that have the shards, on the server, for all
-	// of them together; whole seconds where the database counts in seconds. PostgreSQL bounds
-	// the wait in the queue and that for the shard each. When it has run out the error has the
-	// code Locked, and says who has the shard and whether the transaction can go on. Default:
-	// Config.LockWait, else 10 s, or less where the session's own setting is less. NoBound
+	// of them together; whole seconds where the database counts in seconds, on SQLite a tenth of
+	// one at least. PostgreSQL bounds the wait in the queue and that for the shard each. When it has
+	// run out the error has the code Locked, and says who has the shard and whether the transaction
+	// can go on. Default: Config.LockWait, else 10 s, or less where the session's own setting is less. NoBound
 	// leaves it to that setting.
 	Wait time.Duration
 	// Idle is how long the transaction may sit idle between its statements from here to its
