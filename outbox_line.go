@@ -11,10 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// lockPatience is how long a mover of an outbox waits for a shard that another transaction
-// has. Who has one is done in milliseconds, unless it stands still: then nobody's other shards
-// wait with it.
-const lockPatience = time.Second
+// lockPatience is how long a mover of an outbox waits for what another transaction has: a
+// shard, or a key's place. Who has one is done in milliseconds, unless it stands still: then
+// nobody's other shards wait with it. It is longer than a database takes to find that two wait
+// for each other.
+const lockPatience = 2 * time.Second
 
 // How a mover takes a shard: at once or not at all, or when it has waited.
 var (
@@ -22,18 +23,45 @@ var (
 	inTime = dialect.LockBounds{Wait: lockPatience}
 )
 
-// errShardHeld means that another transaction has a shard, see heldError.
-var errShardHeld = errors.New("another transaction has the shard")
+// errShardHeld means that a shard is not to be had, see heldError, and errKeyHeld, beside it,
+// that the shard was, but not the place of one of its keys, which stands in another one.
+var (
+	errShardHeld = errors.New("another transaction has the shard")
+	errKeyHeld   = errors.New("another shard's mover has one of its keys")
+)
+
+// beside runs statements of a mover, or of a purge, that may wait for the movers of other
+// shards: for a key that has records in two. The first time that takes as long as the database
+// has it; from then on as long as a shard.
+func (f *Feed) beside(ctx context.Context, tx dialect.Querier, fn func() error) error {
+	err := f.db.d.Bounded(ctx, tx, f.line.patience(), fn)
+	if f.db.d.Classify(err) != dialect.ClassLockTimeout {
+		return err
+	}
+	f.line.meet()
+	return fmt.Errorf("%w, %w: %w", errShardHeld, errKeyHeld, err)
+}
+
+// whyHeld is errShardHeld or errKeyHeld.
+func whyHeld(err error) error {
+	if errors.Is(err, errKeyHeld) {
+		return errKeyHeld
+	}
+	return errShardHeld
+}
 
 // heldShards is an errShardHeld that says all there is to say.
-type heldShards struct{ told *Error }
+type heldShards struct {
+	told *Error
+	why  error
+}
 
 func (h heldShards) Error() string        { return h.told.Error() }
 func (h heldShards) Unwrap() error        { return h.told }
-func (h heldShards) Is(target error) bool { return target == errShardHeld }
+func (h heldShards) Is(target error) bool { return target == errShardHeld || target == h.why }
 
-// heldError names shards that were not to be had.
-func (f *Feed) heldError(doing string, shards ...int) error {
+// heldError names shards that were not to be had, and says why the first one was not.
+func (f *Feed) heldError(doing string, why error, shards ...int) error {
 	names := fmt.Sprint(shards[0])
 	for _, shard := range shards[1:min(len(shards), maxShardsNamed)] {
 		names += fmt.Sprintf(", %d", shard)
@@ -41,8 +69,12 @@ func (f *Feed) heldError(doing string, shards ...int) error {
 	if len(shards) > maxShardsNamed {
 		names += ", …"
 	}
-	return heldShards{&Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing + ": " + errShardHeld.Error(),
-		Next: fmt.Sprintf("it is tried again, and other shards are served meanwhile; `rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])}}
+	next := fmt.Sprintf("`rowfeed status %s` shows who has it, `rowfeed unblock %s --shard %d` ends that", f.name, f.name, shards[0])
+	if why == errKeyHeld {
+		next = fmt.Sprintf("`rowfeed status %s` shows who has which shard, `rowfeed unblock %s --shard N` ends that", f.name, f.name)
+	}
+	return heldShards{why: why, told: &Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing + ": " + why.Error(),
+		Next: "it is tried again, and other shards are served meanwhile; " + next}}
 }
 
 // errUnplaceable means that the table of places does not take a record's key: PostgreSQL has
@@ -63,12 +95,40 @@ type line struct {
 	mu    sync.Mutex
 	held  map[int]*held
 	stuck time.Time // when a record that cannot be placed was told of
+	met   time.Time // when a key was last waited for in vain
 }
 
 // held is a shard in the line.
 type held struct {
 	since, again, told time.Time
 	tries              int
+	why                error
+}
+
+// patience bounds the wait for a key, where one was waited for in vain not long ago.
+func (l *line) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.met.IsZero() || time.Since(l.met) > verifyEvery {
+		return 0
+	}
+	return lockPatience
+}
+
+func (l *line) meet() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.met = time.Now()
+}
+
+// why is what kept a shard from being had when it was last tried.
+func (l *line) why(shard int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.held[shard]; h != nil {
+		return h.why
+	}
+	return errShardHeld
 }
 
 // sorted are shards that have records: due are to be tried, first those that nobody was
@@ -95,11 +155,11 @@ func (l *line) sorted(shards []int) (due, rest []int) {
 	return append(due, late...), rest
 }
 
-// tried takes in whether a shard was to be had.
-func (l *line) tried(shard int, had bool) {
+// tried takes in how a shard was tried.
+func (l *line) tried(shard int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if had {
+	if !errors.Is(err, errShardHeld) {
 		delete(l.held, shard)
 		return
 	}
@@ -112,7 +172,11 @@ func (l *line) tried(shard int, had bool) {
 		l.held[shard] = h
 	}
 	h.tries++
+	h.why = whyHeld(err)
 	h.again = time.Now().Add(backoff(h.tries))
+	if h.why == errKeyHeld { // that took lockPatience of the others' time, who are to have more of it
+		h.again = time.Now().Add(5 * lockPatience)
+	}
 }
 
 // untold are the shards that somebody has had for longer than lockPatience, of which nothing
@@ -156,5 +220,5 @@ func (f *Feed) tellHeld(ctx context.Context) {
 	if who := f.holderText(ctx, shards[0]); who != "" {
 		cause += " for " + who
 	}
-	f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.heldError(cause, shards...)})
+	f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.heldError(cause, f.line.why(shards[0]), shards...)})
 }

@@ -78,12 +78,16 @@ func (m outbox) moveAbove(ctx context.Context, f *Feed, shard int, above int64, 
 // moveOnce is one moving transaction, with what follows from it.
 func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
-	for fresh := false; ; fresh = true {
-		err = f.db.inTx(ctx, dialect.ForPublish, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, err = m.moveBatch(ctx, tx, f, shard, above, limit, bounds)
+	for attempt, raised := 1, false; ; attempt++ {
+		err = f.db.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
+			moved, err = m.moveBatch(ctx, tx, f, shard, above, limit, bounds, raised)
 			return err
 		})
-		if fresh || !errors.Is(err, DatabaseChanged) {
+		if errors.Is(err, errKeyAbove) && attempt < maxAttempts {
+			raised = true
+			continue
+		}
+		if attempt > 1 || !errors.Is(err, DatabaseChanged) {
 			break
 		}
 		if err := f.reload(ctx); err != nil { // the record in hand may be older than a bump
@@ -96,7 +100,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, above int64, l
 	case errors.Is(err, errUnplaceable):
 		return movement{taken: moved.taken, last: moved.last}, err
 	case errors.Is(err, errShardHeld):
-		return movement{}, f.heldError("records of it wait, and are not to be moved", shard)
+		return movement{}, f.heldError("records of it wait, and are not to be moved", whyHeld(err), shard)
 	case f.db.d.Classify(err) == dialect.ClassPermission:
 		return movement{}, &Error{Code: Refused, Object: feedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
 			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
@@ -112,9 +116,13 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, above int64, l
 	return moved, nil
 }
 
+// errKeyAbove means that some keys have higher places in other shards than they would get:
+// the batch is moved again, above those.
+var errKeyAbove = errors.New("keys of it have higher positions in other shards")
+
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
-// its steps.
-func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (movement, error) {
+// its steps. Raised has it look for the places that the keys have.
+func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
@@ -128,9 +136,17 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shar
 	if err != nil {
 		return movement{}, err
 	}
-	places, next, err := takePlaces(records, state)
+	from, last := state.ULIDState, records[len(records)-1].Seq
+	if raised {
+		highest, err := dialect.HighestPlace(ctx, tx, d, feed, shard, records[0].Seq, last)
+		if err != nil {
+			return movement{}, err
+		}
+		from = from.Past(highest)
+	}
+	places, next, err := takePlaces(records, from, time.UnixMicro(state.Now))
 	if err == nil {
-		err = givePlaces(ctx, tx, d, feed, shard, places)
+		err = f.beside(ctx, tx, func() error { return givePlaces(ctx, tx, d, feed, shard, places) })
 	}
 	if err == nil && state.ULIDState == (dialect.ULIDState{}) {
 		err = f.livesFrom(ctx, tx, shard, places[0].Position)
@@ -138,7 +154,7 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shar
 	if err == nil {
 		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
 	}
-	return movement{records: len(places), taken: len(records), last: records[len(records)-1].Seq, given: next.Given()}, err
+	return movement{records: len(places), taken: len(records), last: last, given: next.Given()}, err
 }
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
@@ -164,13 +180,12 @@ func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard
 
 // takePlaces are the ULIDs that records get, in their order: of the times of their hints,
 // where the shard has not come to later ones.
-func takePlaces(records []dialect.Record, state dialect.Shard) (places []dialect.Moved, next dialect.ULIDState, err error) {
-	now := time.UnixMicro(state.Now).UnixMilli()
-	next = state.ULIDState
+func takePlaces(records []dialect.Record, from dialect.ULIDState, now time.Time) (places []dialect.Moved, next dialect.ULIDState, err error) {
+	next = from
 	for _, record := range records {
-		hint := now
+		hint := now.UnixMilli()
 		if record.HintMillis != nil {
-			hint = min(*record.HintMillis, now) // the writer is gone: nobody could be refused
+			hint = min(*record.HintMillis, hint) // the writer is gone: nobody could be refused
 		}
 		var first dialect.ULIDState
 		if first, next, err = next.Take(hint, newULIDRandom(), 1); err != nil {
@@ -183,10 +198,14 @@ func takePlaces(records []dialect.Record, state dialect.Shard) (places []dialect
 
 // givePlaces gives records their places, and takes them out of the outbox.
 func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed *dialect.Feed, shard int, places []dialect.Moved) error {
-	if err := d.PlaceRecords(ctx, tx, feed, shard, places); d.Classify(err) == dialect.ClassInvalid {
+	kept, err := d.PlaceRecords(ctx, tx, feed, shard, places)
+	switch {
+	case d.Classify(err) == dialect.ClassInvalid:
 		return fmt.Errorf("%w: %w", errUnplaceable, err)
-	} else if err != nil {
+	case err != nil:
 		return err
+	case kept > 0:
+		return errKeyAbove
 	}
 	seqs := make([]int64, len(places))
 	for i, p := range places {
@@ -221,8 +240,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 		if ctx.Err() != nil {
 			return e, err
 		}
-		held := errors.Is(err, errShardHeld)
-		if f.line.tried(shard, !held); held {
+		if f.line.tried(shard, err); errors.Is(err, errShardHeld) {
 			left = append(left, shard)
 			continue
 		}
@@ -240,7 +258,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 		failed = stuck
 	}
 	if failed == nil && len(left) > 0 {
-		failed = f.heldError("records of it wait, and are not to be moved", left...)
+		failed = f.heldError("records of it wait, and are not to be moved", f.line.why(left[0]), left...)
 	}
 	return e, failed
 }

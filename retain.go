@@ -101,16 +101,17 @@ func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
 	since := time.Now()
 	for tries := 1; len(due) > 0; tries++ {
 		var left []expiry
+		why := errShardHeld
 		for _, e := range due {
 			n, err := f.purgeShard(ctx, e)
 			if total += n; errors.Is(err, errShardHeld) {
-				left = append(left, e)
+				left, why = append(left, e), whyHeld(err)
 			} else if err != nil {
 				return total, f.settle(ctx, "purge entries", err)
 			}
 		}
 		if len(left) > 0 && time.Since(since) >= lockPatience {
-			return total, f.heldError("entries of it have expired, and are not to be purged", shardsToPurge(left)...)
+			return total, f.heldError("entries of it have expired, and are not to be purged", why, shardsToPurge(left)...)
 		}
 		if due = left; len(due) > 0 {
 			if err := pause(ctx, backoff(tries)); err != nil {
@@ -132,7 +133,7 @@ func shardsToPurge(due []expiry) []int {
 // purgeShard purges a shard, batch by batch, until somebody else has it.
 func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := purgeBatchSize; n == purgeBatchSize && err == nil; total += n {
-		err = f.db.inTx(ctx, dialect.ForPublish, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.db.inTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
 			n, err = f.purgePlaces(ctx, tx, e)
 			return err
 		})
@@ -219,6 +220,8 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (i
 		return 0, err
 	}
 	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "DELETE FROM "+placed+" WHERE shard = "+b.Arg(e.shard)+" AND ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
-	return len(batch), err
+	return len(batch), f.beside(ctx, tx, func() error {
+		_, err := tx.Exec(ctx, "DELETE FROM "+placed+" WHERE shard = "+b.Arg(e.shard)+" AND ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+		return err
+	})
 }

@@ -213,6 +213,9 @@ type Purpose int
 const (
 	// ForPublish is a publisher's transaction: READ COMMITTED and durable.
 	ForPublish Purpose = iota
+	// ForMove is ForPublish for the movers of an outbox, who are not to wait for each other for
+	// long; where a setting cannot end with the transaction see [Moving.Bounded].
+	ForMove
 	// ForRecord writes change records or rowfeed's own rows: READ COMMITTED and durable.
 	ForRecord
 	// ForRepair is ForRecord for statements that read a whole table, however long it takes.

@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Moving are the operations of whoever moves records of an outbox to their places.
 type Moving interface {
+	// Bounded runs statements of a transaction ForMove that wait for other transactions' rows for
+	// so long at most, on databases where its settings do not say how long.
+	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
 	// ByShard follows the name of an outbox where it is read by its index of shard and order:
 	// the hint that a database needs, which with the statistics of an empty outbox would
 	// read all of it.
@@ -21,10 +25,12 @@ type Moving interface {
 	HasRecords(ctx context.Context, q Querier, f *Feed, shards ...int) (bool, error)
 	// PlaceRecords gives records of a shard their ULIDs, ascending as their seqs are. A key
 	// that stands in the feed already, in whatever shard, moves its place; of several records
-	// of one key the last gives it its place. A ULID that another key has is an error, of this
-	// statement or by the number that DeleteRecords answers. That deletes exactly those records
-	// (seqs ascending), locks no other record, and answers how many there were.
-	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) error
+	// of one key the last gives it its place. A key's places only rise: kept is not 0 where some
+	// stand above theirs in other shards, and the transaction is then to be rolled back. A ULID
+	// that another key has is an error, of this statement or by the number that DeleteRecords
+	// answers. That deletes exactly those records (seqs ascending), locks no other record, and
+	// answers how many there were.
+	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) (kept int64, err error)
 	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
 }
 
@@ -46,6 +52,20 @@ func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int,
 	b := NewBuilder(d)
 	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + inOrder(b, d.ByShard(), shard, above, "") + " LIMIT " + b.Arg(limit)
 	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
+}
+
+// HighestPlace is the highest ULID, in whatever shard, of keys that a shard's records have, from one
+// order_sequence to another; zero where none has a place.
+func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (Position, error) {
+	b := NewBuilder(d)
+	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " ORDER BY g.ulid DESC LIMIT 1"
+	var highest ScanULID
+	err := QueryRow(ctx, tx, query, b.Args(), &highest)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return highest.Position, err
 }
 
 // NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -18,11 +19,16 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 	return n > 0, err
 }
 
+// Bounded has nothing to do: Settings say it.
+func (Dialect) Bounded(_ context.Context, _ dialect.Querier, _ time.Duration, fn func() error) error {
+	return fn()
+}
+
 // PlaceRecords is one statement; the keys stay in the server. A ULID that is there already is an
 // error: its record would be lost. LATERAL with OFFSET 0 fixes the order: a place, its record by
 // order_sequence. One statement changes a row once, so of a key's records only the last is
 // taken; DISTINCT compares as the unique index does.
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) (kept int64, err error) {
 	var ulids strings.Builder
 	for i, m := range moved {
 		ulids.WriteString([]string{"{", ","}[min(i, 1)])
@@ -31,14 +37,16 @@ func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialec
 	}
 	ulids.WriteString("}")
 	key, ofRecord := strings.Join(dialect.StoredRefs(d, f, ""), ", "), strings.Join(dialect.StoredRefs(d, f, "o"), ", ")
-	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+key+`)
-SELECT shard, ulid, `+key+`
-FROM (SELECT DISTINCT ON (`+ofRecord+`) j.seq, o.shard, j.ulid, `+ofRecord+`
+	placed := dialect.Qualified(d, f.Placed())
+	err = dialect.QueryRow(ctx, tx, `WITH own AS (SELECT DISTINCT ON (`+ofRecord+`) j.seq, o.shard, j.ulid, `+ofRecord+`
 FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS uuid[])) AS j(seq, ulid)
 CROSS JOIN LATERAL (SELECT * FROM `+dialect.Qualified(d, f.Records())+` o WHERE o.order_sequence = j.seq AND o.shard = $3 OFFSET 0) o
-ORDER BY `+ofRecord+`, j.seq DESC) x ORDER BY seq
-ON CONFLICT (`+key+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid`, bigints(moved, func(m dialect.Moved) int64 { return m.Seq }), ulids.String(), shard)
-	return err
+ORDER BY `+ofRecord+`, j.seq DESC), done AS (INSERT INTO `+placed+" AS g (shard, ulid, "+key+`)
+SELECT shard, ulid, `+key+` FROM own ORDER BY seq
+ON CONFLICT (`+key+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > g.ulid RETURNING 1)
+SELECT (SELECT count(*) FROM own) - (SELECT count(*) FROM done)`,
+		[]any{bigints(moved, func(m dialect.Moved) int64 { return m.Seq }), ulids.String(), shard}, &kept)
+	return kept, err
 }
 
 // DeleteRecords deletes by primary key.

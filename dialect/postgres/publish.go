@@ -43,6 +43,9 @@ const (
 	inOrder = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted
 	// bounds: a publisher that is paused or cut off lets go of the sequence row.
 	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'`
+	// moving: a mover gives up before long, but behind deadlock_timeout (a second, unless somebody
+	// has changed it), so that two that wait for each other are told apart from one that waits.
+	moving = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '120s'`
 	// atLeisure is for statements whose length depends on the user's table.
 	atLeisure = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0`
 )
@@ -52,6 +55,8 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 	switch p {
 	case dialect.ForPublish:
 		return []string{strings.Join([]string{writing, durable, formats, byKey, bounds}, "; ")}
+	case dialect.ForMove:
+		return []string{strings.Join([]string{writing, durable, formats, byKey, moving}, "; ")}
 	case dialect.ForRecord:
 		return []string{strings.Join([]string{writing, durable, formats, inOrder, bounds}, "; ")}
 	case dialect.ForRepair:

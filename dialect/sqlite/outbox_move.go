@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -22,17 +23,22 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 	return err == nil, err
 }
 
+// Bounded has nothing to do: there is one lock, and the transaction has it.
+func (Dialect) Bounded(_ context.Context, _ dialect.Querier, _ time.Duration, fn func() error) error {
+	return fn()
+}
+
 // PlaceRecords is one statement; the keys stay in the database. It goes from row to row, so that
 // the last record of a key has the last word. A ULID that is there already is an error: its
 // record would be lost. CROSS JOIN keeps SQLite from any other order than: a place, in that of the
 // list, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) error {
-	_, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) (kept int64, err error) {
+	n, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
 SELECT o.shard, unhex(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j
 CROSS JOIN `+dialect.Qualified(d, f.Records())+` o ON o.order_sequence = j.seq
-WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid`, dialect.PlaceList(moved), shard)
-	return err
+WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > ulid`, dialect.PlaceList(moved), shard)
+	return int64(len(moved)) - n, err
 }
 
 // DeleteRecords deletes by rowid, with the seqs in the statement: a list that is a subquery would

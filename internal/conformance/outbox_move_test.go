@@ -57,7 +57,7 @@ func (x *events) all(shard int) (all rowfeed.Page) {
 
 // placesRecords matches the statement that gives records their places, takesRecords the one that reads them.
 func placesRecords(ev testdb.TapEvent) bool {
-	return strings.HasPrefix(ev.SQL, "INSERT") && strings.Contains(ev.SQL, "feed_events")
+	return (strings.HasPrefix(ev.SQL, "INSERT") || strings.HasPrefix(ev.SQL, "WITH own")) && strings.Contains(ev.SQL, "feed_events")
 }
 
 func takesRecords(ev testdb.TapEvent) bool {

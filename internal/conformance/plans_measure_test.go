@@ -44,7 +44,7 @@ func hotName(text string) string {
 		return "has records"
 	case has("SELECT shard FROM", "outbox_hot"):
 		return "list shards"
-	case strings.HasPrefix(text, "INSERT") && has("feed_hot"):
+	case (strings.HasPrefix(text, "INSERT") || strings.HasPrefix(text, "WITH own")) && has("feed_hot"):
 		return "place records"
 	case strings.HasPrefix(text, "DELETE") && has("outbox_hot"):
 		return "delete records"

@@ -23,6 +23,7 @@ var mutants = slices.Concat(
 	locking,
 	granting,
 	outboxing,
+	meeting,
 	holding,
 	backfilling,
 	turning,
