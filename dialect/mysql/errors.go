@@ -24,6 +24,7 @@ const (
 	errLockWaitTimeout = 1205
 	errNoSuchTable     = 1146
 	errNoSuchThread    = 1094
+	errCannotShow      = 3854 // MySQL, reading INNODB_TRX while any statement runs that has bytes in it that are no text
 )
 
 // classes are the server's error numbers; MariaDB and MySQL share them where they

@@ -16,7 +16,7 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // Blockers implements [dialect.Rest]. MySQL's performance schema tells which
 // sessions hold the changes table for writing. MariaDB's is off by default: there
 // the list is of transactions that wrote to some table. Without the rights to see
-// either, the list is empty.
+// either, or while MySQL cannot show them (errCannotShow), the list is empty.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	if f.ULIDs != nil {
 		if _, told, err := d.Holders(ctx, q, f); err == nil && told == dialect.ToldAll {
@@ -38,7 +38,8 @@ ORDER BY 4 DESC`
 	err := dialect.QueryRow(ctx, q, `SELECT COUNT(*) FROM performance_schema.setup_instruments
 WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.performance_schema = 1`, nil, &tells)
 	if err == nil && tells.Int64 == 1 {
-		if found, err := blockers(ctx, q, feed, written.Schema, written.Name); err == nil {
+		found, err := shown(ctx, func() ([]dialect.Blocker, error) { return blockers(ctx, q, feed, written.Schema, written.Name) })
+		if err == nil {
 			return found, nil
 		}
 	}
@@ -47,13 +48,26 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.perfo
 
 // writers are all transactions that wrote to some table.
 func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blocker, error) {
-	found, err := blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
+	found, err := shown(ctx, func() ([]dialect.Blocker, error) {
+		return blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
 FROM information_schema.INNODB_TRX x
 LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
 WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
 ORDER BY 4 DESC`)
-	if d.Classify(err) == dialect.ClassPermission {
+	})
+	if number, _ := dialect.CodeField(err, "Number"); number == errCannotShow || d.Classify(err) == dialect.ClassPermission {
 		return nil, nil
+	}
+	return found, err
+}
+
+// shown asks again where INNODB_TRX cannot be read: it holds the statements of all transactions.
+func shown(ctx context.Context, ask func() ([]dialect.Blocker, error)) (found []dialect.Blocker, err error) {
+	for try := 0; try < 20 && ctx.Err() == nil; try++ {
+		found, err = ask()
+		if number, _ := dialect.CodeField(err, "Number"); number != errCannotShow {
+			break
+		}
 	}
 	return found, err
 }

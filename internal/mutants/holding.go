@@ -132,4 +132,9 @@ var holding = []mutant{
 		File: "dialect/postgres/rest.go", Old: "i.virtualtransaction = held.virtualtransaction", New: "held.virtualtransaction = '-1/' || i.transactionid::text",
 		Package: conformance, Test: "TestPreparedWriter", Engines: "postgres15",
 	},
+	{
+		Name: "holders-by-what-cannot-be-shown", Guards: "M44: who has a shard is named whatever others' statements hold",
+		File: "dialect/mysql/holders.go", Old: "AND e.STATE = 'ACTIVE'\n", New: "AND e.STATE = 'ACTIVE' LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID\n",
+		Package: conformance, Test: "TestHoldersBesideBytes", Engines: "mysql",
+	},
 }

@@ -1,0 +1,46 @@
+package conformance
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// TestHoldersBesideBytes (M44): who has a shard is named also while a statement waits that has bytes in
+// it which are no text, as statements with ULIDs have: MySQL then cannot show its transactions.
+func TestHoldersBesideBytes(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "mysql" {
+			return // has no such bytes in its statements
+		}
+		x.write(5, 1, 1)
+		tx := x.begin(sql.LevelReadCommitted)
+		id := x.connection(tx)
+		ulids := x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
+		x.event(tx, 3, 5, x.at(ulids, 5, 0), "")
+		other := x.begin(sql.LevelReadCommitted)
+		waits := make(chan error, 1)
+		go func() {
+			_, err := other.ExecContext(x.ctx, "INSERT INTO events (id, shard, ulid) VALUES (3, 6, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			waits <- err
+		}()
+		locks := map[testdb.Engine]string{testdb.MySQL: "performance_schema.data_lock_waits", testdb.MariaDB: "information_schema.INNODB_LOCK_WAITS"}
+		x.eventually("it waits for the row", func() bool { return x.scalar("SELECT count(*) FROM "+locks[x.engine]) > 0 })
+		w := x.wait(5)
+		x.eventually("the holder is named", func() bool {
+			_, five := x.shardStatus(5)
+			return five.Holder != nil && five.Holder.Session == id && len(five.Waiting) == 1
+		})
+		if found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{}); err != nil || found.Holder.Session != id {
+			t.Errorf("%+v, %v", found, err)
+		}
+		x.got(w)
+		if err := <-waits; err != nil && !strings.Contains(err.Error(), "ulid") {
+			t.Error(err)
+		}
+		other.Rollback()
+	})
+}
