@@ -121,7 +121,7 @@ var outboxing = []mutant{
 		File:    "consume_ids.go",
 		Old:     "w.r.once && waitsAlone(err)",
 		New:     "w.r.once && waitsAlone(nil)",
-		Package: conformance, Test: "TestHeldShardOnce", Engines: "postgres15",
+		Package: conformance, Test: "TestHeldShardOnce", Engines: "sqlite",
 	},
 	{
 		Name: "held-shard-passed-over", Guards: "M59: who publishes is told what was not to be had",
