@@ -16,7 +16,8 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // Blockers implements [dialect.Rest]. MySQL's performance schema tells which
 // sessions hold the changes table for writing. MariaDB's is off by default: there
 // the list is of transactions that wrote to some table. Without the rights to see
-// either, or while MySQL cannot show them (errCannotShow), the list is empty.
+// either, or while MySQL cannot show them (errCannotShow), the list is empty; of the sessions that
+// hold the changes table those that have written nothing are then among them.
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	if f.ULIDs != nil {
 		if _, told, err := d.Holders(ctx, q, f); err == nil && told == dialect.ToldAll {
@@ -25,20 +26,25 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Fee
 		return d.writers(ctx, q)
 	}
 	written := f.Written()
-	// The join with innodb_trx leaves out those that fired no trigger.
-	feed := `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, ` + trxAge + `, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
+	holding := func(age, join string) ([]dialect.Blocker, error) {
+		return blockers(ctx, q, `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, `+age+`, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
 FROM performance_schema.metadata_locks m
 JOIN performance_schema.threads th ON th.THREAD_ID = m.OWNER_THREAD_ID
-JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID AND x.trx_rows_modified > 0
+`+join+`
 WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?
   AND m.LOCK_TYPE = 'SHARED_WRITE' AND m.LOCK_DURATION = 'TRANSACTION' AND m.LOCK_STATUS = 'GRANTED'
   AND th.PROCESSLIST_ID <> CONNECTION_ID()
-ORDER BY 4 DESC`
+ORDER BY 4 DESC`, written.Schema, written.Name)
+	}
 	var tells sql.NullInt64
 	err := dialect.QueryRow(ctx, q, `SELECT COUNT(*) FROM performance_schema.setup_instruments
 WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.performance_schema = 1`, nil, &tells)
 	if err == nil && tells.Int64 == 1 {
-		found, err := shown(ctx, func() ([]dialect.Blocker, error) { return blockers(ctx, q, feed, written.Schema, written.Name) })
+		// The join with innodb_trx leaves out those that fired no trigger.
+		found, err := holding(trxAge, "JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID AND x.trx_rows_modified > 0")
+		if cannotShow(err) {
+			found, err = holding("COALESCE(e.TIMER_WAIT DIV 1000000, 0)", "LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = th.THREAD_ID AND e.STATE = 'ACTIVE'")
+		}
 		if err == nil {
 			return found, nil
 		}
@@ -48,28 +54,21 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.perfo
 
 // writers are all transactions that wrote to some table.
 func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blocker, error) {
-	found, err := shown(ctx, func() ([]dialect.Blocker, error) {
-		return blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
+	found, err := blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
 FROM information_schema.INNODB_TRX x
 LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
 WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
 ORDER BY 4 DESC`)
-	})
-	if number, _ := dialect.CodeField(err, "Number"); number == errCannotShow || d.Classify(err) == dialect.ClassPermission {
+	if cannotShow(err) || d.Classify(err) == dialect.ClassPermission {
 		return nil, nil
 	}
 	return found, err
 }
 
-// shown asks again where INNODB_TRX cannot be read: it holds the statements of all transactions.
-func shown(ctx context.Context, ask func() ([]dialect.Blocker, error)) (found []dialect.Blocker, err error) {
-	for try := 0; try < 20 && ctx.Err() == nil; try++ {
-		found, err = ask()
-		if number, _ := dialect.CodeField(err, "Number"); number != errCannotShow {
-			break
-		}
-	}
-	return found, err
+// cannotShow tells of errCannotShow.
+func cannotShow(err error) bool {
+	number, _ := dialect.CodeField(err, "Number")
+	return number == errCannotShow
 }
 
 func blockers(ctx context.Context, q dialect.Querier, query string, args ...any) ([]dialect.Blocker, error) {

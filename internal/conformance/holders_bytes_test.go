@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,6 +40,38 @@ func TestHoldersBesideBytes(t *testing.T) {
 		}
 		x.got(w)
 		if err := <-waits; err != nil && !strings.Contains(err.Error(), "ulid") {
+			t.Error(err)
+		}
+		other.Rollback()
+	})
+}
+
+// TestBlockersBesideBytes (M72): nor does such a statement keep status from naming who holds a feed's changes up.
+func TestBlockersBesideBytes(t *testing.T) {
+	each(t, func(x *env) {
+		if x.engine != testdb.MySQL {
+			return // MariaDB shows such statements
+		}
+		f := x.addKV()
+		x.exec("CREATE TABLE bytes (id BIGINT NOT NULL PRIMARY KEY, b BINARY(16))")
+		writer, id := x.begin(sql.LevelReadCommitted), int64(0)
+		x.in(writer, "INSERT INTO kv VALUES (1, 'a', 1)", "INSERT INTO bytes VALUES (1, NULL)")
+		if err := writer.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+			x.Fatal(err)
+		}
+		other := x.begin(sql.LevelReadCommitted)
+		waits := make(chan error, 1)
+		go func() {
+			_, err := other.ExecContext(x.ctx, "INSERT INTO bytes VALUES (1, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			waits <- err
+		}()
+		x.eventually("it waits for the row", func() bool { return x.scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 })
+		status, err := f.Status(x.ctx)
+		if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != fmt.Sprint(id) || status.Blockers[0].AgeSeconds < 0 {
+			t.Errorf("%+v, %v", status, err)
+		}
+		writer.Rollback()
+		if err := <-waits; err != nil {
 			t.Error(err)
 		}
 		other.Rollback()
