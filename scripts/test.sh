@@ -4,7 +4,7 @@
 # one MariaDB with the race detector), and the short list of mutants.
 #
 #   scripts/test.sh                              what has to pass before anything is merged
-#   scripts/test.sh --all                        and what is long and of one server of a family else
+#   scripts/test.sh --all                        and the long tests on the second server of each family, too
 #   scripts/test.sh -run TestPublish -v          more arguments for go test
 #   scripts/test.sh ./internal/testdb            these packages only, no mutants
 #   ROWFEED_TEST_ENGINES=sqlite scripts/test.sh  these engines only
@@ -78,8 +78,8 @@ if [[ ${#packages[@]} -gt 0 ]]; then
   go run ./internal/mutants --compile
 fi
 
-# Nothing is left out of the race detector, also not SQLite's translated C, which runs
-# slowly under it: functions of type parameters (sync.Map, atomic.Pointer) are compiled
+# A raced binary leaves nothing out of the race detector, also not SQLite's translated C, which
+# runs slowly under it: functions of type parameters (sync.Map, atomic.Pointer) are compiled
 # in every package that uses them and linked once, so that one package without would take
 # the others' order away, and the detector see races where there are none.
 race=(-race)

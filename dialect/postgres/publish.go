@@ -45,7 +45,7 @@ const (
 	bounds = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'`
 	// moving: a mover gives up before long, but behind deadlock_timeout (a second, unless somebody
 	// has changed it), so that two that wait for each other are told apart from one that waits.
-	moving = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '120s'`
+	moving = bounds + `; SET LOCAL lock_timeout = '2s'`
 	// atLeisure is for statements whose length depends on the user's table.
 	atLeisure = `SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0`
 )
