@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,47 +66,10 @@ func TestLatency(t *testing.T) {
 		b.sql("CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, payload VARCHAR(200) NOT NULL)")
 		db := b.rowfeed(b.pool, nil)
 		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
-		var mu sync.Mutex
-		handled := map[int64]time.Time{}
-		ctx, stop := context.WithCancel(b.Context())
-		c := &rowfeed.Consumer{Name: "c", Source: f, DB: db, Limit: 1000, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
-			now := time.Now()
-			mu.Lock()
-			defer mu.Unlock()
-			for _, e := range entries {
-				id, _ := e.Key.Get("id")
-				if _, known := handled[id.(int64)]; !known {
-					handled[id.(int64)] = now
-				}
-			}
-			return nil
-		}}
-		ended := make(chan error, 2)
-		go func() { ended <- f.RunPublisher(ctx) }()
-		go func() { ended <- c.Run(ctx) }()
+		l := b.latencies(db, f, "items")
 		commits := max(int(float64(perSecond)*window.Seconds())*(*reps), 10)
-		committed := make([]time.Time, commits)
-		pace := time.NewTicker(time.Second / perSecond)
-		for id := range commits {
-			<-pace.C
-			b.sql("INSERT INTO items VALUES (" + strconv.Itoa(id) + ", '" + payload + "')")
-			committed[id] = time.Now()
-		}
-		pace.Stop()
-		for all := false; !all; {
-			mu.Lock()
-			all = len(handled) == commits
-			mu.Unlock()
-			b.must(b.Context().Err())
-			<-time.After(time.Millisecond)
-		}
-		stop()
-		b.must(<-ended)
-		b.must(<-ended)
-		var waits figure
-		for id, at := range committed {
-			waits = append(waits, milliseconds(max(handled[int64(id)].Sub(at), 0))) // it may come before the answer to COMMIT
-		}
+		waits := l.commit(1, commits, perSecond)
+		l.end()
 		out.row(b.Engine.Name, fmt.Sprintf("%.1f", waits.quantile(0.5)), fmt.Sprintf("%.1f", waits.quantile(0.99)), fmt.Sprint(commits))
 	})
 	out.print()

@@ -7,7 +7,8 @@
 //	ROWFEED_TEST_ENGINES=mysql go test -timeout 0         on another database
 //	go test -short                                        does it still work? No figures.
 //
-// The measures are Publish, Writers, Consume, Latency, Size, Shards, Idle, Waiters and Profile; each prints Markdown.
+// The measures are Publish, Writers, Consume, Latency, Held, Size, Shards, Idle, Waiters, Locks, Outbox and Profile;
+// each prints Markdown.
 // What is compared runs in turns within one run, on the same server, and figures are
 // medians over the repetitions (-reps): on a machine that does other work, only
 // ratios mean anything. docs/PERFORMANCE.md holds the last figures.
