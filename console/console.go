@@ -103,7 +103,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
-	view, err := h.look(r.Context(), r.URL.Query().Get("feed"))
+	query := r.URL.Query()
+	view, err := h.look(r.Context(), query.Get("feed"), query.Get("shard"))
 	if gone := r.Context().Err(); gone != nil && err == nil {
 		err = gone // what was found may not be all
 	}

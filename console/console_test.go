@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/console"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/testdb"
@@ -230,6 +231,43 @@ func TestAssets(t *testing.T) {
 	if w.Code != 200 || w.Body.Len() != 0 {
 		t.Errorf("HEAD: %d, %d bytes", w.Code, w.Body.Len())
 	}
+}
+
+// TestShards: a feed with ULIDs, each shard of which is a feed by itself, is shown shard by shard: that is no
+// trouble of it, and the commands on the page name the shard.
+func TestShards(t *testing.T) {
+	pool, db := open(t)
+	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
+	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "shard"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := console.NewHandler(feedhttp.Of(db), nil)
+	show := func(path string, want, not []string) {
+		t.Helper()
+		r, body := get(t, h, path)
+		for _, w := range want {
+			if r.StatusCode != 200 || !strings.Contains(body, w) {
+				t.Errorf("%s: %s lacks %q:\n%s", path, r.Status, w, body)
+			}
+		}
+		for _, n := range append(not, "Something is wrong") {
+			if strings.Contains(body, n) {
+				t.Errorf("%s has %q", path, n)
+			}
+		}
+	}
+	show("/", []string{"No entry yet", `/_feeds/fetch/ev'`}, []string{"data-shard"})
+	exec(t, pool, `INSERT INTO ev VALUES (1, 0), (2, 0)`)
+	publish(t, f)
+	show("/", []string{`data-feed="ev" data-shard="0"`, `data-head-of="ev"`, `/_feeds/fetch/ev?shard=0'`, `>2<`}, []string{`aria-label="Shards"`})
+	exec(t, pool, `INSERT INTO ev VALUES (3, -5), (40, 77)`)
+	publish(t, f)
+	show("/?feed=ev", []string{`data-shard="-5"`, `<span class="number">3</span> <span class="label">shards</span>`, `<a href="?feed=ev&amp;shard=77">77</a>`,
+		`<a href="?feed=ev&amp;shard=-5" aria-current="page">-5</a>`, `>3<`, `limit=5&amp;shard=-5'`}, []string{`>40<`, `data-head-of="ev"`})
+	show("/?feed=ev&shard=77", []string{`data-shard="77"`, `>40<`}, nil)
+	show("/?feed=ev&shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // any number is a shard
+	show("/?feed=ev&shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
 
 type down struct{}

@@ -23,10 +23,10 @@ const (
 // is for it is "at:": the entries published since a time. The search looks for a time
 // that brings neither too few entries nor too many: ever longer ago until there are
 // enough, then between the last two.
-func latest(ctx context.Context, source rowfeed.Source) (rowfeed.Page, error) {
+func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (rowfeed.Page, error) {
 	now := time.Now()
 	since := func(age time.Duration, limit int) (rowfeed.Page, error) {
-		return source.Fetch(ctx, rowfeed.Request{After: rowfeed.At(now.Add(-age)), Limit: limit})
+		return source.Fetch(ctx, rowfeed.Request{After: rowfeed.At(now.Add(-age)), Limit: limit, Shards: shards})
 	}
 	everything := now.Sub(time.Unix(0, 0))
 	var best rowfeed.Page
@@ -65,7 +65,7 @@ func latest(ctx context.Context, source rowfeed.Source) (rowfeed.Page, error) {
 			break
 		}
 		before := found.Entries
-		found, err = source.Fetch(ctx, rowfeed.Request{After: found.Cursor, Limit: walkPage})
+		found, err = source.Fetch(ctx, rowfeed.Request{After: found.Cursor, Limit: walkPage, Shards: shards})
 		found.Entries = append(before[max(0, len(before)-shown):len(before):len(before)], found.Entries...)
 	}
 	if err != nil || found.More && len(best.Entries) > 0 {

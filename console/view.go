@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	lookTimeout = 10 * time.Second
 	// maxValue bounds the characters of a value on the page. The script has the same.
 	maxValue = 160
+	// maxShards bounds the shards that the page lists; any other is shown by its address.
+	maxShards = 50
 )
 
 // view is what the page shows.
@@ -24,8 +27,16 @@ type view struct {
 	Trouble  string // why there is no list, or no feed
 	Feeds    []feedView
 	Selected *feedView // nil: none
+	Shards   []shardView
+	Shard    *int // the one whose entries are shown; nil: the whole feed's
 	Entries  []entryView
 	Cursor   rowfeed.Cursor
+}
+
+// shardView is a shard of the selected feed, where each is a feed by itself.
+type shardView struct {
+	Number  int
+	Current bool
 }
 
 type feedView struct {
@@ -47,7 +58,7 @@ type valueView struct {
 }
 
 // look gathers the page. With an error the view still has what could be found.
-func (h *Handler) look(ctx context.Context, wanted string) (view, error) {
+func (h *Handler) look(ctx context.Context, wanted, shard string) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var v view
@@ -76,7 +87,7 @@ func (h *Handler) look(ctx context.Context, wanted string) (view, error) {
 	if v.Selected == nil || v.Selected.Info == nil {
 		return v, nil
 	}
-	recent, err := latest(ctx, source)
+	recent, err := latest(ctx, source, v.choose(shard))
 	if err != nil {
 		h.note(ctx, v.Selected, err)
 	}
@@ -88,6 +99,24 @@ func (h *Handler) look(ctx context.Context, wanted string) (view, error) {
 		v.Entries = append(v.Entries, entryView{e.Position, e.Op, values(e.Key, rowfeed.Row{}), values(e.Row, e.Key)})
 	}
 	return v, nil
+}
+
+// choose says which part of the selected feed is shown: of one whose shards are feeds by
+// themselves the shard that is asked for, be it one that is not listed, else the first.
+func (v *view) choose(wanted string) rowfeed.Shards {
+	ids := v.Selected.ShardIDs
+	chosen, err := strconv.Atoi(wanted)
+	if err != nil && len(ids) > 0 {
+		chosen, err = ids[0], nil
+	}
+	if ids == nil || err != nil {
+		return rowfeed.Shards{}
+	}
+	v.Shard = &chosen
+	for _, id := range ids[:min(len(ids), maxShards)] {
+		v.Shards = append(v.Shards, shardView{id, id == chosen})
+	}
+	return rowfeed.One(chosen)
 }
 
 func (h *Handler) describe(ctx context.Context, name string) (rowfeed.Source, *rowfeed.Info, error) {

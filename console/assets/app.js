@@ -7,7 +7,7 @@
   const find = (name) => document.querySelector(`[data-${name}]`);
   const [live, rate, chart, status, pause, nothing] = ["live", "rate", "chart", "status", "pause", "nothing"].map(find);
   const body = list.querySelector("tbody");
-  const feed = list.dataset.feed;
+  const { feed, shard } = list.dataset; // without a shard the whole feed is shown
   let cursor = list.dataset.cursor;
 
   const EVERY = 1000, HEADS_EVERY = 5000, LIMIT = 500, PAGES = 20, ROWS = 50, MAX_VALUE = 160;
@@ -99,6 +99,7 @@
 
   const page = async () => {
     const query = new URLSearchParams({ after: cursor, limit: LIMIT });
+    if (shard !== undefined) query.set("shard", shard);
     const answer = await fetch(`_feeds/fetch/${encodeURIComponent(feed)}?${query}`,
       { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(15000) });
     if (answer.ok) return JSON.parse(await answer.text(), exact);

@@ -30,4 +30,18 @@ var trying = []mutant{
 		New:     "if errors.Is(err, sql.ErrTxDone) {",
 		Package: "./pgxtx", Test: "TestLock", Engines: "postgres15",
 	},
+	{
+		Name: "another-feeds-shard", Guards: "M5: shards of two feeds have nothing to do with each other",
+		File:    "dialect/postgres/ulid_sql.go",
+		Old:     "where := \"s.feed = \" + name",
+		New:     "where := \"s.feed >= \" + name",
+		Package: conformance, Test: "TestTwoULIDFeeds/blocking", Engines: "postgres15",
+	},
+	{
+		Name: "shards-shown-as-one", Guards: "M30: the page of a feed with several shards shows one of them, and no trouble",
+		File:    "console/view.go",
+		Old:     "return rowfeed.One(chosen)",
+		New:     "return rowfeed.Shards{}",
+		Package: "./console", Test: "TestShards", Engines: "sqlite",
+	},
 }
