@@ -20,6 +20,12 @@ type Finding struct {
 	Note bool `json:"note,omitempty"`
 }
 
+// ByRepair tells whether Repair is for it. Triggers, functions and indexes are Upgrade's, and where
+// rows of yours hold what they should not nobody else can mend it.
+func (x Finding) ByRepair() bool {
+	return !x.Note && !slices.Contains([]string{ruleTriggers, ruleParts, ruleULID, ruleBytes}, x.Rule)
+}
+
 // The rules of Check.
 const (
 	ruleTriggers = "triggers"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -71,12 +72,21 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 		return nil, problems
 	}
 	if i < 0 {
-		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(table.Name.Name+"_feed"), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
+		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(indexName(table.Name.Name)), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
 			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
 		return nil, problems
 	}
 	columns.Index, columns.IndexMade = table.Unique[i].Name, table.Unique[i].Made
 	return columns, nil
+}
+
+// indexName is a name for the index of a table, whose own may be as long as a name can be.
+func indexName(table string) string {
+	for len(table) > 50 {
+		_, last := utf8.DecodeLastRuneInString(table)
+		table = table[:len(table)-last]
+	}
+	return table + "_feed"
 }
 
 // shardProblem is what a database has against an integer column as that of the shards.

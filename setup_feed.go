@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,7 +103,16 @@ func (s FeedSpec) validate() error {
 	if err := validFeedName(s.Name); err != nil {
 		return err
 	}
-	m := modes[s.Mode]
+	err := s.mayBe(modes[s.Mode])
+	var refused *Error
+	if errors.As(err, &refused) && refused.Object == "" {
+		refused.Object = feedObject(s.Name)
+	}
+	return err
+}
+
+// mayBe refuses what its mode cannot be asked for.
+func (s FeedSpec) mayBe(m mode) error {
 	switch {
 	case s.Table == "":
 		return invalid("table", "name the table that the feed follows")

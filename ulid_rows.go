@@ -54,7 +54,7 @@ func (f *Feed) checkULIDs(ctx context.Context) (findings []Finding, err error) {
 	}
 	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.db.d, feed, "t"), from, nil, Finding{Rule: ruleBytes,
-			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
+			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over. Give it what it lacks, or delete it", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
 		return err
 	})
 	return findings, err

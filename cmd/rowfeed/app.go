@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type app struct {
 	noPublish          bool
 	withoutLease       bool // of publish and serve
 	verbose            bool
+
+	command string // that runs, for messages: "rowfeed feed add"
 
 	url string // of the database, once decided; its password is kept out of messages
 
@@ -151,7 +154,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	if errors.As(err, &wrong) || errors.Is(err, rowfeed.InvalidRequest) {
 		code = exitUsage
 		if !strings.Contains(text, ". Next: ") {
-			text += ". Next: see `rowfeed --help`"
+			text += ". Next: see `" + cmp.Or(a.command, "rowfeed") + " --help`"
 		}
 	}
 	fmt.Fprintln(a.stderr, "rowfeed: "+text)

@@ -68,6 +68,19 @@ func TestBlockingLife(t *testing.T) {
 	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 2 || strings.Contains(lines, `"shard":7,`) {
 		t.Errorf("relayed again:\n%s", lines)
 	}
+	// A shard is any number, to all that take one.
+	s.sql("INSERT INTO ev VALUES (4, -5, x'01857302da88ffffbfffffffffffffff')",
+		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', -5, 1672671845000, 109620228044972031, -4611686018427387903, '')")
+	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"shard":-5,`) {
+		t.Errorf("relayed:\n%s", lines)
+	}
+	s.prints("consumer pause out --feed ev --shard=-5", "out of ev, shard -5: paused\n")
+	s.prints("consumer seek out --feed ev --shard -5 --to now", "out of ev, shard -5: set to now\n")
+	s.prints("consumer reset out --feed ev --shard=-5", "out of ev, shard -5: set back to the beginning\n")
+	s.prints("consumer resume out --shard=-5", "out, shard -5: resumed\n")
+	if r := s.ok("dead list out --shard=-5 --json"); strings.TrimSpace(r) != "[]" {
+		t.Errorf("dead letters: %s", r)
+	}
 	s.prints("feed drop ev", "ev: dropped\n")
 	s.prints("feed drop ev", "ev: is dropped already, nothing changed\n")
 	s.ok("migrate down")

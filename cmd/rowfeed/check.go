@@ -25,11 +25,14 @@ func newCheck(a *app) *cobra.Command {
 and not above the sequence, every row has a position or a change waiting, and every
 position has a row, is deleted, or has a change waiting. Beside that snapshot, key by
 key, it looks whether every key is in its data shard (unless keys can be equal though
-they are spelled differently; while "feed upgrade --data-shards" is at work it says that
-it cannot), and whether the triggers are in place. It writes nothing. When something is
-wrong it prints the rules and keys at fault (at most 100 a rule) and exits with 1.
-What it did not look for, such as rows without a record where entries were purged, it
-notes; a note alone is no reason to exit with 1.
+they are spelled differently; while "feed upgrade --data-shards" is at work it says
+that it cannot), and whether the triggers are in place. Of a feed with ULIDs it looks
+for rows that hold none, for ULIDs that nobody was given, for the unique index and the
+functions of writers, and with mode outbox for rows that have neither a place nor a
+record. It writes nothing. When something is wrong it prints the rules and keys at
+fault (at most 100 a rule) and exits with 1. What it did not look for, such as rows
+without a record where entries were purged, it notes; a note alone is no reason to exit
+with 1.
 
 With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
 missing where the finding is about the whole feed, and a note has "note":true. [] says
@@ -57,7 +60,12 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 		if len(wrong) == 0 {
 			return printed
 		}
-		next := fmt.Sprintf("`rowfeed repair %s` records changes for the keys; `rowfeed feed upgrade %s` mends triggers and indexes", o.name, o.name)
+		next := fmt.Sprintf("`rowfeed feed upgrade %s` mends triggers, functions and indexes", o.name)
+		if slices.ContainsFunc(wrong, rowfeed.Finding.ByRepair) {
+			next = fmt.Sprintf("`rowfeed repair %s` records changes for the keys; ", o.name) + next
+		} else {
+			next += "; else each problem says what to do"
+		}
 		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
 			Cause: plural(int64(len(wrong)), "thing") + " not in order", Next: next}
 	})
@@ -96,8 +104,11 @@ func newRepair(a *app) *cobra.Command {
 publisher brings them in order. A key in the wrong data shard gets its own, and is
 published again for the readers of that part; those who have had it in the other part
 are not told: where each part goes to a place of its own, "rowfeed feed bump" has all
-begin anew. Rows that other transactions hold are passed over; how many is said at the
-end, with exit code 1. Triggers are mended by "rowfeed feed upgrade".`,
+begin anew. With mode outbox it appends records for rows that have neither a record nor
+a place, so that they come as new ones; "feed backfill" places them behind the head
+instead. With mode blocking there is nothing to record, and it is refused. Rows that
+other transactions hold are passed over; how many is said at the end, with exit code 1.
+Triggers are mended by "rowfeed feed upgrade".`,
 		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

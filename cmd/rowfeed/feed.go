@@ -57,9 +57,11 @@ none of a feed with ULIDs. Such a feed has "shard_ids", and with mode blocking
 	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a feed: its triggers, changes and positions",
-		Long: `Removes a feed's triggers, changes and positions; the table is as it was before
-"feed add". Name and generation are kept, so that cursors of this feed are refused
-should a feed of that name be made again. Dropping it again changes nothing.`,
+		Long: `Removes a feed's triggers, changes and positions, its outbox, the functions of its
+writers, the states of its shards, and the rights of "feed grant"; the table is as it
+was before "feed add", and keeps its ULIDs where it has any. Name and generation are
+kept, so that cursors of this feed are refused should a feed of that name be made
+again. Dropping it again changes nothing.`,
 		Example: "  rowfeed feed drop kv",
 		Args:    takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

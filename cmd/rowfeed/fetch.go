@@ -29,21 +29,24 @@ the cursor back with --after to read on; "more":false says that the page reached
 head. base64 lists the columns of a binary type.
 
 --after also takes "now" (the head) and "at:" with an RFC 3339 time. A cursor that is
-ahead of the feed, of another generation, or older than the deletes kept is refused
-with exit code 1.
+ahead of the feed, of another generation, or older than the deletes or entries kept is
+refused with exit code 1.
 
 With --wait a page without entries waits for one, for at most so long, up to a minute,
 as over HTTP. With --consistent everything that was committed before is published first,
 within --wait (default 5s), so that pages up to "more":false show your own writes.
 
 --shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
-which together are the whole feed. A cursor says how far its part was read.`,
+which together are the whole feed. A cursor says how far its part was read. Of a feed
+with ULIDs each shard is a feed by itself, any number (--shard=-5), with cursors of its
+own; while there is only one it need not be named.`,
 		Example: `  rowfeed fetch kv --limit 10
   rowfeed fetch kv --after 3
   rowfeed fetch kv --after at:2026-01-31T12:00:00Z
   rowfeed fetch kv --after 3 --wait 30s
   rowfeed fetch kv --after 3 --consistent
-  rowfeed fetch kv --shard 0 --shard-count 4`,
+  rowfeed fetch kv --shard 0 --shard-count 4
+  rowfeed fetch events --shard=-5`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]

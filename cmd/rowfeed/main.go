@@ -28,5 +28,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
 	root := newRoot(a)
 	root.SetArgs(args)
-	return a.report(ctx, root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	a.command = cmd.CommandPath()
+	return a.report(ctx, err)
 }

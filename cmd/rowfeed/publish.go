@@ -29,7 +29,10 @@ func newPublish(a *app) *cobra.Command {
 		Short: "Give positions to what was written",
 		Long: `Gives positions to changes, until it is interrupted: of the named feeds, or of all of
 them, also those added meanwhile. It survives a database that goes away. Several
-publishers at once are safe. "rowfeed serve" has a publisher of its own.
+publishers at once are safe. "rowfeed serve" has a publisher of its own. With mode
+outbox it gives records their ULIDs, ahead of readers, and every minute purges what
+--retain does not keep; with mode blocking writers give positions, and there is nothing
+to do.
 
 The publishers of a feed take turns through the lease "publish:NAME": one works, the
 others stand by. When it ends the next one goes on within 5 seconds or so; when it was
@@ -38,7 +41,7 @@ one works whoever else does; only readers who query the tables of a MariaDB serv
 without rowfeed need one publisher at a time.
 
 With --once it publishes what is waiting and ends, whoever has the lease, with a line
-for each feed: kv: 3 keys published, head 3.`,
+for each feed: kv: 3 keys published, head 3. It purges nothing.`,
 		Example: `  rowfeed publish
   rowfeed publish --once kv`,
 		Args: cobra.ArbitraryArgs,

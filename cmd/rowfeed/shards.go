@@ -15,7 +15,7 @@ type shardFlags struct {
 }
 
 func (o *shardFlags) add(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&o.shard, "shard", 0, "only this data `shard`, or with --shard-count this part, from 0")
+	cmd.Flags().IntVar(&o.shard, "shard", 0, "only this data `shard`, or with --shard-count this part, from 0; of a feed with ULIDs any number")
 	cmd.Flags().IntVar(&o.count, "shard-count", 1, "the `number` of parts that the feed is divided into")
 	o.shardGiven = func() bool { return cmd.Flags().Changed("shard") }
 	o.countGiven = func() bool { return cmd.Flags().Changed("shard-count") }

@@ -47,7 +47,8 @@ with --url a server ("rowfeed serve"). When either goes away later it says so on
 and tries again until it is back; one that is not there at the start ends it.
 
 --shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
-which together are the whole feed.`,
+which together are the whole feed. Of a feed with ULIDs each shard is a feed by itself,
+any number (--shard=-5); while there is only one it need not be named.`,
 		Example: `  rowfeed tail kv                                 # everything, then what comes
   rowfeed tail kv --after now                     # only what comes
   rowfeed tail kv --url http://127.0.0.1:8080

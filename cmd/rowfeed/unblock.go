@@ -30,9 +30,9 @@ outbox that was stopped. The transaction is rolled back, and the next one gets t
 shard. "status" shows who has which shard, and who waits.
 
 Without --shard it is the only shard that somebody waits for, or else the only one
-that is taken; of several one must be named. With --session only that one is ended
-(exit 1 when another has the shard by now). --dry-run shows who it would be. When
-nobody has the shard nothing is done, exit 0.
+that is taken; where there are several, or none is seen, one must be named. With
+--session only that one is ended (exit 1 when another has the shard by now). --dry-run
+shows who it would be. When nobody has the shard that is named nothing is done, exit 0.
 
 Nobody is ended of whom the database does not say that he has the shard. It is
 looked at again right before; should the transaction end in just that moment, and

@@ -22,16 +22,17 @@ func (o *optionalText) String() string {
 func (o *optionalText) Set(text string) error { o.value = &text; return nil }
 func (o *optionalText) Type() string          { return "text" }
 
-// shardNumber is a flag that takes the number of a consumer's shard.
+// shardNumber is a flag that takes the number of a consumer's shard: from 0, or any of those of a
+// feed with ULIDs.
 type shardNumber int
 
 func (n *shardNumber) String() string { return strconv.Itoa(int(*n)) }
 func (n *shardNumber) Type() string   { return "shard" }
 
 func (n *shardNumber) Set(text string) error {
-	i, err := strconv.ParseUint(text, 10, 31)
+	i, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("%q is no number of a shard; they are numbered from 0", text)
+		return fmt.Errorf("%q is no number of a shard", text)
 	}
 	*n = shardNumber(i)
 	return nil

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,5 +38,25 @@ func TestULIDHiddenIndex(t *testing.T) {
 		}
 		x.exec(alter + show)
 		e.wantIDs(e.page(e.feed, 7, "", 10), false, 1, 2)
+	})
+}
+
+// TestULIDIndexAdvice: the statement that a table without the index is refused with makes one as it stands, whatever the
+// names, and be they as long as the database has them (M43).
+func TestULIDIndexAdvice(t *testing.T) {
+	each(t, func(x *env) {
+		for i, name := range []string{`it's "odd"`, strings.Repeat("l", 63), "é" + strings.Repeat("é", 30)} {
+			table := x.dialect.Quote(name)
+			x.exec(x.eventsTable(table))
+			spec := eventsSpec()
+			spec.Name, spec.Table = fmt.Sprint("f", i), `"`+strings.ReplaceAll(name, `"`, `""`)+`"`
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			var refused *rowfeed.Error
+			if !errors.As(err, &refused) || !strings.HasPrefix(refused.Next, "run ") {
+				t.Fatal(err)
+			}
+			x.exec(strings.TrimPrefix(refused.Next, "run "))
+			x.wantSound(x.add(spec))
+		}
 	})
 }
