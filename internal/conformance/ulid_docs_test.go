@@ -25,6 +25,9 @@ func (b sqlBlock) is(x *env) bool {
 	return strings.Contains(b.title, name) || strings.Contains(b.title, "all databases")
 }
 
+// routine tells whether it makes a routine: semicolons are part of it, and writers call it elsewhere.
+func (b sqlBlock) routine() bool { return strings.HasPrefix(b.statements[0], "CREATE PROCEDURE") }
+
 func ulidDocument(t *testing.T) (blocks []sqlBlock) {
 	text, err := os.ReadFile("../../docs/ULIDS.md")
 	if err != nil {
@@ -73,7 +76,7 @@ func TestULIDDocument(t *testing.T) {
 	each(t, func(x *env) {
 		var blocks [][]string
 		for _, block := range ulidDocument(t) {
-			if !block.outbox && block.is(x) {
+			if !block.outbox && !block.routine() && block.is(x) {
 				blocks = append(blocks, block.statements)
 			}
 		}

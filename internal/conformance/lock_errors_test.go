@@ -1,0 +1,79 @@
+package conformance
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database tells it; the
+// shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
+func TestLockErrors(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(7, 1, 1)
+		conn, err := x.db.Admin().Conn(x.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Cleanup(func() { conn.Close() })
+		_, original := conn.ExecContext(x.ctx, "INSERT INTO events (id, shard, ulid) SELECT id, shard + 1, ulid FROM events")
+		if original == nil {
+			t.Fatal("two rows have one key")
+		}
+		ways := map[string]func() error{"in Go": func() error {
+			tx, err := conn.BeginTx(x.ctx, &sql.TxOptions{})
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{7}})
+			if err != nil {
+				return err
+			}
+			for i, id := range []int{0, 1} {
+				if err := x.tryEvent(x.ctx, tx, id, 7, x.at(u, 7, int64(i)), ""); err != nil {
+					return err
+				}
+			}
+			return tx.Commit()
+		}}
+		switch x.family() {
+		case "postgres":
+			ways["by SQL"] = func() error {
+				_, err := conn.ExecContext(x.ctx, "DO $$ BEGIN PERFORM rowfeed_lock_events(7); INSERT INTO events (id, shard, ulid) VALUES (0, 7, rowfeed_ulid_events(0)); INSERT INTO events (id, shard, ulid) VALUES (1, 7, rowfeed_ulid_events(1)); END $$")
+				return err
+			}
+		case "mysql":
+			for _, block := range ulidDocument(t) {
+				if block.is(x.env) && block.routine() {
+					x.exec(strings.Join(block.statements, ";\n"))
+				}
+			}
+			call := func(id int) error {
+				_, err := conn.ExecContext(x.ctx, fmt.Sprintf("CALL append_events(%d, 'by SQL')", id))
+				return err
+			}
+			ways["by SQL"] = func() error { return call(0) }
+			if err := call(10); err != nil {
+				t.Error(err)
+			}
+			x.wantIDs(x.page(x.feed, 7, "", 10), false, 1, 10, 11)
+			x.exec("DELETE FROM events WHERE id > 1")
+		}
+		id := 1
+		want := []int{1}
+		for way, do := range ways {
+			if err := do(); err == nil || err.Error() != original.Error() {
+				t.Errorf("%s: %v, want %v", way, err, original)
+			}
+			id++
+			x.write(7, id, id) // in another session, which waits for nobody
+			want = append(want, id)
+			x.wantIDs(x.page(x.feed, 7, "", 10), false, want...)
+		}
+		x.wantSound(x.feed)
+	})
+}
