@@ -76,8 +76,11 @@ type taken struct {
 func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
 	feed := f.dialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
-		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported,
-			Next: "write to the table, and record it as the feed's mode and capture want it"}
+		next := "write to the table, and record it as the feed's mode and capture want it"
+		if feed.Outbox {
+			next = "insert the row, and append a record of it with AppendOutbox, unless triggers do"
+		}
+		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported, Next: next}
 	}
 	shards := slices.Compact(slices.Sorted(slices.Values(req.Shards)))
 	if len(shards) == 0 {

@@ -330,7 +330,7 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 	}
 	table, err := db.d.Describe(ctx, q, r.Source)
 	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
-		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back")
+		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {
 		return nil, db.fail(feedObject(r.Name), "describe its table "+r.Source.String(), err)

@@ -131,7 +131,7 @@ func (db *DB) fail(object, doing string, err error) error {
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
 		e.Code, e.Next = Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
 	case dialect.ClassPermission:
-		e.Code, e.Next = Refused, "grant the missing right to rowfeed's database user; where the database is a file, the right to write it and its directory to the user of the process"
+		e.Code, e.Next = Refused, "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and readers theirs); where the database is a file, the right to write it and its directory to the user of the process"
 	case dialect.ClassReadOnly:
 		e.Code, e.Next = ReadOnly, "connect to the primary, or wait until this server is one; `rowfeed serve --replica` answers pages from a replica"
 	case dialect.ClassFull:

@@ -245,7 +245,7 @@ func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
 		rows.Rows, rows.Head = nil, dialect.Position{}
 		return at, nil
 	case at.seen().Above(ahead):
-		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed or database, or the database was set back",
+		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed, shard or database, or the database was set back",
 			at.cursor(), ahead)
 	case rows.TombstonesBelow.Above(at.seen()):
 		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",

@@ -39,7 +39,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *record) *uli
 		return &ulidProblem{fmt.Sprintf("it has no column %q", name), "--shard-column takes the integer column that says which shard a row is in"}
 	case c.Nullable:
 		return &ulidProblem{fmt.Sprintf("shard column %q may be NULL", name), "declare it NOT NULL"}
-	case c.Kind != dialect.Integer && (c.Kind != dialect.Dynamic || !strings.Contains(strings.ToUpper(c.Type), "INT")):
+	case !holdsIntegers(c):
 		return &ulidProblem{fmt.Sprintf("shard column %q is %s", name, c.Type), "make it an integer"}
 	}
 	return shardProblem(d, c, r.Capture == dialect.CaptureTrigger)
@@ -101,6 +101,13 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	}
 	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard),
 		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
+}
+
+// keys: what others do by a change a record does.
+func (outbox) keys(f *Feed, doing string) error {
+	feed := f.dialectFeed()
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
+		Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
 }
 
 func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {

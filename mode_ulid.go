@@ -51,7 +51,7 @@ func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 		problem("let writers insert the ULIDs that they have taken", "position column %q is generated", p.Name)
 	case s.Nullable:
 		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
-	case s.Kind != dialect.Integer && s.Kind != dialect.Dynamic:
+	case !holdsIntegers(s):
 		problem("make it an integer", "shard column %q is %s", s.Name, s.Type)
 	case shardProblem(d, s, false) != nil:
 		problems = append(problems, *shardProblem(d, s, false))
@@ -87,6 +87,12 @@ func indexName(table string) string {
 		table = table[:len(table)-last]
 	}
 	return table + "_feed"
+}
+
+// holdsIntegers tells whether a column keeps integers as such. One that is declared as another type of
+// SQLite's turns them into texts or fractions.
+func holdsIntegers(c *dialect.Column) bool {
+	return c.Kind == dialect.Integer || c.Kind == dialect.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT")
 }
 
 // shardProblem is what a database has against an integer column as that of the shards.
@@ -363,7 +369,10 @@ func (blocking) keys(f *Feed, doing string) error {
 		Next: "insert a row that says what has changed"}
 }
 
-func (m blocking) repair(_ context.Context, f *Feed) (int64, error) { return 0, m.keys(f, "repair") }
+func (blocking) repair(_ context.Context, f *Feed) (int64, error) {
+	return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
+		Next: "`rowfeed check " + f.name + "` says of each problem what to do"}
+}
 
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.

@@ -23,7 +23,11 @@ type OutboxRecord struct {
 func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
 	feed := f.dialectFeed()
 	if !feed.Outbox {
-		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: "write to the table"}
+		next := "write to the table"
+		if feed.ULIDs != nil {
+			next = "take ULIDs with Lock in the transaction that inserts the row"
+		}
+		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
 	}
 	if err := f.checkKey(record.Key); err != nil {
 		return err

@@ -44,6 +44,10 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 	if dataShards < 1 || dataShards > MaxDataShards {
 		return false, invalid("data-shards", "%d must be between 1 and %d", dataShards, MaxDataShards)
 	}
+	if f.dialectFeed().ULIDs != nil {
+		return false, &Error{Code: Refused, Object: feedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
+			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
+	}
 	if err := f.mode().keys(f, "divide by data shards"); err != nil {
 		return false, err
 	}

@@ -119,8 +119,12 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 }
 
 // verify adds to the mode's findings what has become of the table itself: it may
-// have turned into one that feed add would refuse.
+// have turned into one that feed add would refuse. A login that is not shown all that there is
+// finds nothing wrong: whoever publishes does.
 func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+	if shown, err := db.d.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
+		return nil, err
+	}
 	problems, err := r.mode().verify(ctx, db, q, r, table)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,10 @@ type Roles interface {
 	// Owns tells whether what the right is on belongs to the login. An owner needs no grant, and
 	// would lose by a REVOKE what nobody has granted.
 	Owns(ctx context.Context, q Querier, login string, r Right) (bool, error)
+	// Shown tells whether this login is shown what a feed consists of that was granted to these
+	// accounts: some catalogs leave out what a login has no right on, so that a reader's functions
+	// and triggers look as if they were missing.
+	Shown(ctx context.Context, q Querier, granted []string) (bool, error)
 	// LockRights are those to take a feed's ULIDs with its functions, FlushRights those of
 	// [Read.Flush].
 	LockRights(f *Feed) []Right

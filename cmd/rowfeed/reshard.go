@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 type feedUpgradeOptions struct {
@@ -90,7 +91,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 				return err
 			}
 		}
-		if slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
+		if f.Capture() != dialect.CaptureNone && slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
 			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
 				return err
 			}

@@ -25,10 +25,11 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show how feeds stand, and who holds them up",
 		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
-vanished without a delete ("?" when counting took too long), who publishes (the holder
-of the lease "publish:NAME") and since when, problems, the open transactions that may
-hold back changes, and how far consumers are behind. Of a feed with ULIDs it shows each
-shard's head, who has the shard, since when, and who waits for it.
+vanished without a delete ("?" when counting took too long; "-" of a feed with ULIDs,
+whose readers are not told of deletes), who publishes (the holder of the lease
+"publish:NAME") and since when, problems, the open transactions that may hold back
+changes, and how far consumers are behind. Of a feed with ULIDs it shows each shard's
+head, who has the shard, since when, and who waits for it.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
@@ -125,7 +126,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		if s.HoldersTold != "" { // of a feed with ULIDs
 			var shards []string
 			head, shards = shardNotes(s)
-			published = "-" // writers and readers do that, and nobody notes when
+			published, vanished = "-", "-" // writers and readers publish, and nobody notes when; rows that go are nobody's news
 			notes = append(notes, shards...)
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})

@@ -67,6 +67,31 @@ func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bo
 	return false, nil
 }
 
+// Shown implements [dialect.Roles]. Who is among the accounts, or has a role that is, and may not
+// make tables in the database, is nobody who has made the feed.
+func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
+	if len(granted) == 0 {
+		return true, nil
+	}
+	b := dialect.NewBuilder(d)
+	accounts, roles := make([]string, len(granted)), make([]string, len(granted))
+	for i, name := range granted {
+		user, host, _ := account(name)
+		accounts[i], roles[i] = b.Arg(user+"@"+host), d.Literal(user)
+	}
+	var among, makes bool
+	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'CREATE')"+
+		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE TABLE_SCHEMA)", b.Args(), &among, &makes)
+	if err != nil || makes || among {
+		return makes, err
+	}
+	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", nil, &among)
+	if d.Classify(err) == dialect.ClassUndefined { // MySQL before 8.0.19
+		err = nil
+	}
+	return !among, err
+}
+
 // unquoted takes quotes of any kind away.
 func unquoted(name string) string {
 	if n := len(name); n >= 2 && strings.IndexByte("'\"`", name[0]) >= 0 && name[0] == name[n-1] {

@@ -31,6 +31,9 @@ func (d Dialect) Owns(ctx context.Context, q dialect.Querier, login string, r di
 	return owns, err
 }
 
+// Shown: the catalogs are everybody's.
+func (Dialect) Shown(context.Context, dialect.Querier, []string) (bool, error) { return true, nil }
+
 // LockRights are those to take ULIDs.
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{

@@ -20,6 +20,9 @@ func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bo
 	return false, errors.ErrUnsupported
 }
 
+// Shown: whoever may open the file may read all of it.
+func (Dialect) Shown(context.Context, dialect.Querier, []string) (bool, error) { return true, nil }
+
 // LockRights are none.
 func (Dialect) LockRights(*dialect.Feed) []dialect.Right { return nil }
 

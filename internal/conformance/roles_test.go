@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
@@ -291,5 +292,58 @@ func TestGrants(t *testing.T) {
 			}
 		}
 		x.sameDump(before, "dropped and made again")
+	})
+}
+
+// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is ready, takes
+// nothing for missing that its login is not shown; who has made the feed is told what is.
+func TestReaderVerifies(t *testing.T) {
+	eachWithRoles(t, func(x *events) {
+		x.exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
+		x.add(rowfeed.FeedSpec{Name: "triggered", Table: "triggered", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})
+		a, group := x.newLogin("a", nil), "group_"+x.db.Name
+		x.exec("CREATE ROLE " + group)
+		x.Cleanup(func() {
+			if x.family() == "postgres" {
+				x.exec("DROP OWNED BY " + group)
+			}
+			x.exec("DROP ROLE " + group)
+		})
+		b := x.newLogin("b", nil)
+		x.exec("GRANT " + group + " TO " + b.sql)
+		switch x.engine {
+		case testdb.MariaDB:
+			x.exec("SET DEFAULT ROLE " + group + " FOR " + b.sql)
+		case testdb.MySQL:
+			x.exec("SET DEFAULT ROLE " + group + " TO " + b.sql)
+		}
+		for _, name := range []string{"events", "plain", "triggered"} {
+			f, err := x.rf.Feed(x.ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []*login{a, b} {
+				x.rightsOn(name, "SELECT", l)
+			}
+			x.grant(f, rowfeed.Grants{Readers: []string{a.name, group}})
+		}
+		bs := openEnv(x.T, b.db, nil) // a session from after the grant
+		for _, rf := range []*rowfeed.DB{a.rf, bs.rf} {
+			for _, name := range []string{"events", "plain", "triggered"} {
+				f, err := rf.Feed(x.ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+					t.Errorf("%s: %q, %v", name, problems, err)
+				}
+			}
+		}
+		for _, s := range x.dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
+			x.exec(s.SQL)
+		}
+		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != x.routines() {
+			t.Errorf("%q, %v", problems, err)
+		}
 	})
 }

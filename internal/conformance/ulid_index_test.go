@@ -60,3 +60,24 @@ func TestULIDIndexAdvice(t *testing.T) {
 		}
 	})
 }
+
+// TestULIDShardColumns: a column that does not keep integers as such is no column of shards (M30).
+func TestULIDShardColumns(t *testing.T) {
+	each(t, func(x *env) {
+		types := x.by(map[string]string{"sqlite": "TEXT REAL VARCHAR(9) BLOB", "postgres": "text numeric real boolean", "mysql": "VARCHAR(9) DECIMAL(9) DOUBLE BINARY(8)"})
+		for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
+			for i, kind := range strings.Fields(types) {
+				name := fmt.Sprint(mode, i)
+				x.exec("CREATE TABLE "+name+" (id BIGINT NOT NULL PRIMARY KEY, shard "+kind+" NOT NULL, ulid "+x.ulidType()+" NOT NULL)", "CREATE UNIQUE INDEX "+name+"_feed ON "+name+" (shard, ulid)")
+				spec := rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, ShardColumn: "shard"}
+				if mode == rowfeed.ModeBlocking {
+					spec.PositionColumn = "ulid"
+				}
+				_, err := x.rf.AddFeed(x.ctx, spec, nil)
+				if x.wantCode(err, rowfeed.Refused); err == nil || !strings.Contains(err.Error(), "make it an integer") {
+					t.Errorf("%s: %v", kind, err)
+				}
+			}
+		}
+	})
+}

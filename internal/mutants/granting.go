@@ -80,6 +80,13 @@ var granting = []mutant{
 		Package: conformance, Test: "TestGrants", Engines: "mariadb",
 	},
 	{
+		Name: "hidden-is-missing", Guards: "M61: a reader's server is ready, though its login is not shown all that there is",
+		File:    "setup_upgrade.go",
+		Old:     "err != nil || !shown {",
+		New:     "err != nil && !shown {",
+		Package: conformance, Test: "TestReaderVerifies", Engines: "mariadb",
+	},
+	{
 		Name: "rights-lost-by-upgrade", Guards: "M63: rights outlive an upgrade",
 		File:    "setup_upgrade.go",
 		Old:     "f.db.grantAgain(ctx, q, &now)",

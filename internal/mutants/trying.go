@@ -44,4 +44,11 @@ var trying = []mutant{
 		New:     "return rowfeed.Shards{}",
 		Package: "./console", Test: "TestShards", Engines: "sqlite",
 	},
+	{
+		Name: "texts-for-shards", Guards: "M30: shards are integers",
+		File:    "mode_ulid.go",
+		Old:     "c.Kind == dialect.Dynamic && strings.Contains(strings.ToUpper(c.Type), \"INT\")",
+		New:     "c.Kind == dialect.Dynamic",
+		Package: conformance, Test: "TestULIDShardColumns", Engines: "sqlite",
+	},
 }
