@@ -107,11 +107,16 @@ func TestULIDPageInTwo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go fetch(page.Cursor, time.Minute)
+		go fetch(page.Cursor, time.Hour)
 		<-again.Reached
 		x.write(1, 3, 3)
 		again.Release()
-		x.wantIDs(<-pages, false, 3)
+		select {
+		case page := <-pages:
+			x.wantIDs(page, false, 3)
+		case <-time.After(time.Minute):
+			t.Fatal("who waits at the head was not told of an entry that came while its first page was read")
+		}
 	})
 }
 
