@@ -62,7 +62,7 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 		}
 		next := fmt.Sprintf("`rowfeed feed upgrade %s` mends triggers, functions and indexes", o.name)
 		if slices.ContainsFunc(wrong, rowfeed.Finding.ByRepair) {
-			next = fmt.Sprintf("`rowfeed repair %s` records changes for the keys; ", o.name) + next
+			next += fmt.Sprintf("; then `rowfeed repair %s` records changes for the keys", o.name)
 		} else {
 			next += "; else each problem says what to do"
 		}
