@@ -5,6 +5,21 @@ import (
 	"testing"
 )
 
+// TestPublishOnceShards: a feed that has several shards, or is being filled, keeps none of the others from being published.
+func TestPublishOnceShards(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)", "CREATE TABLE fi (id INTEGER PRIMARY KEY)", "CREATE TABLE kv (id INTEGER PRIMARY KEY)")
+	s.ok("init")
+	s.ok("feed add ev --table ev --mode outbox --capture trigger --shard-column shard")
+	s.ok("feed add fi --table fi --mode outbox --capture trigger")
+	s.ok("feed add kv --table kv")
+	s.prints("publish --once ev", "ev: 0 keys published, head 0\n")
+	s.sql("INSERT INTO ev VALUES (1, 0), (2, -5), (3, 77)", "INSERT INTO fi VALUES (1)", "INSERT INTO kv VALUES (1), (2)", "UPDATE rowfeed_feeds SET state = 'filling' WHERE name = 'fi'")
+	if out := s.ok("publish --once"); !strings.HasPrefix(out, "ev: 3 keys published, 3 shards\nfi: 1 key published, head 01") || !strings.HasSuffix(out, "\nkv: 2 keys published, head 2\n") {
+		t.Errorf("published:\n%s", out)
+	}
+}
+
 // TestOutboxLife is the life of a feed with an outbox, command by command.
 func TestOutboxLife(t *testing.T) {
 	s := newShell(t)

@@ -41,7 +41,8 @@ one works whoever else does; only readers who query the tables of a MariaDB serv
 without rowfeed need one publisher at a time.
 
 With --once it publishes what is waiting and ends, whoever has the lease, with a line
-for each feed: kv: 3 keys published, head 3. It purges nothing.`,
+for each feed: kv: 3 keys published, head 3. (Of a feed with ULIDs that has several
+shards it tells how many.) It purges nothing.`,
 		Example: `  rowfeed publish
   rowfeed publish --once kv`,
 		Args: cobra.ArbitraryArgs,
@@ -107,17 +108,27 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 			failed = append(failed, err)
 			continue
 		}
-		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Now, Limit: 1})
+		info, err := f.Info(ctx)
 		if err != nil {
-			return err
+			failed = append(failed, err)
+			continue
 		}
-		head := page.Cursor
-		if head == rowfeed.Beginning {
-			head = "0"
-		}
-		if err := a.say("%s: %s published, head %s", f.Name(), plural(int64(n), "key"), head); err != nil {
+		if err := a.say("%s: %s published, %s", f.Name(), plural(int64(n), "key"), headText(info)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// headText says how far a feed is; of one whose shards are feeds by themselves how many there are.
+func headText(info *rowfeed.Info) string {
+	switch {
+	case info.MoreShardIDs:
+		return "more than " + plural(int64(len(info.ShardIDs)), "shard")
+	case len(info.ShardIDs) > 1:
+		return plural(int64(len(info.ShardIDs)), "shard")
+	case info.Head == rowfeed.Beginning:
+		return "head 0"
+	}
+	return "head " + string(info.Head)
 }
