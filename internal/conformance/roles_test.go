@@ -329,7 +329,7 @@ func TestReaderVerifies(t *testing.T) {
 		}
 		bs := openEnv(x.T, b.db, nil) // a session from after the grant
 		for _, rf := range []*rowfeed.DB{a.rf, bs.rf} {
-			for _, name := range []string{"events", "plain", "triggered"} {
+			for _, name := range []string{"events", "plain", "triggered", "others"} { // the last one it was not granted
 				f, err := rf.Feed(x.ctx, name)
 				if err != nil {
 					t.Fatal(err)
@@ -339,6 +339,13 @@ func TestReaderVerifies(t *testing.T) {
 				}
 			}
 		}
+		x.exec("DROP TABLE others")
+		others, err := x.rf.Feed(x.ctx, "others")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = others.Verify(x.ctx)
+		x.wantCode(err, rowfeed.Refused)
 		for _, s := range x.dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.exec(s.SQL)
 		}
