@@ -58,7 +58,7 @@ var outboxing = []mutant{
 		File:    "outbox_move.go",
 		Old:     "m.move(ctx, f, shard, limit, atOnce)\n\t\tif ctx",
 		New:     "m.move(ctx, f, shard, limit, dialect.LockBounds{})\n\t\tif ctx",
-		Package: conformance, Test: "TestHeldShardPublisher", Engines: "postgres15",
+		Package: conformance, Test: "TestHeldShardPublisher", Engines: "mariadb",
 	},
 	{
 		Name: "shards-listed-from-the-whole-outbox", Guards: "hazard 17: no page reads all that waits",
@@ -142,7 +142,7 @@ var outboxing = []mutant{
 		File:    "retain.go",
 		Old:     "e.shard, atOnce)",
 		New:     "e.shard, dialect.LockBounds{})",
-		Package: conformance, Test: "TestHeldShardPurge", Engines: "postgres15",
+		Package: conformance, Test: "TestHeldShardPurge", Engines: "mariadb",
 	},
 	{
 		Name: "held-shard-purged-at-every-turn", Guards: "M59: a purge that has to wait is not tried at every turn",
@@ -156,7 +156,7 @@ var outboxing = []mutant{
 		File:    "outbox_line.go",
 		Old:     "inTime = dialect.LockBounds{Wait: lockPatience}",
 		New:     "inTime = dialect.LockBounds{}",
-		Package: conformance, Test: "TestHeldShardReaders", Engines: "postgres15",
+		Package: conformance, Test: "TestHeldShardReaders", Engines: "mariadb",
 	},
 	{
 		Name: "waiter-gives-a-held-shard-up", Guards: "M59: who waits for an entry waits for the shard, too",
