@@ -146,7 +146,7 @@ func (f *Feed) standings(ctx context.Context) (*Standings, error) {
 
 // byShard: parts of one sequence are no feeds by themselves.
 func (sequenced) byShard(f *Feed) error {
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
+	return &Error{Code: InvalidRequest, Object: feedObject(f.name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
 }
 
 func (blocking) byShard(*Feed) error { return nil }

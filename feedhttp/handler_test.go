@@ -220,6 +220,7 @@ func TestProblems(t *testing.T) {
 		{"unknown feed", "GET", "/_feeds/fetch/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: `feed "nope": there is no such feed`, Next: "feed"}},
 		{"unknown feed's info", "GET", "/_feeds/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed", Next: "feed"}},
 		{"no name of a feed", "GET", "/_feeds/No%20Pe", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "No Pe", Detail: "no such feed", Next: "GET /_feeds"}},
+		{"how far parts are", "GET", "/_feeds/shards/kv", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "its shards are parts of one feed", Next: "read all of it"}},
 		{"cursor ahead", "GET", "/_feeds/fetch/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: `cursor "5" is ahead of the feed's head 4`, Next: "start again"}},
 		{"other generation", "GET", "/_feeds/fetch/kv?after=7:1", "", feedhttp.Problem{Type: "generation-changed", Status: 409, Feed: "kv", Detail: "generation 7", Next: "start again"}},
 		{"post", "POST", "/_feeds", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Detail: "POST"}},

@@ -67,8 +67,8 @@ func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bo
 	return false, nil
 }
 
-// Shown implements [dialect.Roles]. Who is among the accounts, or has a role that is, and may not
-// make tables in the database, is nobody who has made the feed.
+// Shown implements [dialect.Roles]. Who is among the accounts, or has a role that is, and may neither
+// make tables in the database nor see triggers, is nobody who has made the feed, or looks after it.
 func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
 	if len(granted) == 0 {
 		return true, nil
@@ -80,8 +80,9 @@ func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string)
 		accounts[i], roles[i] = b.Arg(user+"@"+host), d.Literal(user)
 	}
 	var among, makes bool
-	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'CREATE')"+
-		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE TABLE_SCHEMA)", b.Args(), &among, &makes)
+	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
+		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
+		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(), &among, &makes)
 	if err != nil || makes || among {
 		return makes, err
 	}
