@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -22,6 +23,7 @@ type movement struct {
 	records int              // that were moved
 	taken   int              // that were read
 	last    int64            // the order_sequence of the last one read
+	stuck   []int64          // those of records that cannot be placed
 	given   dialect.Position // the highest that may have been given
 	took    time.Duration
 }
@@ -50,25 +52,28 @@ func (m outbox) moveInTime(ctx context.Context, f *Feed, shard, limit int) (move
 // The error is errShardHeld where the shard is not to be had within bounds, and
 // errUnplaceable, beside what was moved, where a record stays: it names the first.
 func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dialect.LockBounds) (movement, error) {
-	return m.moveAbove(ctx, f, shard, 0, min(limit, mostMoved), bounds)
+	return m.moveBut(ctx, f, shard, nil, min(limit, mostMoved), bounds)
 }
 
-// moveAbove moves records above an order_sequence. Where the table of places does not take the
-// key of one, halves are tried, in their order, down to that record.
-func (m outbox) moveAbove(ctx context.Context, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (movement, error) {
-	all, err := m.moveOnce(ctx, f, shard, above, limit, bounds)
+// moveBut moves records but some that cannot be placed. Where the table of places does not take the
+// key of another one, halves are tried, in their order, down to that record. Each try begins at the
+// shard's first record: what was committed late meanwhile is not to come behind what was written after that.
+func (m outbox) moveBut(ctx context.Context, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
+	all, err := m.moveOnce(ctx, f, shard, stuck, limit, bounds)
 	switch {
 	case !errors.Is(err, errUnplaceable):
 		return all, err
 	case all.taken == 1:
+		all.stuck = []int64{all.last}
 		return all, f.unplaceable(shard, all.last, err)
 	}
-	first, failed := m.moveAbove(ctx, f, shard, above, all.taken/2, bounds)
+	first, failed := m.moveBut(ctx, f, shard, stuck, all.taken/2, bounds)
 	if failed != nil && !errors.Is(failed, errUnplaceable) {
 		return first, failed
 	}
-	rest, err := m.moveAbove(ctx, f, shard, max(above, first.last), all.taken-all.taken/2, bounds)
+	rest, err := m.moveBut(ctx, f, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
 	rest.records, rest.taken, rest.last, rest.took = rest.records+first.records, rest.taken+first.taken, max(rest.last, first.last), rest.took+first.took
+	rest.stuck = slices.Concat(first.stuck, rest.stuck)
 	if err != nil && !errors.Is(err, errUnplaceable) {
 		return rest, err
 	}
@@ -76,11 +81,11 @@ func (m outbox) moveAbove(ctx context.Context, f *Feed, shard int, above int64, 
 }
 
 // moveOnce is one moving transaction, with what follows from it.
-func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
+func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
 	for attempt, raised := 1, false; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, err = m.moveBatch(ctx, tx, f, shard, above, limit, bounds, raised)
+			moved, err = m.moveBatch(ctx, tx, f, shard, stuck, limit, bounds, raised)
 			return err
 		})
 		if errors.Is(err, errKeyAbove) && attempt < maxAttempts {
@@ -122,14 +127,14 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
-func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, above int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
+func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return movement{}, err
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.
-	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)
+	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)
 	if err == nil && len(records) == 0 {
 		err = errNothing
 	}

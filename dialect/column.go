@@ -138,7 +138,7 @@ func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from str
 	case len(shard) == 0:
 		return "appended_at", from + " ORDER BY order_sequence LIMIT 1"
 	}
-	return "appended_at", from + inOrder(b, d.ByShard(), shard[0], 0, "") + " LIMIT 1"
+	return "appended_at", from + inOrder(b, d.ByShard(), shard[0], nil, "") + " LIMIT 1"
 }
 
 // CountWaiting is an expression that counts what waits for the publisher; of each

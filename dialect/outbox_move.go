@@ -46,11 +46,11 @@ type Moved struct {
 	Position Position
 }
 
-// TakeRecords reads the oldest committed records of a shard above a seq, in the order in which they were
+// TakeRecords reads the oldest committed records of a shard, but some, in the order in which they were
 // written, without locks.
-func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, above int64, limit int) ([]Record, error) {
+func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, but []int64, limit int) ([]Record, error) {
 	b := NewBuilder(d)
-	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + inOrder(b, d.ByShard(), shard, above, "") + " LIMIT " + b.Arg(limit)
+	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + inOrder(b, d.ByShard(), shard, but, "") + " LIMIT " + b.Arg(limit)
 	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
 }
 
@@ -71,7 +71,7 @@ func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int
 // NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.
 func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
 	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard(), shard, 0, " DESC")+" LIMIT 1", b.Args(), &seq)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard(), shard, nil, " DESC")+" LIMIT 1", b.Args(), &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -83,15 +83,15 @@ func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int)
 // order_sequence is then one that the primary key does not have, by which a planner that
 // thinks the shard's records frequent would walk through those of all others. (With the hint a
 // range would have MariaDB read all of it to its end.)
-func inOrder(b *Builder, hint string, shard int, above int64, direction string) string {
+func inOrder(b *Builder, hint string, shard int, but []int64, direction string) string {
 	var where, order string
 	if hint != "" {
 		where, order = hint+" WHERE shard = "+b.Arg(shard), " ORDER BY order_sequence"+direction
 	} else {
 		where, order = " WHERE shard BETWEEN "+b.Arg(shard)+" AND "+b.Arg(shard), " ORDER BY shard"+direction+", order_sequence"+direction
 	}
-	if above > 0 {
-		where += " AND order_sequence > " + b.Arg(above)
+	if len(but) > 0 {
+		where += " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
 	}
 	return where + order
 }
@@ -105,7 +105,7 @@ func FirstRecords(d Dialect, f *Feed, shards ...int) string {
 	}
 	parts := make([]string, len(shards))
 	for i, shard := range shards {
-		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, inOrder(NewScript(d), d.ByShard(), shard, 0, ""), i)
+		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, inOrder(NewScript(d), d.ByShard(), shard, nil, ""), i)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }

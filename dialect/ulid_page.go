@@ -149,7 +149,7 @@ func RecordWaits(s Spelling, b *Builder, f *Feed, shard int, hint string) string
 	if !f.Outbox {
 		return "0"
 	}
-	return "COALESCE((SELECT 1 FROM " + Qualified(s, f.Records()) + inOrder(b, hint, shard, 0, "") + " LIMIT 1), 0)"
+	return "COALESCE((SELECT 1 FROM " + Qualified(s, f.Records()) + inOrder(b, hint, shard, nil, "") + " LIMIT 1), 0)"
 }
 
 // ScanULID is where a column of positions goes, in the raw form of its kind.

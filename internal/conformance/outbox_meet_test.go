@@ -196,3 +196,47 @@ func TestOutboxKeyRises(t *testing.T) {
 		x.wantSound(x.feed)
 	})
 }
+
+// TestOutboxUnplaceableOrder (guarantee 2): a mover that comes upon a record that cannot be placed tries halves, and another
+// mover comes between them: what was committed late meanwhile stands before what was begun after that.
+func TestOutboxUnplaceableOrder(t *testing.T) {
+	each(t, func(env *env) {
+		if env.family() != "postgres" {
+			return // elsewhere what a column takes its index takes, too
+		}
+		env.exec("CREATE TABLE events (id text PRIMARY KEY, data text)")
+		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
+		row := func(id string) []string {
+			return []string{"INSERT INTO events VALUES ('" + id + "', 'd')", "INSERT INTO rowfeed_outbox_events (id) VALUES ('" + id + "')"}
+		}
+		early := x.begin(sql.LevelReadCommitted)
+		x.in(early, row("A")...)
+		x.exec("INSERT INTO rowfeed_outbox_events (id) SELECT string_agg(md5(i::text), '') FROM generate_series(1, 200) i")
+		x.exec(row("c")...)
+		takes, between := 0, false
+		f := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if takesRecords(ev) {
+				takes++
+			}
+			if ev.Kind == testdb.Begin && takes == 2 && !between { // the first half was that record
+				between = true
+				if n, err := x.feed.Publish(x.ctx); n != 1 || !isCode(err, rowfeed.Failed) {
+					t.Errorf("the other mover: %d, %v", n, err)
+				}
+				x.commit(early)
+				x.exec(row("B")...)
+			}
+			return nil
+		}}, nil)
+		_, err := f.Publish(x.ctx)
+		x.wantCode(err, rowfeed.Failed)
+		var got []string
+		for _, e := range x.page(x.other(testdb.Hooks{}, &rowfeed.Config{NoPublish: true}), 0, "", 10).Entries {
+			id, _ := e.Key.Get("id")
+			got = append(got, id.(string))
+		}
+		if text := strings.Join(got, " "); !between || text != "c A B" {
+			t.Errorf("%q; A was committed before B began (%v)", text, between)
+		}
+	})
+}

@@ -67,4 +67,9 @@ var meeting = []mutant{
 		File: "dialect/mysql/outbox_move.go", Old: "err != nil || kept > 0 {", New: "err != nil {",
 		Package: conformance, Test: "TestOutboxKeyRises", Engines: "mariadb",
 	},
+	{
+		Name: "halves-pass-over-what-comes-late", Guards: "guarantee 2: what was committed before another began stands before it, also beside a record that cannot be placed",
+		File: "dialect/outbox_move.go", Old: "where += \" AND order_sequence NOT IN (\" + strings.Trim(SeqList(but), \"[]\") + \")\"", New: "where += fmt.Sprint(\" AND order_sequence > \", but[len(but)-1])",
+		Package: conformance, Test: "TestOutboxUnplaceableOrder", Engines: "postgres15",
+	},
 }

@@ -5,8 +5,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-in-any-order", Guards: "M59: records stand in the order in which they were written",
 		File:    "dialect/outbox_move.go",
-		Old:     "inOrder(b, d.ByShard(), shard, above, \"\") + \" LIMIT \" + b.Arg(limit)",
-		New:     "inOrder(b, d.ByShard(), shard, above, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
+		Old:     "inOrder(b, d.ByShard(), shard, but, \"\") + \" LIMIT \" + b.Arg(limit)",
+		New:     "inOrder(b, d.ByShard(), shard, but, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
 		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite", Short: true,
 	},
 	{
@@ -34,8 +34,8 @@ var outboxing = []mutant{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",
 		File: "outbox_move.go",
 		Old: "\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
-			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)\n",
-		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, above, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
+			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)\n",
+		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
 			"\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n",
 		Package: conformance, Test: "TestOutboxMovers", Engines: "postgres15",
 	},
