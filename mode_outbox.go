@@ -22,7 +22,7 @@ func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *diale
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.what, Next: problem.next}
 	}
 	r.TimeColumn, r.Runs = spec.TimeColumn, 1
-	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: dialect.Integer}, Index: "PRIMARY"}
+	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: dialect.Integer}, Index: "place"}
 	return nil
 }
 

@@ -217,10 +217,17 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 		seqs[i] = p.Seq
 	}
 	n, err := d.DeleteRecords(ctx, tx, feed, seqs)
-	if err == nil && n != int64(len(seqs)) {
-		err = fmt.Errorf("deleted %d of the %d records read: a ULID is taken already, or somebody else deletes from %s", n, len(seqs), feed.Records())
+	if err != nil || n == int64(len(seqs)) {
+		return err
 	}
-	return err
+	kept, err = dialect.PlacedElsewhere(ctx, tx, d, feed, shard, seqs[0], seqs[len(seqs)-1])
+	switch {
+	case err != nil:
+		return err
+	case kept > 0:
+		return errKeyAbove
+	}
+	return fmt.Errorf("deleted %d of the %d records read: a ULID is taken already, or somebody else deletes from %s", n, len(seqs), feed.Records())
 }
 
 // pass moves up to limit records of every shard in which some wait. A shard that cannot be

@@ -197,8 +197,7 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (i
 		return 0, err
 	}
 	b := dialect.NewBuilder(d)
-	placed := dialect.Qualified(d, feed.Placed())
-	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+placed+" g WHERE g.shard = "+b.Arg(e.shard)+
+	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+" g WHERE g.shard = "+b.Arg(e.shard)+
 		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(purgeBatchSize), b.Args(),
 		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
 	if err != nil || len(batch) == 0 {
@@ -221,7 +220,7 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (i
 	}
 	b = dialect.NewBuilder(d)
 	return len(batch), f.beside(ctx, tx, func() error {
-		_, err := tx.Exec(ctx, "DELETE FROM "+placed+" WHERE shard = "+b.Arg(e.shard)+" AND ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
 		return err
 	})
 }

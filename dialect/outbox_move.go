@@ -25,13 +25,16 @@ type Moving interface {
 	HasRecords(ctx context.Context, q Querier, f *Feed, shards ...int) (bool, error)
 	// PlaceRecords gives records of a shard their ULIDs, ascending as their seqs are. A key
 	// that stands in the feed already, in whatever shard, moves its place; of several records
-	// of one key the last gives it its place. A key's places only rise: kept is not 0 where some
-	// stand above theirs in other shards, and the transaction is then to be rolled back. A ULID
-	// that another key has is an error, of this statement or by the number that DeleteRecords
-	// answers. That deletes exactly those records (seqs ascending), locks no other record, and
-	// answers how many there were.
+	// of one key the last gives it its place. A key's places only rise: where some stand above
+	// theirs in other shards kept is not 0, or DeleteRecords leaves their records, and the transaction
+	// is then to be rolled back. A ULID that another key has is an error, of this statement or by
+	// the number that DeleteRecords answers. That deletes exactly those records (seqs ascending),
+	// locks no other record, and answers how many there were.
 	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) (kept int64, err error)
 	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
+	// DeletePlaces begins a DELETE of places, alias g, up to its WHERE. It finds them by shard and
+	// ULID, and touches those of no other shard.
+	DeletePlaces(f *Feed) string
 }
 
 // Record is a record of a feed's outbox.
@@ -66,6 +69,16 @@ func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int
 		err = nil
 	}
 	return highest.Position, err
+}
+
+// PlacedElsewhere is the number of a shard's records, from one order_sequence to another, whose keys have
+// places in other shards.
+func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (n int64, err error) {
+	b := NewBuilder(d)
+	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " AND g.shard <> o.shard"
+	err = QueryRow(ctx, tx, query, b.Args(), &n)
+	return n, err
 }
 
 // NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.

@@ -18,10 +18,12 @@ func (d Dialect) outboxTables(f *dialect.Feed, keys string) []dialect.Step {
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + " (\n  order_sequence bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n  shard bigint NOT NULL DEFAULT 0,\n  time_hint bigint NULL,\n  appended_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),\n" + keys + `,
   KEY shard (shard, order_sequence)
 )` + tableOptions},
+		// A duplicate of a primary key is locked by itself; one of another unique index with the gaps beside it, and
+		// the key behind them: who moves a key that is there would keep movers of other shards from new ones.
 		{Note: "the place of every key; only readers and publishers write it",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + " (\n  shard bigint NOT NULL,\n  ulid binary(16) NOT NULL,\n" + keys + `,
-  PRIMARY KEY (shard, ulid),
-  UNIQUE KEY own_key (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
+  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `),
+  UNIQUE KEY place (shard, ulid)
 )` + tableOptions},
 	}
 }

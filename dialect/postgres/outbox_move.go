@@ -54,3 +54,8 @@ func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *diale
 	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))",
 		bigints(seqs, func(seq int64) int64 { return seq }))
 }
+
+// DeletePlaces needs no hint: settings keep the planner to the index.
+func (d Dialect) DeletePlaces(f *dialect.Feed) string {
+	return "DELETE FROM " + dialect.Qualified(d, f.Placed()) + " g"
+}

@@ -46,3 +46,8 @@ WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", "
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+strings.Trim(dialect.SeqList(seqs), "[]")+")")
 }
+
+// DeletePlaces needs no hint: the table is its index.
+func (d Dialect) DeletePlaces(f *dialect.Feed) string {
+	return "DELETE FROM " + dialect.Qualified(d, f.Placed()) + " AS g"
+}

@@ -240,3 +240,53 @@ func TestOutboxUnplaceableOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestMoverStandsStill (M59): a mover that stands still before its COMMIT holds up its own shard only, also where its keys
+// have come again or twice: others place new keys beside them, and purge theirs.
+func TestMoverStandsStill(t *testing.T) {
+	for id, records := range map[int]string{3: "(0, 3)", 4: "(0, 4), (0, 4)"} {
+		t.Run(map[int]string{3: "a key that has a place", 4: "a new key, twice"}[id], func(t *testing.T) {
+			eachOutbox(t, func(x *events) {
+				if x.family() == "sqlite" {
+					return // it has one writer at a time
+				}
+				for key := 1; key <= 3; key++ { // 3, the highest, is in shard 0
+					x.appended(key, 3-key, time.Time{})
+				}
+				x.exec("INSERT INTO events VALUES (4, 'd')")
+				var many []string
+				for key := 101; key < 400; key++ {
+					many = append(many, fmt.Sprintf("(-1, %d)", -key))
+				}
+				x.exec("INSERT INTO rowfeed_outbox_events (shard, id) VALUES " + strings.Join(many, ", "))
+				x.publish(x.feed)
+				x.retain(rowfeed.Retention{Count: 1})
+				x.exec(x.by(map[string]string{"postgres": "ANALYZE", "mysql": "ANALYZE TABLE rowfeed_feed_events"}))
+				reader := x.other(testdb.Hooks{}, &rowfeed.Config{NoPublish: true})
+				x.exec("INSERT INTO rowfeed_outbox_events (shard, id) VALUES " + records)
+				var placed atomic.Bool
+				held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
+				defer held.Release()
+				mover := x.other(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+					if placesRecords(ev) {
+						placed.Store(true)
+					}
+					return held.Before(ctx, ev)
+				}}, nil)
+				moves := x.asking(mover, rowfeed.Request{Shards: rowfeed.One(0), After: x.page(reader, 0, rowfeed.Now, 1).Cursor})
+				<-held.Reached
+				x.appended(10, 1, time.Time{})
+				x.appended(20, 2, time.Time{})
+				f := x.patient(testdb.Hooks{}, nil)
+				if n, err := f.Publish(x.ctx); n != 2 || !isCode(err, rowfeed.Locked) {
+					x.Errorf("%d moved, %v", n, err)
+				}
+				if n, err := f.Purge(x.ctx); n != 298+2 || err != nil {
+					x.Errorf("%d purged, %v", n, err)
+				}
+				held.Release()
+				x.wantIDs(x.answered(moves), false, id)
+			})
+		})
+	}
+}

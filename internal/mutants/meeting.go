@@ -32,9 +32,7 @@ var meeting = []mutant{
 	},
 	{
 		Name: "old-place-taken-for-the-new", Guards: "M59: a record is deleted only when its key has a new place",
-		File:    "dialect/mysql/outbox_move.go",
-		Old:     "ofKeys+\"< ?\", list",
-		New:     "ofKeys+\"< ? AND false\", list",
+		File: "dialect/mysql/outbox.go", Old: "UNIQUE KEY place", New: "KEY place",
 		Package: conformance, Test: "TestOutboxTakenULID", Engines: "mariadb",
 	},
 	{
@@ -64,8 +62,23 @@ var meeting = []mutant{
 	},
 	{
 		Name: "key-goes-back-mysql", Guards: "guarantee 2: the positions of a key only rise, in whatever shards",
-		File: "dialect/mysql/outbox_move.go", Old: "err != nil || kept > 0 {", New: "err != nil {",
+		File: "dialect/mysql/outbox_move.go", Old: "IF(UNHEX(j.ulid) > \"+placed+\".ulid, o.shard, \"+placed+\".shard), ulid = GREATEST(UNHEX(j.ulid), \"+placed+\".ulid)", New: "o.shard, ulid = UNHEX(j.ulid)",
 		Package: conformance, Test: "TestOutboxKeyRises", Engines: "mariadb",
+	},
+	{
+		Name: "key-above-is-a-failure-mysql", Guards: "guarantee 2: a batch whose keys are above theirs elsewhere is moved again, above those",
+		File: "outbox_move.go", Old: "	case kept > 0:\n		return errKeyAbove\n	}\n	return fmt", New: "	case kept < 0:\n		return errKeyAbove\n	}\n	return fmt",
+		Package: conformance, Test: "TestOutboxKeyRises", Engines: "mariadb",
+	},
+	{
+		Name: "keys-beside-are-locked-mysql", Guards: "M59: a mover that stands still holds up no other shard",
+		File: "dialect/mysql/outbox.go", Old: "  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, \"\"), \", \") + `),\n  UNIQUE KEY place (shard, ulid)\n", New: "  UNIQUE KEY own_key (` + strings.Join(dialect.StoredRefs(d, f, \"\"), \", \") + `),\n  PRIMARY KEY (shard, ulid),\n  KEY place (shard, ulid)\n",
+		Package: conformance, Test: "TestMoverStandsStill", Engines: "mysql,mariadb",
+	},
+	{
+		Name: "purge-reads-all-places-mysql", Guards: "M59: a purge waits for no other shard",
+		File: "dialect/mysql/outbox_move.go", Old: " g FORCE INDEX (place)\"", New: " g FORCE INDEX (PRIMARY)\"",
+		Package: conformance, Test: "TestMoverStandsStill", Engines: "mysql,mariadb",
 	},
 	{
 		Name: "halves-pass-over-what-comes-late", Guards: "guarantee 2: what was committed before another began stands before it, also beside a record that cannot be placed",

@@ -238,7 +238,7 @@ var outboxing = []mutant{
 	{
 		Name: "taken-ulid-loses-record-mysql", Guards: "M59: a record is deleted only when its key has a place",
 		File:    "dialect/mysql/outbox_move.go",
-		Old:     " STRAIGHT_JOIN \"+\n\t\tdialect.Qualified(d, f.Placed())+\" g FORCE INDEX (own_key) ON \"+dialect.StoredJoin(d, f, \"g\", \"c\")+\" AND g.shard = c.shard\", dialect.SeqList",
+		Old:     " STRAIGHT_JOIN \"+\n\t\tdialect.Qualified(d, f.Placed())+\" g FORCE INDEX (PRIMARY) ON \"+dialect.StoredJoin(d, f, \"g\", \"c\")+\" AND g.shard = c.shard\", dialect.SeqList",
 		New:     "\", dialect.SeqList",
 		Package: conformance, Test: "TestOutboxTakenULID", Engines: "mariadb",
 	},
