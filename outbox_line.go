@@ -132,11 +132,12 @@ func (l *line) why(shard int) error {
 }
 
 // sorted are shards that have records: due are to be tried, first those that nobody was
-// seen to have; the others' time has not come. What is not among them is in line no longer.
+// seen to have; the others' time has not come. What is not among them is in line no longer. Of
+// those that wait for a key, which costs lockPatience each, one is tried: whose time came first.
 func (l *line) sorted(shards []int) (due, rest []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var late []int
+	var late, keyed []int
 	now, still := time.Now(), make(map[int]*held)
 	for _, shard := range shards {
 		h := l.held[shard]
@@ -146,13 +147,17 @@ func (l *line) sorted(shards []int) (due, rest []int) {
 			continue
 		case now.Before(h.again):
 			rest = append(rest, shard)
+		case h.why == errKeyHeld:
+			keyed = append(keyed, shard)
 		default:
 			late = append(late, shard)
 		}
 		still[shard] = h
 	}
 	l.held = still
-	return append(due, late...), rest
+	slices.SortStableFunc(keyed, func(a, b int) int { return still[a].again.Compare(still[b].again) })
+	first := min(1, len(keyed))
+	return slices.Concat(due, late, keyed[:first]), append(rest, keyed[first:]...)
 }
 
 // tried takes in how a shard was tried.

@@ -85,4 +85,9 @@ var meeting = []mutant{
 		File: "dialect/outbox_move.go", Old: "where += \" AND order_sequence NOT IN (\" + strings.Trim(SeqList(but), \"[]\") + \")\"", New: "where += fmt.Sprint(\" AND order_sequence > \", but[len(but)-1])",
 		Package: conformance, Test: "TestOutboxUnplaceableOrder", Engines: "postgres15",
 	},
+	{
+		Name: "every-key-waited-for-in-a-pass", Guards: "M59: shards that wait for a key keep a pass from others for one wait",
+		File: "outbox_line.go", Old: "first := min(1, len(keyed))", New: "first := len(keyed)",
+		Package: ".", Test: "TestLine", Short: true,
+	},
 }

@@ -357,8 +357,8 @@ var outboxing = []mutant{
 	{
 		Name: "entries-purged-before-their-mark", Guards: "item 3: the mark rises in the transaction that purges",
 		File:    "retain.go",
-		Old:     "_, err := tx.Exec(ctx, \"DELETE FROM \"+placed",
-		New:     "_, err := f.db.on().Exec(ctx, \"DELETE FROM \"+placed",
+		Old:     "_, err := tx.Exec(ctx, d.DeletePlaces(feed)",
+		New:     "_, err := f.db.on().Exec(ctx, d.DeletePlaces(feed)",
 		Package: conformance, Test: "TestRetainIsAtomic", Engines: "postgres15",
 	},
 	{
@@ -385,8 +385,8 @@ var outboxing = []mutant{
 	{
 		Name: "purge-of-all-shards", Guards: "item 3: every shard is purged for itself",
 		File:    "retain.go",
-		Old:     "\"DELETE FROM \"+placed+\" WHERE shard = \"+b.Arg(e.shard)+\" AND ulid <= \"",
-		New:     "\"DELETE FROM \"+placed+\" WHERE ulid <= \"",
+		Old:     "d.DeletePlaces(feed)+\" WHERE g.shard = \"+b.Arg(e.shard)+\" AND g.ulid <= \"",
+		New:     "d.DeletePlaces(feed)+\" WHERE g.ulid <= \"",
 		Package: conformance, Test: "TestRetainAge", Engines: "sqlite",
 	},
 	{
