@@ -104,9 +104,19 @@ func shardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *ulidPro
 	return &ulidProblem{fmt.Sprintf("shard column %q %s", c.Name, problem), next}
 }
 
+// ulidsAgain finds the columns of a feed in its table as that is now.
+func ulidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []ulidProblem) {
+	for _, name := range []string{was.Position.Name, was.Shard.Name} {
+		if table.Kept(name) == nil {
+			return nil, []ulidProblem{{fmt.Sprintf("it has no column %q any more", name), "give the column its name back, or drop the feed and add it again"}}
+		}
+	}
+	return ulidColumns(d, table, was.Position.Name, was.Shard.Name)
+}
+
 // describe finds the columns of a feed anew: their types, and the name of the index.
 func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
-	columns, problems := ulidColumns(d, table, f.ULIDs.Position.Name, f.ULIDs.Shard.Name)
+	columns, problems := ulidsAgain(d, table, f.ULIDs)
 	if len(problems) > 0 {
 		return &Error{Code: Refused, Object: feedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
 	}
@@ -208,9 +218,9 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 		return nil, err
 	}
 	all = append(append(all, other...), elsewhere...)
-	columns, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
+	columns, problems := ulidsAgain(db.d, table, r.ULIDs)
 	for _, p := range problems {
-		all = append(all, p.what)
+		all = append(all, p.what+"; "+p.next)
 	}
 	if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {
 		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made", columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
@@ -225,7 +235,7 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
 func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	columns, problems := ulidColumns(db.d, table, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
+	columns, problems := ulidsAgain(db.d, table, r.ULIDs)
 	if len(problems) > 0 {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
 	}
@@ -377,12 +387,16 @@ func (blocking) repair(_ context.Context, f *Feed) (int64, error) {
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.
 func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
-	findings, err := f.checkULIDs(ctx)
+	feed, err := f.ulidsNow(ctx)
+	if feed == nil {
+		return nil, err
+	}
+	findings, err := f.checkULIDs(ctx, feed)
 	if err != nil || len(findings) > 0 { // what they hold cannot be compared
 		return findings, f.settle(ctx, "check its ULIDs", err)
 	}
 	findings = []Finding{}
-	d, q, feed := f.db.d, f.db.on(), f.dialectFeed()
+	d, q := f.db.d, f.db.on()
 	err = eachShard(ctx, d, q, feed, func(shard int, last dialect.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())

@@ -45,9 +45,27 @@ func (f *Feed) holdsNone(shard int, err error) error {
 		Next: findThem(f.db.d, feed) + "; `rowfeed check " + f.name + "` names their keys"}
 }
 
+// ulidsNow is the feed with its columns as the table has them now, whose types may be others than
+// when it was made; nil where they hold no ULIDs any more, which Verify tells.
+func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
+	feed, r := f.dialectFeed(), f.record.Load()
+	if feed.Outbox {
+		return feed, nil
+	}
+	table, err := f.db.describeSource(ctx, f.db.on(), r)
+	if err != nil {
+		return nil, err
+	}
+	position, shard := table.Kept(r.ULIDs.Position.Name), table.Kept(r.ULIDs.Shard.Name)
+	if position == nil || shard == nil || !holdsIntegers(shard) || f.db.d.ULIDProblem(position) != "" {
+		return nil, nil
+	}
+	feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}
+	return feed, nil
+}
+
 // checkULIDs finds such rows.
-func (f *Feed) checkULIDs(ctx context.Context) (findings []Finding, err error) {
-	feed := f.dialectFeed()
+func (f *Feed) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []Finding, err error) {
 	from := noULIDs(f.db.d, feed)
 	if from == "" {
 		return nil, nil
