@@ -94,7 +94,7 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(e.Cause)
 	if e.Err != nil && e.Err != errors.ErrUnsupported { // which tells programs what Cause has said
-		fmt.Fprintf(&b, ": %v", e.Err)
+		b.WriteString(": " + strings.TrimSuffix(e.Err.Error(), ": "+errors.ErrUnsupported.Error()))
 	}
 	if e.Next != "" {
 		b.WriteString(". Next: " + e.Next)

@@ -51,4 +51,25 @@ var trying = []mutant{
 		New:     "c.Kind == dialect.Dynamic",
 		Package: conformance, Test: "TestULIDShardColumns", Engines: "sqlite",
 	},
+	{
+		Name: "commands-count-shards-from-0", Guards: "M30: any number is a shard, to commands as well",
+		File:    "cmd/rowfeed/values.go",
+		Old:     "i, err := strconv.Atoi(text)",
+		New:     "i, err := strconv.ParseUint(text, 10, 31)",
+		Package: "./cmd/rowfeed", Test: "TestBlockingLife", Engines: "sqlite",
+	},
+	{
+		Name: "former-columns-checked", Guards: "M63: check knows a feed's columns as they are now",
+		File:    "ulid_rows.go",
+		Old:     "feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}",
+		New:     "feed.ULIDs = r.ULIDs",
+		Package: conformance, Test: "TestULIDAltered", Engines: "postgres15",
+	},
+	{
+		Name: "once-ends-at-several-shards", Guards: "M59: publish --once goes on behind a feed with several shards",
+		File:    "cmd/rowfeed/publish.go",
+		Old:     "info, err := f.Info(ctx)",
+		New:     "info := &rowfeed.Info{}\n\t\t_, err = f.Fetch(ctx, rowfeed.Request{After: rowfeed.Now})",
+		Package: "./cmd/rowfeed", Test: "TestPublishOnceShards", Engines: "sqlite",
+	},
 }
