@@ -124,7 +124,8 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 }
 
 // TakeShard implements [dialect.ULID] by the feed's procedure: one statement, where LockShard
-// and AdvanceShard are five. The procedure sets the bound on waiting, and puts it back.
+// and AdvanceShard are five. The procedure sets the bound on waiting, and puts it back
+// unless it fails.
 func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	if bounds.Demanded {
 		if err := idleBound(ctx, tx, bounds.Idle); err != nil {
@@ -138,7 +139,7 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	var log commitLog
 	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
 	if err != nil && bounds.Wait > 0 {
-		// A statement that was killed runs no handler. What the session has lost was noted.
+		// Not by a handler, which a statement that was killed does not run. What the session has lost was noted.
 		_, _ = tx.Exec(context.WithoutCancel(ctx), "SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
 	}
 	switch number, _ := dialect.CodeField(err, "Number"); number {

@@ -84,8 +84,7 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
 	var own, bound, unbound string
 	if bounded != "" {
 		unbound = "  SET SESSION innodb_lock_wait_timeout = v_own, @rowfeed_own_wait = NULL;\n"
-		own = "  DECLARE v_own int DEFAULT @@SESSION.innodb_lock_wait_timeout;\n" +
-			"  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN\n  " + unbound + "    RESIGNAL;\n  END;\n"
+		own = "  DECLARE v_own int DEFAULT @@SESSION.innodb_lock_wait_timeout;\n"
 		bound = "  IF " + bounded + " THEN\n    SET @rowfeed_own_wait = v_own, SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
 	}
 	return `BEGIN

@@ -370,6 +370,11 @@ func TestBackFillLeavesRecords(t *testing.T) {
 		if err := <-end; err != nil {
 			x.Fatal(err)
 		}
+		reader, err := x.tappedDB(testdb.Hooks{}, &rowfeed.Config{NoPublish: true}).Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		y.wantIDs(y.page(reader, 0, "", 10), false, 8, 7, 5, 2, 1, 100) // not 4, whose record waits
 		x.exec("INSERT INTO rowfeed_outbox_kv (id) VALUES (5)")
 		y.publish(y.feed)
 		y.wantShard(0, 8, 7, 2, 1, 100, 4, 5)

@@ -29,7 +29,7 @@ var holding = []mutant{
 	},
 	{
 		Name: "wait-in-vain-not-put-back", Guards: "M44: nor is it changed by a wait in vain",
-		File: "dialect/mysql/ulid_sql.go", Old: `BEGIN\n  " + unbound + "    RESIGNAL`, New: `BEGIN\n    RESIGNAL`,
+		File: "dialect/mysql/ulid.go", Old: "	if err != nil && bounds.Wait > 0 {\n", New: "	if err != nil && bounds.Wait < 0 {\n",
 		Package: conformance, Test: "TestLockWaitEnds", Engines: "mariadb,mysql",
 	},
 	{
