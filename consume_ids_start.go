@@ -1,9 +1,13 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // begins looks up where a new consumer begins in each of the feed's shards, for Now and a time:
@@ -46,8 +50,14 @@ func (r *consuming) beginsAt(ctx context.Context, shard int) (Cursor, error) {
 	}
 	page, err := r.c.Source.Fetch(ctx, Request{After: Now, Limit: 1, Shards: One(shard)})
 	switch {
-	case isRefusal(err), isTime && (errors.Is(err, Filling) || errors.Is(err, Locked)):
-		return r.c.Start, nil // a time is the same later, while now is another moment
+	case isRefusal(err):
+		return r.c.Start, nil
+	case isTime && (errors.Is(err, Filling) || errors.Is(err, Locked)):
+		over, failed := r.isOver(ctx, t)
+		if failed == nil && over {
+			return r.c.Start, nil // it is the same later, while now is another moment then, and so is a time to come
+		}
+		return "", cmp.Or(failed, err)
 	case err != nil || !isTime:
 		return page.Cursor, err
 	}
@@ -56,6 +66,13 @@ func (r *consuming) beginsAt(ctx context.Context, shard int) (Cursor, error) {
 		return r.c.Start, nil
 	}
 	return page.Cursor, err
+}
+
+// isOver tells whether a time has gone by, by the clock of the consumer's own database.
+func (r *consuming) isOver(ctx context.Context, t time.Time) (bool, error) {
+	var micros int64
+	err := dialect.QueryRow(ctx, r.c.DB.on(), "SELECT "+r.c.DB.d.Now(), nil, &micros)
+	return t.Before(time.UnixMicro(micros)), err
 }
 
 // standingsOf are how far the feed's shards are at this moment. A source that only lists them

@@ -192,11 +192,22 @@ func TestFillingStart(t *testing.T) {
 		if n := x.scalar("SELECT count(*) FROM rowfeed_cursors"); n != 3 {
 			t.Fatalf("it has begun in %d shards", n)
 		}
+		// Below a time to come is what is published until it is looked up.
+		early := r.consumer(y.feed, x.rf)
+		early.Name, early.Start = "early", rowfeed.At(x.now().Add(time.Hour))
+		x.wantCode(early.RunOnce(x.ctx), rowfeed.Filling)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'early'"); n != 0 {
+			t.Fatalf("at a time to come it has begun in %d shards", n)
+		}
 		live(12, 3)
 		x.wantCode(c.RunOnce(x.ctx), rowfeed.Filling)
 		r.wantApplied("3: 12")
 		y.backfilled(4)
 		r.once(c)
 		r.wantApplied("0: 11", "3: 12", "99: 13")
+		r.once(early)
+		live(14, 99)
+		r.once(early)
+		r.wantApplied("0: 11", "3: 12", "99: 13 14")
 	})
 }
