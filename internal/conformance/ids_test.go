@@ -62,8 +62,10 @@ func TestShardIDsStart(t *testing.T) {
 		r.once(c)
 		r.wantApplied("1: 4", "2: 10 11")
 		stop := r.run(c)
+		r.add(1, 5, 5)
+		r.awaitApplied("it is at work", "1: 4 5", "2: 10 11")
 		r.add(9, 20, 20)
-		r.awaitApplied("a shard that comes at work begins at its beginning", "1: 4", "2: 10 11", "9: 20")
+		r.awaitApplied("a shard that comes at work begins at its beginning", "1: 4 5", "2: 10 11", "9: 20")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
