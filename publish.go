@@ -235,29 +235,34 @@ func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignm
 		last int // index of the key's last change
 		kind dialect.ChangeKind
 	}
-	keys := make(map[string]fate, len(changes))
-	names := make([]string, len(changes))
+	fates := make([]fate, 0, len(changes))
+	known, which := make(map[string]int, len(changes)), make([]int, len(changes))
+	var id []byte
 	for i, c := range changes {
-		names[i] = keyIdentity(c.Key)
-		k := keys[names[i]]
-		k.last = i
-		if c.Kind != dialect.Changed && (c.Kind != dialect.Placed || k.kind == dialect.Changed) {
-			k.kind = c.Kind
+		id = appendIdentity(id[:0], c.Key)
+		k, ok := known[string(id)]
+		if !ok {
+			k, fates = len(fates), append(fates, fate{})
+			known[string(id)] = k
 		}
-		keys[names[i]] = k
+		f := &fates[k]
+		which[i], f.last = k, i
+		if c.Kind != dialect.Changed && (c.Kind != dialect.Placed || f.kind == dialect.Changed) {
+			f.kind = c.Kind
+		}
 	}
-	as := make([]dialect.Assignment, 0, len(keys))
+	as := make([]dialect.Assignment, 0, len(fates))
 	shardOf := r.sharder()
 	for i, c := range changes {
-		k := keys[names[i]]
-		if k.last != i {
+		f := fates[which[i]]
+		if f.last != i {
 			continue
 		}
 		shard, err := shardOf(c.Key)
 		if err != nil {
 			return nil, err
 		}
-		as = append(as, dialect.Assignment{Seq: c.Seq, Position: base + int64(len(as)) + 1, Shard: shard, Kind: k.kind})
+		as = append(as, dialect.Assignment{Seq: c.Seq, Position: base + int64(len(as)) + 1, Shard: shard, Kind: f.kind})
 	}
 	return as, nil
 }
@@ -284,14 +289,17 @@ func statements(as []dialect.Assignment, key []dialect.Column) [][]dialect.Assig
 }
 
 // keyIdentity is a string that two keys share only if all their values are equal.
-func keyIdentity(key []any) string {
-	var id []byte
+func keyIdentity(key []any) string { return string(appendIdentity(nil, key)) }
+
+// appendIdentity writes each value with its length behind it: read from the end, it says where
+// each begins.
+func appendIdentity(id []byte, key []any) []byte {
 	for _, v := range key {
-		part := appendValue(nil, dialect.Dynamic, v)
-		id = binary.AppendUvarint(id, uint64(len(part)))
-		id = append(id, part...)
+		start := len(id)
+		id = appendValue(id, dialect.Dynamic, v)
+		id = binary.BigEndian.AppendUint32(id, uint32(len(id)-start))
 	}
-	return string(id)
+	return id
 }
 
 // batchSize adapts the number of changes taken at once: larger batches cost less

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,4 +48,93 @@ func FirstChange(s Spelling, f *Feed) string {
 	}
 	return "SELECT seq FROM (" + first + ") c UNION ALL SELECT 0 FROM (SELECT " + PositionColumn + " FROM " +
 		Qualified(s, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
+}
+
+// Run is n consecutive numbers from First on.
+type Run struct{ First, N int64 }
+
+// Last is the last number of a run.
+func (r Run) Last() int64 { return r.First + r.N - 1 }
+
+// Runs are the runs of ascending numbers. Between the first and the last of a run there is no
+// other number, so a range over it finds no change that somebody commits meanwhile.
+func Runs(seqs []int64) (runs []Run) {
+	for i, seq := range seqs {
+		if i > 0 && seqs[i-1]+1 == seq {
+			runs[len(runs)-1].N++
+		} else {
+			runs = append(runs, Run{seq, 1})
+		}
+	}
+	return runs
+}
+
+// SeqList writes seqs as JSON.
+func SeqList(seqs []int64) string {
+	return list(seqs, func(b []byte, seq int64) []byte { return strconv.AppendInt(b, seq, 10) })
+}
+
+// Assignments are those of one statement, one at least, with consecutive positions: these need not
+// travel to the database, and neither do shards and kinds where no key has any.
+type Assignments struct {
+	List  []Assignment
+	Base  int64 // the position before the first
+	Wish  bool  // some kind is not [Changed]
+	Pairs bool  // shards and kinds travel with the seqs
+}
+
+// Assigned looks at a feed's assignments.
+func Assigned(f *Feed, as []Assignment) *Assignments {
+	wish := slices.ContainsFunc(as, func(a Assignment) bool { return a.Kind != Changed })
+	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Pairs: wish || f.Sharded()}
+}
+
+// JSON is a list of seqs; where Pairs is set, of [seq, shard, kind].
+func (as *Assignments) JSON() string {
+	return list(as.List, func(b []byte, a Assignment) []byte {
+		if !as.Pairs {
+			return strconv.AppendInt(b, a.Seq, 10)
+		}
+		b = strconv.AppendInt(append(b, '['), a.Seq, 10)
+		b = strconv.AppendInt(append(b, ','), int64(a.Shard), 10)
+		return append(strconv.AppendInt(append(b, ','), int64(a.Kind), 10), ']')
+	})
+}
+
+func list[T any](of []T, element func([]byte, T) []byte) string {
+	b := make([]byte, 0, 2+12*len(of))
+	for i, x := range of {
+		b = element(append(b, "[,"[min(i, 1)]), x)
+	}
+	if len(of) == 0 {
+		b = append(b, '[')
+	}
+	return string(append(b, ']'))
+}
+
+// Upserted is what an upsert writes of an assigned key: expressions over the assignment, j, and
+// the row that stood at its key before, old, which is needed only where there is a wish. Set is
+// for databases that call the row in the way p and the new one excluded.
+type Upserted struct{ Position, Hidden, PublishedAt, Set string }
+
+// Upsert is what becomes of a key, of position and publishedAt, which are expressions. Without
+// a wish a hidden key keeps its position and stays hidden, which the row in its way tells,
+// and saves a look at the positions for each key.
+func (as *Assignments) Upsert(position, publishedAt string) Upserted {
+	if !as.Wish {
+		kept := func(column string) string {
+			return column + " = CASE WHEN p.hidden = 1 THEN p." + column + " ELSE excluded." + column + " END"
+		}
+		return Upserted{position, "0", publishedAt, kept("feed_sync_id") + ", " + kept("published_at") + ", deleted = excluded.deleted"}
+	}
+	was := func(column, otherwise string) string {
+		return "CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old." + column + " ELSE " + otherwise + " END"
+	}
+	return Upserted{was("feed_sync_id", position), "CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END", was("published_at", publishedAt),
+		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden"}
+}
+
+// Known is the condition that the key of a change, alias c, stands in the positions.
+func Known(s Spelling, f *Feed, hint string) string {
+	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " + StoredJoin(s, f, "old", "c") + ")"
 }

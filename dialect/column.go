@@ -178,13 +178,13 @@ func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string,
 }
 
 // Seen is the condition under which AssignPositions gives a key a position: it has a
-// row or a position. Where rows hold their positions themselves nothing tells whether
+// row or, says the condition known, a position. Where rows hold their positions themselves nothing tells whether
 // a key without a row was ever shown: it gets its tombstone.
-func (f *Feed) Seen(row, old string) string {
+func (f *Feed) Seen(row, known string) string {
 	if f.InRows() {
 		return "1 = 1"
 	}
-	return row + " IS NOT NULL OR " + old + " IS NOT NULL"
+	return row + " IS NOT NULL OR " + known
 }
 
 // DeleteRow are the statements that delete a row and have its delete published, to be

@@ -151,12 +151,3 @@ func PlaceList(moved []Moved) string {
 	}
 	return "[" + strings.Join(list, ",") + "]"
 }
-
-// SeqList writes seqs as JSON.
-func SeqList(seqs []int64) string {
-	list := make([]string, len(seqs))
-	for i, seq := range seqs {
-		list[i] = fmt.Sprint(seq)
-	}
-	return "[" + strings.Join(list, ",") + "]"
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -97,27 +96,22 @@ func inKeyMode(verb string) string {
 // lookup by a unique key. In READ COMMITTED the SELECT part locks nothing and
 // waits for nobody.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
-	var list strings.Builder
-	for i, a := range as {
-		sep := ','
-		if i == 0 {
-			sep = '['
-		}
-		fmt.Fprintf(&list, "%c[%d,%d,%d,%d]", sep, a.Seq, a.Position, a.Shard, a.Kind)
-	}
-	list.WriteByte(']')
+	assigned := dialect.Assigned(f, as)
 	positions := dialect.Qualified(d, f.Positions())
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
-	firstKey, firstStored := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
+	row := dialect.Ref(d, "t", f.Key[0].Name)
+	list, shard, kind := "seq BIGINT PATH '$'", "0", "0"
+	if assigned.Pairs {
+		list, shard, kind = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind"
+	}
 
 	var q strings.Builder
 	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
-	q.WriteString("SELECT " + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", j.position, j.shard, " + f.Bucket("j.shard", "DIV") + ", " + firstKey + " IS NULL, j.kind = 2, " + strconv.FormatInt(publishedAt, 10) + "\n")
-	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', position BIGINT PATH '$[1]', shard INT PATH '$[2]', kind INT PATH '$[3]')) j\n")
+	fmt.Fprintf(&q, "SELECT %s, %d + j.place, %s, %s, %s IS NULL, %s = 2, %d\n", strings.Join(dialect.StoredRefs(d, f, "c"), ", "), assigned.Base, shard, f.Bucket(shard, "DIV"), row, kind, publishedAt)
+	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, " + list + ")) j\n")
 	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
 	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
-	q.WriteString("LEFT JOIN " + positions + " old FORCE INDEX (PRIMARY) ON " + dialect.StoredJoin(d, f, "old", "c") + "\n")
-	q.WriteString("WHERE " + f.Seen(firstKey, firstStored) + "\nORDER BY j.place\n")
+	q.WriteString("WHERE " + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + "\nORDER BY j.place\n")
 	// From left to right, so hidden is still the old one until its own turn. VALUES()
 	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
 	own := func(column string) string { return positions + "." + column }
@@ -129,10 +123,10 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		}
 	}
 	for _, column := range []string{"feed_sync_id", "published_at"} {
-		q.WriteString(column + " = IF(" + own("hidden") + " = 1 AND j.kind = 0, " + own(column) + ", VALUES(" + column + ")), ")
+		q.WriteString(column + " = IF(" + own("hidden") + " = 1 AND " + kind + " = 0, " + own(column) + ", VALUES(" + column + ")), ")
 	}
-	q.WriteString("deleted = VALUES(deleted), hidden = (j.kind = 2 OR " + own("hidden") + " = 1 AND j.kind <> 1)")
-	_, err := tx.Exec(ctx, q.String(), list.String())
+	q.WriteString("deleted = VALUES(deleted), hidden = (" + kind + " = 2 OR " + own("hidden") + " = 1 AND " + kind + " <> 1)")
+	_, err := tx.Exec(ctx, q.String(), assigned.JSON())
 	return err
 }
 
@@ -145,22 +139,14 @@ const maxRuns = 16
 // run of consecutive seqs at its last record, before it looks at the next.
 func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	changes := dialect.Qualified(d, f.Changes())
-	type run struct{ first, n int64 }
-	var runs []run
-	for i, seq := range seqs {
-		if i > 0 && seqs[i-1]+1 == seq {
-			runs[len(runs)-1].n++
-		} else {
-			runs = append(runs, run{seq, 1})
-		}
-	}
+	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
 		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
 			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq", dialect.SeqList(seqs))
 	}
 	var total int64
 	for _, r := range runs {
-		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d", changes, r.first, r.first+r.n-1, r.n))
+		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d", changes, r.First, r.Last(), r.N))
 		if err != nil {
 			return total, err
 		}

@@ -122,45 +122,60 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 // of a time when nothing was waiting, reads every change that waits and compares each
 // with every assignment: ten million comparisons for a batch of 100 of 100,000.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
 	stored, changed := dialect.StoredRefs(d, f, ""), strings.Join(dialect.StoredRefs(d, f, "c"), ", ")
-	row, old := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
-	distinct, order := "", "\nORDER BY j.position"
-	for _, c := range f.Key {
+	row, first := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
+	distinct, order := "", "\nORDER BY j.place"
+	var sets []string // the spelling, where different texts can be one key; not shard and bucket, which a key keeps
+	for i, c := range f.Key {
 		if !c.Exact {
-			distinct, order = "DISTINCT ON ("+changed+") ", "\nORDER BY "+changed+", j.position DESC"
+			distinct, order = "DISTINCT ON ("+changed+") ", "\nORDER BY "+changed+", j.place DESC"
+			sets = append(sets, stored[i]+" = excluded."+stored[i])
 		}
 	}
-	sets := make([]string, 0, len(stored)+4)
-	// Not shard and bucket, which a key keeps.
-	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
-		sets = append(sets, column+" = excluded."+column)
+	b := dialect.NewBuilder(d)
+	numbers := func(of func(dialect.Assignment) int64) string {
+		return "CAST(CAST(" + b.Arg(bigints(as, of)) + " AS text) AS bigint[])"
 	}
-	query := "INSERT INTO " + dialect.Qualified(d, f.Positions()) + " (" + strings.Join(stored, ", ") +
-		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT ` + distinct + changed + `,
-  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  j.shard::int, ` + f.Bucket("j.shard::int", "/") + `, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END,
-  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
-  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END
-FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]))
-  AS j(seq, position, shard, kind)
+	lists, columns, shard := numbers(func(a dialect.Assignment) int64 { return a.Seq }), "seq", "0"
+	if assigned.Pairs {
+		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
+		columns, shard = "seq, shard, kind", "j.shard::int"
+	}
+	u := assigned.Upsert("CAST("+b.Arg(assigned.Base)+" AS bigint) + j.place", "CAST("+b.Arg(publishedAt)+" AS bigint)")
+	from := "unnest(" + lists + ") WITH ORDINALITY AS j(" + columns + `, place)
 CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) + ` c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
-LEFT JOIN LATERAL (SELECT ` + old + ", old.feed_sync_id, old.hidden, old.published_at FROM " + dialect.Qualified(d, f.Positions()) +
-		" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true
-WHERE ` + f.Seen(row, old) + order + `
-ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
-	_, err := tx.Exec(ctx, query,
-		bigints(as, func(a dialect.Assignment) int64 { return a.Seq }),
-		bigints(as, func(a dialect.Assignment) int64 { return a.Position }),
-		bigints(as, func(a dialect.Assignment) int64 { return int64(a.Shard) }),
-		bigints(as, func(a dialect.Assignment) int64 { return int64(a.Kind) }),
-		publishedAt)
+LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
+	known := dialect.Known(d, f, "")
+	if assigned.Wish {
+		from += `
+LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions + " old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
+		known = first + " IS NOT NULL"
+	}
+	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
+		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row + " IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
+		"\nFROM " + from + "\nWHERE " + f.Seen(row, known) + order +
+		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(append(sets, u.Set), ", ")
+	_, err := tx.Exec(ctx, query, b.Args()...)
 	return err
 }
 
+// maxRuns is the number of DELETEs up to which they beat one by a list of keys.
+const maxRuns = 8
+
 // DeleteChanges deletes by primary key: what is not visible is not touched.
-func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Changes())+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))",
-		bigints(seqs, func(seq int64) int64 { return seq }))
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (total int64, err error) {
+	from := "DELETE FROM " + dialect.Qualified(d, f.Changes())
+	runs := dialect.Runs(seqs)
+	if len(runs) > maxRuns {
+		return tx.Exec(ctx, from+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))", bigints(seqs, func(seq int64) int64 { return seq }))
+	}
+	for _, r := range runs {
+		n, err := tx.Exec(ctx, from+" WHERE seq BETWEEN $1 AND $2", r.First, r.Last())
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
 }

@@ -61,34 +61,34 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 // order than: an assignment, its change by rowid, the row and the old position each
 // by key. The conflict target is the key alone: a clash of positions is an error.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
-	var list strings.Builder
-	for i, a := range as {
-		list.WriteString([]string{"[", ","}[min(i, 1)])
-		fmt.Fprintf(&list, "[%d,%d,%d,%d]", a.Seq, a.Position, a.Shard, a.Kind)
+	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
+	stored, row := dialect.StoredRefs(d, f, ""), dialect.Ref(d, "t", f.Key[0].Name)
+	var sets []string // the spelling; not shard and bucket, which a key keeps
+	for i, c := range f.Key {
+		if !c.Exact {
+			sets = append(sets, stored[i]+" = excluded."+stored[i])
+		}
 	}
-	list.WriteString("]")
-	stored := dialect.StoredRefs(d, f, "")
-	row, old := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
-	sets := make([]string, 0, len(stored)+4)
-	// Not shard and bucket, which a key keeps.
-	for _, column := range append(stored, "feed_sync_id", "deleted", "hidden", "published_at") {
-		sets = append(sets, column+" = excluded."+column)
+	// key is the place in the list, from 0.
+	list, shard := "value AS seq", "0"
+	if assigned.Pairs {
+		list, shard = "value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind", "j.shard"
 	}
-	query := "INSERT INTO " + dialect.Qualified(d, f.Positions()) + " (" + strings.Join(stored, ", ") +
-		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `,
-  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE j.position END,
-  j.shard, ` + f.Bucket("j.shard", "/") + `, ` + row + ` IS NULL,
-  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
-  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ` + strconv.FormatInt(publishedAt, 10) + ` END
-FROM (SELECT value ->> 0 AS seq, value ->> 1 AS position, value ->> 2 AS shard, value ->> 3 AS kind FROM json_each(?)) j
+	u := assigned.Upsert(strconv.FormatInt(assigned.Base+1, 10)+" + j.place", strconv.FormatInt(publishedAt, 10))
+	join, known := "", dialect.Known(d, f, "")
+	if assigned.Wish {
+		join = "\nLEFT JOIN " + positions + " old ON " + dialect.StoredJoin(d, f, "old", "c")
+		known = dialect.Ref(d, "old", f.Key[0].Stored) + " IS NOT NULL"
+	}
+	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
+		strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", " + row + " IS NULL, " + u.Hidden + ", " + u.PublishedAt + `
+FROM (SELECT key AS place, ` + list + ` FROM json_each(?)) j
 CROSS JOIN ` + dialect.Qualified(d, f.Changes()) + ` c ON c.seq = j.seq
-LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + `
-LEFT JOIN ` + dialect.Qualified(d, f.Positions()) + " old ON " + dialect.StoredJoin(d, f, "old", "c") + `
-WHERE ` + f.Seen(row, old) + `
-ORDER BY j.position
-ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
-	_, err := tx.Exec(ctx, query, list.String())
+LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + join + `
+WHERE ` + f.Seen(row, known) + `
+ORDER BY j.place
+ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(append(sets, u.Set), ", ")
+	_, err := tx.Exec(ctx, query, assigned.JSON())
 	return err
 }
 

@@ -87,7 +87,7 @@ var sharding = []mutant{
 		Package: conformance, Test: "TestPartFromTheBeginning", Engines: "sqlite",
 	},
 	{
-		Name: "shard-follows-the-spelling", Guards: "hazard 24: a key keeps its data shard",
+		Name: "shard-follows-the-spelling-mysql", Guards: "hazard 24: a key keeps its data shard",
 		File:    "dialect/mysql/publish.go",
 		Old:     "\"deleted = VALUES(deleted), hidden = ",
 		New:     "\"shard = VALUES(shard), bucket = VALUES(bucket), deleted = VALUES(deleted), hidden = ",
@@ -157,18 +157,11 @@ var sharding = []mutant{
 		Package: conformance, Test: "TestColumnShards$", Engines: "mariadb",
 	},
 	{
-		Name: "shard-follows-the-spelling-postgres", Guards: "hazard 24: a key keeps its data shard",
-		File:    "dialect/postgres/publish.go",
-		Old:     "append(stored, \"feed_sync_id\", \"deleted\",",
-		New:     "append(stored, \"shard\", \"bucket\", \"feed_sync_id\", \"deleted\",",
-		Package: conformance, Test: "TestShardKept", Engines: "postgres15",
-	},
-	{
-		Name: "shard-follows-the-spelling-sqlite", Guards: "hazard 24: a key keeps its data shard",
-		File:    "dialect/sqlite/publish.go",
-		Old:     "append(stored, \"feed_sync_id\", \"deleted\",",
-		New:     "append(stored, \"shard\", \"bucket\", \"feed_sync_id\", \"deleted\",",
-		Package: conformance, Test: "TestShardKept", Engines: "sqlite",
+		Name: "shard-follows-the-spelling", Guards: "hazard 24: a key keeps its data shard",
+		File:    "dialect/changes.go",
+		Old:     "kept(\"published_at\") + \", deleted",
+		New:     "kept(\"published_at\") + \", shard = excluded.shard, bucket = excluded.bucket, deleted",
+		Package: conformance, Test: "TestShardKept", Engines: "postgres15,sqlite",
 	},
 	{
 		Name: "adopted-shards-shown", Guards: "M18: a feed of one data shard has all keys in shard 0",
@@ -229,7 +222,7 @@ var sharding = []mutant{
 	{
 		Name: "wishes-undone-by-repair", Guards: "a republish that waits holds, whatever repair records behind it",
 		File:    "publish.go",
-		Old:     "(c.Kind != dialect.Placed || k.kind == dialect.Changed)",
+		Old:     "(c.Kind != dialect.Placed || f.kind == dialect.Changed)",
 		New:     "c.Kind <= dialect.Placed",
 		Package: conformance, Test: "TestRepairBesideWishes", Engines: "sqlite",
 	},

@@ -40,7 +40,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "first-change-counts", Guards: "guarantee 2: a collapsed key stands where its last change stands",
-		File: "publish.go", Old: "		k.last = i\n", New: "		if _, seen := keys[names[i]]; !seen {\n			k.last = i\n		}\n",
+		File: "publish.go", Old: "		which[i], f.last = k, i\n", New: "		if which[i] = k; !ok {\n			f.last = i\n		}\n",
 		Package: conformance, Test: "TestCollapse", Engines: "sqlite", Short: true,
 	},
 	{
@@ -174,9 +174,14 @@ var capturing = []mutant{
 		Package: conformance, Test: "TestReplaceByDefault", Engines: "sqlite",
 	},
 	{
-		Name: "hidden-shown-by-a-change", Guards: "M70: changes of hidden rows stay hidden",
-		File: "dialect/sqlite/publish.go", Old: "ELSE COALESCE(old.hidden, 0) END", New: "ELSE 0 END",
+		Name: "hidden-shown-by-a-change", Guards: "M70: changes of hidden rows stay hidden, beside wishes for other keys",
+		File: "dialect/changes.go", Old: "ELSE COALESCE(old.hidden, 0) END", New: "ELSE 0 END",
 		Package: conformance, Test: "TestUnpublish", Engines: "sqlite",
+	},
+	{
+		Name: "hidden-moved-by-a-change", Guards: "M70: changes of hidden rows move nothing",
+		File: "dialect/changes.go", Old: "CASE WHEN p.hidden = 1 THEN p.\" + column", New: "CASE WHEN p.hidden = 2 THEN p.\" + column",
+		Package: conformance, Test: "TestUnpublish", Engines: "sqlite,postgres15",
 	},
 	{
 		Name: "truncate-in-an-old-snapshot", Guards: "guarantee 1: TRUNCATE",
@@ -200,7 +205,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "keys-without-case", Guards: "guarantee 1: 'Fred' is not 'fred' when changes are collapsed",
-		File: "publish.go", Old: "		part := appendValue(nil, dialect.Dynamic, v)\n", New: "		part := appendValue(nil, dialect.Dynamic, v)\n		for j, x := range part {\n			if x >= 'A' && x <= 'Z' {\n				part[j] = x + 'a' - 'A'\n			}\n		}\n",
+		File: "publish.go", Old: "		id = appendValue(id, dialect.Dynamic, v)\n", New: "		id = appendValue(id, dialect.Dynamic, v)\n		for j, x := range id[start:] {\n			if x >= 'A' && x <= 'Z' {\n				id[start+j] = x + 'a' - 'A'\n			}\n		}\n",
 		Package: conformance, Test: "TestKeysThatLookAlike", Engines: "sqlite",
 	},
 	{
