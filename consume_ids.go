@@ -190,16 +190,23 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 		return nil
 	}
 	w.vain++
+	var was map[int]string
+	if w.standings != nil {
+		was = w.standings.Shards
+	}
 	var unknown []int
 	for shard, at := range now.Shards {
 		if jobOf(shard, w.r.count) != w.job {
 			continue
 		}
 		t := w.shards[shard]
-		if t == nil {
+		switch {
+		case t == nil:
 			unknown = append(unknown, shard)
-		} else if (at != t.one.standing || at == "") && !t.due && !t.one.parked {
+		case (at != t.one.standing || at == "") && !t.due && !t.one.parked:
 			t.due, w.vain = true, 0
+		case at != was[shard] && t.vain == 0:
+			w.vain = 0 // its own shards move, and it is there, or at it
 		}
 	}
 	if len(unknown) > 0 {
@@ -272,18 +279,23 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 }
 
 // settle tells whether a shard that came to its end has something to do yet. Where the source
-// says that it is elsewhere than the page has shown, it has; or it is another server, which
+// says that it is elsewhere than the page has shown, it has; or what the source has said is older than
+// a page that brought something, and is asked for anew; or it is another server, which
 // lags: then that is asked for ever less often.
 func (w *worker) settle(t *ownShard, moved bool) {
-	if moved {
-		t.vain = 0
-	}
 	at := ""
 	if w.standings != nil {
 		at = w.standings.Shards[t.one.shard]
 	}
-	t.due = at != "" && at != t.one.standing && !w.r.once
-	if t.due && !moved {
+	elsewhere := at != "" && at != t.one.standing && !w.r.once
+	t.due = elsewhere && !moved
+	switch {
+	case moved:
+		t.vain = 0
+		if elsewhere {
+			w.standings, w.lookedAt = nil, time.Time{}
+		}
+	case t.due:
 		t.vain++
 		t.one.notBefore = time.Now().Add(jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
 	}

@@ -83,6 +83,16 @@ var turning = []mutant{
 		Package: conformance, Test: "TestShardIDsDisagree", Engines: "sqlite",
 	},
 	{
+		Name: "own-moves-in-vain", Guards: "a worker whose own shards move is at them without a pause",
+		File: "consume_ids.go", Old: "		case at != was[shard] && t.vain == 0:\n", New: "		case at != was[shard] && at == \"?\":\n",
+		Package: ".", Test: "TestWorkerAtWork",
+	},
+	{
+		Name: "older-look-believed", Guards: "a page that brought something is newer than the look before it",
+		File: "consume_ids.go", Old: "			w.standings, w.lookedAt = nil, time.Time{}\n", New: "",
+		Package: ".", Test: "TestWorkerAtWork",
+	},
+	{
 		Name: "every-worker-looks", Guards: "who waits for all shards is answered with the look that all share",
 		File: "standing.go", Old: "ok && woken != nil && at == news", New: "ok && woken == nil && at == news",
 		Package: conformance, Test: "TestStandingsShared", Engines: "sqlite",
@@ -99,7 +109,7 @@ var turning = []mutant{
 	},
 	{
 		Name: "shards-lag-unread", Guards: "guarantee 1: what a standing shows is read, though a page does not",
-		File: "consume_ids.go", Old: "	t.due = at != \"\" && at != t.one.standing && !w.r.once\n", New: "	t.due = at == \"?\"\n",
+		File: "consume_ids.go", Old: "	t.due = elsewhere && !moved\n", New: "	t.due = elsewhere && at == \"?\"\n",
 		Package: conformance, Test: "TestShardIDsLag", Engines: "sqlite",
 	},
 	{
@@ -109,7 +119,7 @@ var turning = []mutant{
 	},
 	{
 		Name: "shards-read-in-vain", Guards: "the cost of a consumer at rest does not grow with its shards",
-		File: "consume_ids.go", Old: "} else if (at != t.one.standing || at == \"\") && !t.due", New: "} else if at != \"?\" && !t.due",
+		File: "consume_ids.go", Old: "		case (at != t.one.standing || at == \"\") && !t.due", New: "		case at != \"?\" && !t.due",
 		Package: conformance, Test: "TestShardIDsIdle", Engines: "sqlite",
 	},
 	{

@@ -1,0 +1,66 @@
+package rowfeed
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// told is a source that says how far its shards are as a test wants it.
+type told struct {
+	Source
+	now   *Standings
+	since []string
+}
+
+func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*Standings, error) {
+	s.since = append(s.since, since)
+	if since == s.now.Digest {
+		return &Standings{Digest: since}, nil
+	}
+	return s.now, nil
+}
+
+// TestWorkerAtWork: a worker that is at a shard that moves all the time, be it that it moves it itself, does not take
+// that for the moves of others' shards, behind which it pauses ever longer; and a page that brought something is newer
+// than the look before it.
+func TestWorkerAtWork(t *testing.T) {
+	source := &told{}
+	r := &consuming{c: &Consumer{Source: source}, until: t.Context(), count: 1}
+	own := &ownShard{one: &consuming{shard: 1, standing: "a"}}
+	w := &worker{r: r, shards: map[int]*ownShard{1: own}, standings: &Standings{Digest: "0", Shards: map[int]string{1: "a"}}}
+	look := func(digest, at string) {
+		t.Helper()
+		source.now = &Standings{Digest: digest, Shards: map[int]string{1: at}}
+		if err := w.meet(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(due bool, vain int) {
+		t.Helper()
+		if own.due != due || w.vain != vain {
+			t.Errorf("due %t, vain %d; want %t, %d", own.due, w.vain, due, vain)
+		}
+	}
+	look("1", "b")
+	want(true, 0)
+	look("2", "c") // while it is at it
+	want(true, 0)
+	own.one.standing = "d" // the page has brought more
+	w.settle(own, true)
+	want(false, 0)
+	look("3", "d")
+	want(false, 0)
+	if last := source.since[len(source.since)-1]; last != "" {
+		t.Errorf("what was said before its page was asked for again since %q", last)
+	}
+	look("4", "d") // others' shards
+	want(false, 1)
+	look("5", "d")
+	want(false, 2)
+	look("6", "e")
+	want(true, 0)
+	w.settle(own, false) // a page of a server that lags
+	look("7", "f")
+	want(true, 1)
+}
