@@ -272,6 +272,10 @@ func TestUnpublish(t *testing.T) {
 		x.exec("UPDATE kv SET v = 1")
 		cursor = x.wantDrain(f, cursor, kv(2, "b", 1))
 		x.wantSound(f)
+		x.exec("UPDATE kv SET v = 2 WHERE id = 1") // beside a wish for another key
+		do(f.Republish, 2)
+		cursor = x.wantDrain(f, cursor, kv(2, "b", 1))
+		x.wantSound(f)
 		x.exec("DELETE FROM kv WHERE id = 1")
 		cursor = x.wantDrain(f, cursor)
 		x.exec("INSERT INTO kv VALUES (1, 'again', 1)")
