@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,25 +36,33 @@ func each(t *testing.T, measure func(b *bed)) {
 
 func newBed(t *testing.T, e testdb.Engine) *bed {
 	t.Helper()
-	var d *testdb.Database
 	if !e.HasServer() {
-		d = e.New(t)
-	} else {
-		options := []testdb.Option{testdb.Durable()}
-		for _, s := range settings[e.Family] {
-			options = append(options, testdb.Setting(s))
-		}
-		switch e {
-		case testdb.MariaDB:
-			options = append(options, testdb.Setting("innodb-log-file-size=512M"))
-		case testdb.MySQL:
-			options = append(options, testdb.Setting("innodb-redo-log-capacity=512M"))
-		}
-		d = e.Dedicated(t, options...).NewDatabase(t)
+		return bedOn(t, e.New(t))
 	}
+	return bedOn(t, e.Dedicated(t, durable(e)...).NewDatabase(t))
+}
+
+// bedOn measures on a database that there is.
+func bedOn(t *testing.T, d *testdb.Database) *bed {
+	t.Helper()
 	b := &bed{T: t, Database: d}
 	b.pool, b.dialect = b.open("")
 	return b
+}
+
+// durable shapes a server as production has it; more are settings besides.
+func durable(e testdb.Engine, more ...string) []testdb.Option {
+	options := []testdb.Option{testdb.Durable()}
+	for _, s := range append(slices.Clone(settings[e.Family]), more...) {
+		options = append(options, testdb.Setting(s))
+	}
+	switch e {
+	case testdb.MariaDB:
+		options = append(options, testdb.Setting("innodb-log-file-size=512M"))
+	case testdb.MySQL:
+		options = append(options, testdb.Setting("innodb-redo-log-capacity=512M"))
+	}
+	return options
 }
 
 // settings are the ones that tests keep small and a production server does not.

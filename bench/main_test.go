@@ -13,6 +13,8 @@ import (
 var (
 	reps   = flag.Int("reps", 3, "repetitions of each figure")
 	window = flag.Duration("window", 3*time.Second, "how long writers run for one figure")
+	hold   = flag.Duration("hold", 5*time.Second, "how long a transaction is held, or a handler hangs, among peers")
+	tune   = flag.Bool("tune", false, "try all configurations of the peers")
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if testing.Short() {
-		*reps, *window = 1, 100*time.Millisecond
+		*reps, *window, *hold = 1, 100*time.Millisecond, 300*time.Millisecond
 	}
 	testdb.Main(m)
 }

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// pglogreplPeer is logical replication, read as pglogrepl's example does. Writers write nothing more; the server
+// decodes its log, and keeps it while the slot's reader is away.
+var pglogreplPeer = contestant{name: "pglogrepl", families: []string{"postgres"}, configurations: []configuration{
+	{"default", "as in pglogrepl's example: the server is told every 10 s how far it was read", pglogreplWith(pglogreplSettings{confirm: 10 * time.Second})},
+	{"tuned-1", "values as bytes, told every second", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
+	{"tuned-2", "as tuned-1, one context for all messages until it is told", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
+	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash", pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
+	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, beside: 10_000})},
+}}
+
+type pglogreplSettings struct {
+	confirm    time.Duration // how often the server is told what was handled
+	binary     bool          // the plug-in's option
+	oneContext bool
+	beside     int // rows read ahead of the handler; 0: it is called where they are read
+}
+
+func pglogreplWith(s pglogreplSettings) func() peer {
+	return func() peer { return &pglogreplRun{pglogreplSettings: s} }
+}
+
+type pglogreplRun struct {
+	pglogreplSettings
+	url, slot string
+	handled   atomic.Uint64 // all transactions up to this place of the log were handled
+	within    bool          // the middle of a transaction has been received
+}
+
+func (p *pglogreplRun) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	return pgconn.Connect(ctx, p.url+"&replication=database")
+}
+
+func (p *pglogreplRun) begin(c *cell) {
+	p.url, p.slot = c.URL, "bench_"+c.Name
+	c.sql("CREATE PUBLICATION bench FOR TABLE items WITH (publish = 'insert')")
+	conn, err := p.connect(c.Context())
+	c.must(err)
+	defer conn.Close(context.Background())
+	_, err = pglogrepl.CreateReplicationSlot(c.Context(), conn, p.slot, "pgoutput", pglogrepl.CreateReplicationSlotOptions{})
+	c.must(err)
+}
+
+// record has nothing to do: the server's log has it.
+func (p *pglogreplRun) record(context.Context, userTx, []string) error { return nil }
+
+func (p *pglogreplRun) end(ctx context.Context) error {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return pglogrepl.DropReplicationSlot(ctx, conn, p.slot, pglogrepl.DropReplicationSlotOptions{Wait: true})
+}
+
+func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	defer conn.Close(context.Background())
+	arguments := []string{"proto_version '1'", "publication_names 'bench'"}
+	if p.binary {
+		arguments = append(arguments, "binary 'true'")
+	}
+	if err := pglogrepl.StartReplication(ctx, conn, p.slot, 0, pglogrepl.StartReplicationOptions{PluginArgs: arguments}); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	row, committed, wait := handle, func(at pglogrepl.LSN) { p.handled.Store(uint64(at)) }, func() {}
+	if p.beside > 0 {
+		var beside chan<- step
+		beside, wait = p.handleBeside(handle)
+		row = func(text string) { beside <- step{text: text} }
+		committed = func(at pglogrepl.LSN) { beside <- step{commit: at} }
+	}
+	err = p.receive(ctx, conn, row, committed)
+	wait()
+	if err == nil {
+		err = p.tell(context.Background(), conn)
+	}
+	return unlessEnded(ctx, err)
+}
+
+// step is a row, or the end of a transaction.
+type step struct {
+	text   string
+	commit pglogrepl.LSN
+}
+
+func (p *pglogreplRun) handleBeside(handle handler) (steps chan<- step, wait func()) {
+	queue, ended := make(chan step, p.beside), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for s := range queue {
+			if s.commit != 0 {
+				p.handled.Store(uint64(s.commit))
+			} else {
+				handle(s.text)
+			}
+		}
+	}()
+	return queue, func() {
+		close(queue)
+		<-ended
+	}
+}
+
+// receive reads messages until ctx ends, and tells the server now and then how far it got.
+func (p *pglogreplRun) receive(ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN)) error {
+	for {
+		err := p.receiveFor(ctx, conn, row, committed)
+		if err == nil && ctx.Err() == nil {
+			err = p.tell(ctx, conn)
+		}
+		if err != nil || ctx.Err() != nil {
+			return unlessEnded(ctx, err)
+		}
+	}
+}
+
+// receiveFor reads messages until the server is to be told, or asks.
+func (p *pglogreplRun) receiveFor(ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN)) error {
+	until, cancel := context.WithTimeout(ctx, p.confirm)
+	defer cancel()
+	for {
+		received, err := p.next(until, conn)
+		switch {
+		case until.Err() != nil || pgconn.Timeout(err):
+			if received == nil {
+				return nil
+			}
+		case err != nil:
+			return err
+		}
+		switch m := received.(type) {
+		case *pgproto3.ErrorResponse:
+			return pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.CopyData:
+			if asked, err := p.message(m.Data, row, committed); err != nil || asked {
+				return err
+			}
+		}
+	}
+}
+
+func (p *pglogreplRun) next(until context.Context, conn *pgconn.PgConn) (pgproto3.BackendMessage, error) {
+	if !p.oneContext {
+		deadline, _ := until.Deadline()
+		own, cancel := context.WithDeadline(until, deadline)
+		defer cancel()
+		until = own
+	}
+	return conn.ReceiveMessage(until)
+}
+
+// tell makes the server keep its log no longer than is needed.
+func (p *pglogreplRun) tell(ctx context.Context, conn *pgconn.PgConn) error {
+	return pglogrepl.SendStandbyStatusUpdate(ctx, conn, pglogrepl.StandbyStatusUpdate{WALWritePosition: pglogrepl.LSN(p.handled.Load())})
+}
+
+var errNotText = errors.New("a payload that is no text")
+
+// message takes what the server sent; asked is whether it wants an answer.
+func (p *pglogreplRun) message(data []byte, row func(string), committed func(pglogrepl.LSN)) (asked bool, err error) {
+	switch data[0] {
+	case pglogrepl.PrimaryKeepaliveMessageByteID:
+		m, err := pglogrepl.ParsePrimaryKeepaliveMessage(data[1:])
+		if err == nil && !p.within {
+			committed(m.ServerWALEnd) // nothing of items is before it
+		}
+		return m.ReplyRequested, err
+	case pglogrepl.XLogDataByteID:
+		x, err := pglogrepl.ParseXLogData(data[1:])
+		if err != nil {
+			return false, err
+		}
+		m, err := pglogrepl.Parse(x.WALData)
+		if err != nil {
+			return false, err
+		}
+		switch m := m.(type) {
+		case *pglogrepl.BeginMessage:
+			p.within = true
+		case *pglogrepl.InsertMessage:
+			const payloadColumn = 2
+			if len(m.Tuple.Columns) <= payloadColumn {
+				return false, errNotText
+			}
+			row(string(m.Tuple.Columns[payloadColumn].Data))
+		case *pglogrepl.CommitMessage:
+			p.within = false
+			committed(m.TransactionEndLSN)
+		}
+		return false, nil
+	}
+	return false, fmt.Errorf("a message of an unknown kind: %q", data[0])
+}

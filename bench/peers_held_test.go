@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Writers beside somebody who stands still: so many of them, so many commits a second together.
+const (
+	besideWriters   = 4
+	besidePerSecond = 100
+)
+
+// beside has writers commit while something stands still for the time -hold, and for a while before and after.
+func (c *cell) beside(stand func()) {
+	c.Helper()
+	lead := *hold / 5
+	var writing sync.WaitGroup
+	defer writing.Wait() // also when stand fails
+	writing.Go(func() { c.pace(besideWriters, besidePerSecond, *hold+2*lead) })
+	time.Sleep(lead)
+	stand()
+	writing.Wait()
+	c.settle(c.Context())
+}
+
+// heldMeasure: somebody's transaction has written and stays open; the figures are everyone else's.
+var heldMeasure = peerMeasure{
+	name: "held", tune: true,
+	title: "A foreign transaction is held open for 5 s (-hold): everyone else's longest delivery, and longest transaction",
+	head: append([]string{"it has written what they write: delivery, ms", "÷ hold", "transaction, ms",
+		"it has written to another table: delivery, ms", "÷ hold", "transaction, ms"}, wrongs...),
+	run: func(p *comparison) {
+		p.turns(func(c *cell) {
+			c.sql("CREATE TABLE others (id bigint PRIMARY KEY)")
+			c.start()
+			for _, where := range []string{"same", "other"} {
+				c.warm()
+				c.beside(func() { c.hold(where) })
+				c.p.add(c.entrant, where, c.ledger.waits().max())
+				c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
+			}
+			c.judge(false)
+		})
+		p.rows(func(who entrant) (cells []string) {
+			for _, where := range []string{"same", "other"} {
+				waited := p.of(who, where).median()
+				cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(p.of(who, where+" write").median()))
+			}
+			return append(cells, p.went(who).cells()...)
+		})
+	},
+}
+
+// hold is the foreign transaction.
+func (c *cell) hold(where string) {
+	c.Helper()
+	if where == "same" {
+		o, err := c.open(c.Context(), holder, 1)
+		c.must(err)
+		time.Sleep(*hold)
+		c.must(o.commit(c.Context()))
+		return
+	}
+	tx, err := c.users.begin(c.Context())
+	c.must(err)
+	defer tx.rollback()
+	c.must(tx.do(c.Context(), "INSERT INTO others VALUES (1)"))
+	time.Sleep(*hold)
+	c.must(tx.commit(c.Context()))
+}
+
+// hangMeasure: the handler hangs with one row, once, and looks at no deadline.
+var hangMeasure = peerMeasure{
+	name: "hang", tune: true,
+	title: "A handler hangs with one row for 5 s (-hold)",
+	head: append([]string{"of the rows committed meanwhile so many were handled meanwhile", "longest delivery of the others, ms",
+		"the row was handed over, times"}, wrongs...),
+	run: func(p *comparison) {
+		p.turns(func(c *cell) {
+			c.start()
+			c.warm()
+			c.beside(func() {
+				begun, release := c.ledger.arm(0)
+				defer release()
+				select {
+				case <-begun:
+				case <-time.After(time.Minute):
+					c.Fatalf("%s has not handed the row over", c.key())
+				}
+				began := time.Now()
+				time.Sleep(*hold)
+				committed, handled := c.ledger.handledBy(began, time.Now())
+				c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
+			})
+			c.judge(false)
+			c.p.add(c.entrant, "longest", c.ledger.waits().max())
+			c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
+		})
+		p.rows(func(who entrant) []string {
+			return append([]string{fmt.Sprintf("%.0f %%", 100*p.of(who, "share").median()), ms(p.of(who, "longest").median()), count(p.of(who, "times").max())}, p.went(who).cells()...)
+		})
+	},
+}

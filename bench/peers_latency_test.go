@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// latencyMeasure: 8 writers commit a row each, so many a second together.
+func latencyMeasure(perSecond int) peerMeasure {
+	return peerMeasure{
+		name: fmt.Sprintf("latency-%d", perSecond), tune: true,
+		title: fmt.Sprintf("From commit to handler at %s commits/s of 8 writers, ms", count(float64(perSecond))),
+		head:  append([]string{"p50", "p99", "longest", "commits/s reached"}, wrongs...),
+		run: func(p *comparison) {
+			p.turns(func(c *cell) {
+				c.start()
+				c.warm()
+				reached := c.pace(writerCount, float64(perSecond), 3**window)
+				c.settle(c.Context())
+				c.judge(false)
+				waits := c.ledger.waits()
+				c.p.add(c.entrant, "p50", waits.median())
+				c.p.add(c.entrant, "p99", waits.quantile(0.99))
+				c.p.add(c.entrant, "longest", waits.max())
+				c.p.add(c.entrant, "reached", reached)
+			})
+			p.rows(func(who entrant) []string {
+				return append([]string{ms(p.of(who, "p50").median()), ms(p.of(who, "p99").median()), ms(p.of(who, "longest").max()),
+					count(p.of(who, "reached").median())}, p.went(who).cells()...)
+			})
+		},
+	}
+}
+
+// racingMeasure is about what goes wrong: 8 writers whose transactions of 1 to 3 rows stay open for 0 to
+// 20 ms, and of which one in ten is rolled back.
+var racingMeasure = peerMeasure{
+	name:  "racing",
+	title: "8 writers whose transactions overlap (1 to 3 rows, open for 0 to 20 ms, one in ten rolled back)",
+	head:  append([]string{"rows committed", "p50, ms", "p99, ms"}, wrongs...),
+	run: func(p *comparison) {
+		p.turns(func(c *cell) {
+			c.start()
+			c.warm()
+			var all sync.WaitGroup
+			for writer := range writerCount {
+				all.Go(func() {
+					for range scaled(4000) / writerCount {
+						if err := c.race(writer); err != nil {
+							c.Errorf("%s: %v", c.key(), err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			c.settle(c.Context())
+			c.judge(false)
+			c.p.add(c.entrant, "p50", c.ledger.waits().median())
+			c.p.add(c.entrant, "p99", c.ledger.waits().quantile(0.99))
+		})
+		p.rows(func(who entrant) []string {
+			return append([]string{count(float64(p.went(who).committed)), ms(p.of(who, "p50").median()), ms(p.of(who, "p99").median())}, p.went(who).cells()...)
+		})
+	},
+}
+
+func (c *cell) race(writer int) error {
+	o, err := c.open(c.Context(), writer, 1+rand.IntN(3))
+	if err != nil {
+		return err
+	}
+	time.Sleep(rand.N(20 * time.Millisecond))
+	if rand.IntN(10) == 0 {
+		o.tx.rollback()
+		return nil
+	}
+	return o.commit(c.Context())
+}
+
+// firstMeasure: nothing happens for a second or two, then one row is committed.
+var firstMeasure = peerMeasure{
+	name: "first", tune: true,
+	title: "The first change after one to two quiet seconds, from commit to handler, ms",
+	head:  append([]string{"p50", "longest", "changes"}, wrongs...),
+	run: func(p *comparison) {
+		const changes = 5
+		p.turns(func(c *cell) {
+			c.start()
+			c.warm()
+			for range changes {
+				time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
+				c.must(c.write(c.Context(), 0, 1, 0))
+				c.settle(c.Context())
+			}
+			c.judge(false)
+			for _, wait := range c.ledger.waits() {
+				c.p.add(c.entrant, "wait", wait)
+			}
+		})
+		p.rows(func(who entrant) []string {
+			waits := p.of(who, "wait")
+			return append([]string{ms(waits.median()), ms(waits.max()), count(float64(len(waits)))}, p.went(who).cells()...)
+		})
+	},
+}

@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ledger knows which rows were committed, and when, and which were handled, when and in what order.
+type ledger struct {
+	mu       sync.Mutex
+	writers  [writerCount + 1][]*record // the last one is who holds a transaction
+	last     [writerCount + 1]int       // the highest number handled, of each writer
+	warm     [writerCount + 1]int       // so many were before what is measured
+	twice    int
+	swapped  int
+	handled  int // rows handled for the first time
+	took     int // rows committed
+	missed   int // of those before what is measured, never handled
+	latestAt time.Time
+	longest  time.Duration // a user's transaction
+
+	hang hang
+}
+
+// record is one row.
+type record struct {
+	committed, handled time.Time
+}
+
+// hang makes the handler hang with one row, the first time that it is given it.
+type hang struct {
+	writer, seq int // none while seq is 0
+	begun       chan struct{}
+	release     chan struct{}
+	times       int
+}
+
+func newLedger() *ledger { return &ledger{} }
+
+// payloads draws the next rows of a writer: 200 bytes that begin with its number and the row's.
+func (l *ledger) payloads(writer, n int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	payloads := make([]string, n)
+	for i := range payloads {
+		l.writers[writer] = append(l.writers[writer], &record{})
+		head := fmt.Sprintf("%02d %010d ", writer, len(l.writers[writer]))
+		payloads[i] = head + payload[len(head):]
+	}
+	return payloads
+}
+
+// place is the row that a payload is of: its writer and its number, from 1 on.
+func place(payload string) (writer, seq int) {
+	writer, err := strconv.Atoi(payload[:2])
+	if err == nil {
+		seq, err = strconv.Atoi(payload[3:13])
+	}
+	if err != nil || len(payload) != len(make200()) {
+		panic(fmt.Sprintf("no row of this benchmark: %q", payload))
+	}
+	return writer, seq
+}
+
+// commit notes that rows are there for everybody.
+func (l *ledger) commit(payloads []string, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range payloads {
+		writer, seq := place(p)
+		l.writers[writer][seq-1].committed = at
+	}
+	l.took += len(payloads)
+}
+
+// wrote notes how long a user's transaction took.
+func (l *ledger) wrote(took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.longest = max(l.longest, took)
+}
+
+// handle is the handler of every peer.
+func (l *ledger) handle(payload string) {
+	writer, seq := place(payload)
+	l.mu.Lock()
+	now := time.Now()
+	if l.hang.seq == seq && l.hang.writer == writer {
+		if l.hang.times++; l.hang.times == 1 {
+			close(l.hang.begun)
+			release := l.hang.release
+			l.mu.Unlock()
+			<-release
+			l.mu.Lock()
+			now = time.Now()
+		}
+	}
+	defer l.mu.Unlock()
+	r := l.writers[writer][seq-1]
+	if !r.handled.IsZero() {
+		l.twice++
+		return
+	}
+	r.handled, l.latestAt = now, now
+	l.handled++
+	if seq < l.last[writer] {
+		l.swapped++
+	}
+	l.last[writer] = max(l.last[writer], seq)
+}
+
+// arm chooses the next row of a writer as the one to hang with. begun is closed when the handler hangs.
+func (l *ledger) arm(writer int) (begun <-chan struct{}, release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hang = hang{writer: writer, seq: len(l.writers[writer]) + 1, begun: make(chan struct{}), release: make(chan struct{})}
+	return l.hang.begun, sync.OnceFunc(func() { close(l.hang.release) })
+}
+
+// settle waits until all that was committed was handled, or nothing has happened for so long.
+func (l *ledger) settle(ctx context.Context, patience time.Duration) bool {
+	began := time.Now()
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for {
+		l.mu.Lock()
+		handled, took, latest := l.handled+l.missed, l.took, l.latestAt
+		l.mu.Unlock()
+		if handled >= took {
+			return true
+		}
+		if latest.Before(began) {
+			latest = began
+		}
+		if time.Since(latest) > patience {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+		}
+	}
+}
+
+// forget leaves what has been so far out of the waits; whether it was right is counted all the same.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for writer, records := range l.writers {
+		l.warm[writer] = len(records)
+	}
+	l.longest, l.missed = 0, l.took-l.handled
+}
+
+// holder is the number of the writer who holds a transaction open.
+const holder = writerCount
+
+// waits is how long each row took from its commit to the handler, in milliseconds; it may be there
+// before the answer to COMMIT. Rows that were never handled are not among them, nor is the holder's.
+func (l *ledger) waits() (waits figure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for writer, records := range l.writers[:holder] {
+		for i, r := range records[l.warm[writer]:] {
+			hung := l.hang.writer == writer && l.hang.seq == l.warm[writer]+i+1
+			if !r.handled.IsZero() && !r.committed.IsZero() && !hung {
+				waits = append(waits, milliseconds(max(r.handled.Sub(r.committed), 0)))
+			}
+		}
+	}
+	return waits
+}
+
+// handledBy is the number of rows committed between two moments, and of those among them that were handled by the
+// second.
+func (l *ledger) handledBy(from, to time.Time) (committed, handled int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, records := range l.writers {
+		for _, r := range records {
+			if r.committed.Before(from) || r.committed.After(to) {
+				continue
+			}
+			committed++
+			if !r.handled.IsZero() && r.handled.Before(to) {
+				handled++
+			}
+		}
+	}
+	return committed, handled
+}
+
+// counts is what came of all rows.
+type counts struct {
+	committed, handled int
+	lost               int // committed and never handled
+	twice              int // handled once more
+	swapped            int // handled after a later row of the same writer
+	phantoms           int // handled and never committed
+	stopped            int // runs that were stopped before all had come
+}
+
+func (c *counts) add(o *counts) {
+	c.committed += o.committed
+	c.handled += o.handled
+	c.lost += o.lost
+	c.twice += o.twice
+	c.swapped += o.swapped
+	c.phantoms += o.phantoms
+	c.stopped += o.stopped
+}
+
+// cells are those of the columns wrongs.
+func (c *counts) cells() []string {
+	if c.stopped > 0 {
+		return []string{"–", count(float64(c.twice)), count(float64(c.swapped))}
+	}
+	return []string{count(float64(c.lost)), count(float64(c.twice)), count(float64(c.swapped))}
+}
+
+var wrongs = []string{"lost", "twice", "out of order"}
+
+func (l *ledger) count() *counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &counts{committed: l.took, handled: l.handled, twice: l.twice, swapped: l.swapped}
+	for _, records := range l.writers {
+		for _, r := range records {
+			switch {
+			case r.handled.IsZero() && !r.committed.IsZero():
+				c.lost++
+			case !r.handled.IsZero() && r.committed.IsZero():
+				c.phantoms++
+			}
+		}
+	}
+	return c
+}
