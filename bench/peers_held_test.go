@@ -76,7 +76,7 @@ var hangMeasure = peerMeasure{
 	name: "hang", tune: true,
 	title: "A handler hangs with one row for 5 s (-hold)",
 	head: append([]string{"of the rows committed meanwhile so many were handled meanwhile", "longest delivery of the others, ms",
-		"the row was handed over, times"}, wrongs...),
+		"longest transaction of a writer, ms", "the row was handed over, times"}, wrongs...),
 	run: func(p *comparison) {
 		p.turns(func(c *cell) {
 			c.start()
@@ -96,10 +96,12 @@ var hangMeasure = peerMeasure{
 			})
 			c.judge(false)
 			c.p.add(c.entrant, "longest", c.ledger.waits().max())
+			c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
 			c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
 		})
 		p.rows(func(who entrant) []string {
-			return append([]string{fmt.Sprintf("%.0f %%", 100*p.of(who, "share").median()), ms(p.of(who, "longest").median()), count(p.of(who, "times").max())}, p.went(who).cells()...)
+			return append([]string{fmt.Sprintf("%.0f %%", 100*p.of(who, "share").median()), ms(p.of(who, "longest").median()),
+				ms(p.of(who, "write").median()), count(p.of(who, "times").max())}, p.went(who).cells()...)
 		})
 	},
 }

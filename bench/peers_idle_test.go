@@ -21,6 +21,12 @@ var idleMeasure = peerMeasure{
 	title: "A consumer to which nothing is written",
 	head:  []string{"statements/s, BEGIN and COMMIT included", "log written, bytes/s (WAL or redo)"},
 	run: func(p *comparison) {
+		// What it costs and how soon the first change comes belong together: as in first, and by default.
+		for _, who := range p.entrants {
+			if byDefault := who.with(who.configurations[0].name); byDefault.key() != who.key() {
+				p.entrants = append(p.entrants, byDefault)
+			}
+		}
 		p.entrants = append(p.entrants, nobodyPeer.with("–"))
 		p.turns(func(c *cell) {
 			if c.Family == "postgres" {
