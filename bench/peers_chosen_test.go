@@ -9,9 +9,17 @@ import (
 // lost before anything is fast. What is not named has its default. The machine of those runs did other work:
 // where two configurations were within a factor of two of each other the simpler one was taken.
 var chosen = map[string]string{
-	// rowfeed stays at its defaults, but where a user who has that need says so.
-	"hang postgres rowfeed": "shards-8", // one of eight shards rests, the others go on
-	"hang mysql rowfeed":    "shards-8",
+	// rowfeed stays at its defaults, and is shown besides as a user would set it who has that need.
+	"drain postgres rowfeed":        "large",
+	"drain mysql rowfeed":           "large",
+	"latency-200 postgres rowfeed":  "wake", // where writers are in the publisher's process
+	"latency-200 mysql rowfeed":     "wake",
+	"latency-1000 postgres rowfeed": "wake",
+	"latency-1000 mysql rowfeed":    "wake",
+	"first postgres rowfeed":        "wake",
+	"first mysql rowfeed":           "wake",
+	"hang postgres rowfeed":         "shards-8", // one of eight shards rests, the others go on
+	"hang mysql rowfeed":            "shards-8",
 
 	// On PostgreSQL watermill-sql's ordinary adapters sort all that is left for each batch, and show nothing
 	// younger than the oldest open transaction; the queue's do neither.

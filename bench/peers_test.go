@@ -87,7 +87,7 @@ var peerMeasures = []peerMeasure{drainMeasure, costMeasure, latencyMeasure(200),
 
 // TestPeers compares rowfeed with others that tell of committed rows: on the same server, with the
 // same rows of 200 bytes and the same durability, in turns. Each has the configuration that chosen
-// names; each run has a database of its own. One cell again:
+// names, and rowfeed its defaults besides; each run has a database of its own. One cell again:
 //
 //	go test -timeout 0 -run 'TestPeers/drain/postgres15/river'
 func TestPeers(t *testing.T) {
@@ -96,9 +96,14 @@ func TestPeers(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			m.compare(t, servers, false, func(e testdb.Engine) (entrants []entrant) {
 				for _, c := range contestants {
-					if slices.Contains(c.families, e.Family) {
-						entrants = append(entrants, c.with(chosenFor(m.name, e.Family, c)))
+					best := chosenFor(m.name, e.Family, c)
+					if !slices.Contains(c.families, e.Family) {
+						continue
 					}
+					if c == &rowfeedPeer && best != "default" {
+						entrants = append(entrants, c.with("default")) // it is what others are compared with
+					}
+					entrants = append(entrants, c.with(best))
 				}
 				return entrants
 			})
@@ -167,7 +172,7 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 	}
 }
 
-// peerServers starts a server for each measure; a short run has one for all.
+// peerServers starts a server for each measure. A short run has one for all, which is in no way durable.
 type peerServers struct {
 	*testing.T
 	kept map[testdb.Engine]*testdb.Server
@@ -189,7 +194,11 @@ func (s *peerServers) start(t *testing.T, e testdb.Engine, m peerMeasure) *testd
 		if s.kept == nil {
 			s.kept = map[testdb.Engine]*testdb.Server{}
 		}
-		s.kept[e] = e.Dedicated(s.T, durable(e, more...)...)
+		var options []testdb.Option
+		for _, setting := range more {
+			options = append(options, testdb.Setting(setting))
+		}
+		s.kept[e] = e.Dedicated(s.T, options...)
 	}
 	return s.kept[e]
 }
