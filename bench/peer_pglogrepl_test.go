@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,14 +20,16 @@ var pglogreplPeer = contestant{name: "pglogrepl", families: []string{"postgres"}
 	{"tuned-1", "values as bytes, told every second", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
 	{"tuned-2", "as tuned-1, one context for all messages until it is told", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
 	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash", pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
-	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, beside: 10_000})},
+	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 1, ahead: 10_000})},
+	{"workers-8", "as beside, eight goroutines, among which the writers are divided", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 8, ahead: 10_000})},
 }}
 
 type pglogreplSettings struct {
 	confirm    time.Duration // how often the server is told what was handled
 	binary     bool          // the plug-in's option
 	oneContext bool
-	beside     int // rows read ahead of the handler; 0: it is called where they are read
+	workers    int // goroutines that handle rows; 0: that which reads them
+	ahead      int // rows read ahead for each of them
 }
 
 func pglogreplWith(s pglogreplSettings) func() peer {
@@ -79,12 +82,10 @@ func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
 	if err := pglogrepl.StartReplication(ctx, conn, p.slot, 0, pglogrepl.StartReplicationOptions{PluginArgs: arguments}); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	row, committed, wait := handle, func(at pglogrepl.LSN) { p.handled.Store(uint64(at)) }, func() {}
-	if p.beside > 0 {
-		var beside chan<- step
-		beside, wait = p.handleBeside(handle)
-		row = func(text string) { beside <- step{text: text} }
-		committed = func(at pglogrepl.LSN) { beside <- step{commit: at} }
+	row, committed, wait := (func(string))(handle), func(at pglogrepl.LSN) { p.handled.Store(uint64(at)) }, func() {}
+	if p.workers > 0 {
+		b := p.besides(handle)
+		row, committed, wait = b.row, b.committed, b.wait
 	}
 	err = p.receive(ctx, conn, row, committed)
 	wait()
@@ -94,28 +95,84 @@ func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
 	return unlessEnded(ctx, err)
 }
 
-// step is a row, or the end of a transaction.
-type step struct {
-	text   string
-	commit pglogrepl.LSN
+// besides are goroutines that handle rows, those of a writer always the same one, and know which transactions
+// have been handled as a whole.
+type besides struct {
+	*pglogreplRun
+	queues  []chan step
+	running sync.WaitGroup
+
+	reading *transaction // the one whose rows are being received
+
+	mu    sync.Mutex
+	ended []*transaction // received, in their order, some of their rows not handled yet
 }
 
-func (p *pglogreplRun) handleBeside(handle handler) (steps chan<- step, wait func()) {
-	queue, ended := make(chan step, p.beside), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for s := range queue {
-			if s.commit != 0 {
-				p.handled.Store(uint64(s.commit))
-			} else {
+type step struct {
+	text string
+	of   *transaction
+}
+
+type transaction struct {
+	end  pglogrepl.LSN
+	left atomic.Int64 // rows not handled, and one for the end that has not been received
+}
+
+func newTransaction() *transaction {
+	t := &transaction{}
+	t.left.Store(1)
+	return t
+}
+
+func (p *pglogreplRun) besides(handle handler) *besides {
+	b := &besides{pglogreplRun: p, queues: make([]chan step, p.workers), reading: newTransaction()}
+	for i := range b.queues {
+		queue := make(chan step, p.ahead)
+		b.queues[i] = queue
+		b.running.Go(func() {
+			for s := range queue {
 				handle(s.text)
+				b.done(s.of)
 			}
-		}
-	}()
-	return queue, func() {
-		close(queue)
-		<-ended
+		})
 	}
+	return b
+}
+
+func (b *besides) row(text string) {
+	writer, _ := place(text)
+	b.reading.left.Add(1)
+	b.queues[writer%len(b.queues)] <- step{text, b.reading}
+}
+
+func (b *besides) committed(at pglogrepl.LSN) {
+	t := b.reading
+	t.end, b.reading = at, newTransaction()
+	b.mu.Lock()
+	b.ended = append(b.ended, t)
+	b.mu.Unlock()
+	b.done(t)
+}
+
+// done notes how far all transactions have been handled.
+func (b *besides) done(t *transaction) {
+	if t.left.Add(-1) > 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.ended) > 0 && b.ended[0].left.Load() == 0 {
+		b.handled.Store(uint64(b.ended[0].end))
+		b.ended = b.ended[1:]
+	}
+}
+
+// wait ends it when all that was received has been handled.
+func (b *besides) wait() {
+	for _, queue := range b.queues {
+		close(queue)
+	}
+	b.running.Wait()
 }
 
 // receive reads messages until ctx ends, and tells the server now and then how far it got.

@@ -64,7 +64,7 @@ var chosen = map[string]string{
 	"racing postgres pglogrepl":       "tuned-1",
 	"first postgres pglogrepl":        "tuned-1",
 	"held postgres pglogrepl":         "tuned-1",
-	"hang postgres pglogrepl":         "beside", // the connection stays alive however long it hangs
+	"hang postgres pglogrepl":         "workers-8", // one of eight rests, and the connection stays alive however long
 	"idle postgres pglogrepl":         "tuned-1",
 
 	"drain postgres naive":        "page-5000",

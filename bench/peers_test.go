@@ -3,7 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
+	"regexp"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +30,10 @@ type peer interface {
 
 // keyed is a peer that wants another key of items than its id.
 type keyed interface{ key() string }
+
+// preparer is a peer whose statements a server takes only when arguments come apart from them, at the price of a
+// round trip.
+type preparer interface{ prepares(e testdb.Engine) bool }
 
 // waker is a peer that the user tells of his commit.
 type waker interface{ committed() }
@@ -154,6 +162,7 @@ type comparison struct {
 
 // compare runs a measure on each server and prints its table.
 func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, entrants func(e testdb.Engine) []entrant) {
+	var versions []string
 	out := table{title: m.title, head: append([]string{"database", "peer", "configuration"}, m.head...)}
 	for _, e := range testdb.Engines() {
 		if !e.HasServer() {
@@ -164,12 +173,27 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 			p := &comparison{T: t, measure: m, tuning: tuning, engine: e, entrants: entrants(e), out: &out,
 				figures: figures[string]{}, counts: map[string]*counts{}}
 			p.server = servers.start(t, e, m)
+			versions = append(versions, e.Name+" "+bedOn(t, p.server.NewDatabase(t)).version())
 			m.run(p)
 		})
 	}
 	if len(out.rows) > 0 {
 		out.print()
+		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(versions, peerVersions(t)...), ", "), runtime.Version(), runtime.NumCPU())
 	}
+}
+
+// peerVersions are those of the modules that are compared, and of the drivers.
+func peerVersions(t *testing.T) (versions []string) {
+	t.Helper()
+	data, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\s*github\.com/\S*(watermill-sql/v4|riverqueue/river|pglogrepl|pgx/v5|go-sql-driver/mysql) (v\S+)`).FindAllStringSubmatch(string(data), -1) {
+		versions = append(versions, m[1]+" "+m[2])
+	}
+	return versions
 }
 
 // peerServers starts a server for each measure. A short run has one for all, which is in no way durable.
@@ -288,7 +312,11 @@ func (p *comparison) cell(t *testing.T, who entrant) *cell {
 		key = k.key()
 	}
 	c.sql("CREATE TABLE items (id bigint NOT NULL " + id + ", writer int NOT NULL, payload varchar(200) NOT NULL, PRIMARY KEY (" + key + "))")
-	c.users = c.newUsers()
+	prepared := false
+	if x, ok := c.peer.(preparer); ok {
+		prepared = x.prepares(p.engine)
+	}
+	c.users = c.newUsers(prepared)
 	t.Cleanup(func() {
 		c.stop()
 		if err := c.peer.end(context.Background()); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // users write with the drivers that peers ask for: pgx's own pool on PostgreSQL, database/sql
-// elsewhere, each statement one round trip.
+// elsewhere, each statement one round trip where a peer can do with it.
 type users struct {
 	postgres *pgxpool.Pool
 	mysql    *sql.DB
@@ -32,10 +32,10 @@ type (
 	sqlTx struct{ *sql.Tx }
 )
 
-func (b *bed) newUsers() *users {
+func (b *bed) newUsers(prepared bool) *users {
 	b.Helper()
 	if b.Family == "mysql" {
-		pool, _ := b.open("?interpolateParams=true")
+		pool, _ := b.open(fmt.Sprintf("?interpolateParams=%t", !prepared))
 		pool.SetMaxIdleConns(2 * writerCount)
 		return &users{mysql: pool}
 	}
