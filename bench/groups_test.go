@@ -78,7 +78,10 @@ func (b *bed) balanced(members int) bool {
 // TestGroups measures how long it takes until 32 jobs are shared evenly again after an
 // instance has come, gone, or died, in terms of their leases.
 func TestGroups(t *testing.T) {
-	const ttl = 10 * time.Second
+	ttl, most := 10*time.Second, 8
+	if testing.Short() {
+		ttl, most = time.Second, 2
+	}
 	out := table{title: "32 jobs shared evenly again, in terms (of 10 s), after an instance", head: []string{"database", "instances", "came", "left", "died"}}
 	each(t, func(b *bed) {
 		var sent atomic.Int64
@@ -105,7 +108,7 @@ func TestGroups(t *testing.T) {
 				m.run(b, func(ctx context.Context) error { return m.db.Group("g", groupJobs, ttl).Run(ctx, untilAsked) })
 				members = append(members, m)
 			}
-			for len(members) < 8 {
+			for len(members) < most {
 				even(came, join)
 			}
 			for len(members) > 1 {
@@ -124,7 +127,7 @@ func TestGroups(t *testing.T) {
 			members[0].stop()
 			b.must(<-members[0].ended)
 		}
-		for n := 1; n <= 8; n++ {
+		for n := 1; n <= most; n++ {
 			cell := func(f figure) string {
 				if len(f) == 0 {
 					return "–"
@@ -176,7 +179,7 @@ func TestGroupsIdle(t *testing.T) {
 				for !b.balanced(n) {
 					time.Sleep(50 * time.Millisecond)
 				}
-				time.Sleep(5 * time.Second)
+				time.Sleep(min(5*time.Second, 2**window))
 				before := sent.Load()
 				time.Sleep(*window)
 				rate := float64(sent.Load()-before) / window.Seconds()
