@@ -37,7 +37,7 @@ func latencyMeasure(perSecond int) peerMeasure {
 // racingMeasure is about what goes wrong: 8 writers whose transactions of 1 to 3 rows stay open for 0 to
 // 20 ms, and of which one in ten is rolled back.
 var racingMeasure = peerMeasure{
-	name:  "racing",
+	name: "racing", tune: true,
 	title: "8 writers whose transactions overlap (1 to 3 rows, open for 0 to 20 ms, one in ten rolled back)",
 	head:  append([]string{"rows committed", "p50, ms", "p99, ms"}, wrongs...),
 	run: func(p *comparison) {
