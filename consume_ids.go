@@ -293,7 +293,7 @@ func (w *worker) settle(t *ownShard, moved bool) {
 	case moved:
 		t.vain = 0
 		if elsewhere {
-			w.standings, w.lookedAt = nil, time.Time{}
+			w.standings, w.lookedAt = &Standings{Shards: w.standings.Shards}, time.Time{} // since "": all of them
 		}
 	case t.due:
 		t.vain++

@@ -49,6 +49,11 @@ func TestWorkerAtWork(t *testing.T) {
 	own.one.standing = "d" // the page has brought more
 	w.settle(own, true)
 	want(false, 0)
+	w.standings.Shards[2] = "new" // beside it, a page of a server that lags
+	lagging := &ownShard{one: &consuming{shard: 2, standing: "old"}}
+	if w.settle(lagging, false); !lagging.due || lagging.vain != 1 {
+		t.Errorf("the shard beside it: due %t, vain %d; want true, 1", lagging.due, lagging.vain)
+	}
 	look("3", "d")
 	want(false, 0)
 	if last := source.since[len(source.since)-1]; last != "" {

@@ -77,22 +77,22 @@ func SeqList(seqs []int64) string {
 // Assignments are those of one statement, one at least, with consecutive positions: these need not
 // travel to the database, and neither do shards and kinds where no key has any.
 type Assignments struct {
-	List  []Assignment
-	Base  int64 // the position before the first
-	Wish  bool  // some kind is not [Changed]
-	Pairs bool  // shards and kinds travel with the seqs
+	List    []Assignment
+	Base    int64 // the position before the first
+	Wish    bool  // some kind is not [Changed]
+	Triples bool  // shards and kinds travel with the seqs
 }
 
 // Assigned looks at a feed's assignments.
 func Assigned(f *Feed, as []Assignment) *Assignments {
 	wish := slices.ContainsFunc(as, func(a Assignment) bool { return a.Kind != Changed })
-	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Pairs: wish || f.Sharded()}
+	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Triples: wish || f.Sharded()}
 }
 
-// JSON is a list of seqs; where Pairs is set, of [seq, shard, kind].
+// JSON is a list of seqs; where Triples is set, of [seq, shard, kind].
 func (as *Assignments) JSON() string {
 	return list(as.List, func(b []byte, a Assignment) []byte {
-		if !as.Pairs {
+		if !as.Triples {
 			return strconv.AppendInt(b, a.Seq, 10)
 		}
 		b = strconv.AppendInt(append(b, '['), a.Seq, 10)

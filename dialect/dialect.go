@@ -146,7 +146,8 @@ type Publish interface {
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
 	// TakeChanges reads up to limit changes in seq order, in one snapshot, without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, limit int) ([]Change, error)
-	// AssignPositions upserts the keys of the assignments into the feed's positions.
+	// AssignPositions upserts the keys of the assignments, one at least, with consecutive
+	// positions, into the feed's positions.
 	// It looks up which rows exist; a key that has neither a row nor a position is left
 	// out, a hidden one keeps its position, and stays hidden, unless the assignment's kind
 	// says otherwise.

@@ -101,7 +101,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	row := dialect.Ref(d, "t", f.Key[0].Name)
 	list, shard, kind := "seq BIGINT PATH '$'", "0", "0"
-	if assigned.Pairs {
+	if assigned.Triples {
 		list, shard, kind = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind"
 	}
 

@@ -73,20 +73,21 @@ func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string)
 	if len(granted) == 0 {
 		return true, nil
 	}
-	b := dialect.NewBuilder(d)
+	b, ofRoles := dialect.NewBuilder(d), dialect.NewBuilder(d)
 	accounts, roles := make([]string, len(granted)), make([]string, len(granted))
 	for i, name := range granted {
 		user, host, _ := account(name)
-		accounts[i], roles[i] = b.Arg(user+"@"+host), d.Literal(user)
+		accounts[i], roles[i] = b.Arg(user+"@"+host), ofRoles.Arg(user)
 	}
 	var among, makes bool
+	// A right on databases is on a pattern of names.
 	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
 		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
 		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(), &among, &makes)
 	if err != nil || makes || among {
 		return makes, err
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", nil, &among)
+	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
 	if d.Classify(err) == dialect.ClassUndefined { // MySQL before 8.0.19
 		err = nil
 	}

@@ -138,7 +138,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		return "CAST(CAST(" + b.Arg(bigints(as, of)) + " AS text) AS bigint[])"
 	}
 	lists, columns, shard := numbers(func(a dialect.Assignment) int64 { return a.Seq }), "seq", "0"
-	if assigned.Pairs {
+	if assigned.Triples {
 		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
 		columns, shard = "seq, shard, kind", "j.shard::int"
 	}

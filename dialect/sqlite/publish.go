@@ -71,7 +71,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	}
 	// key is the place in the list, from 0.
 	list, shard := "value AS seq", "0"
-	if assigned.Pairs {
+	if assigned.Triples {
 		list, shard = "value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind", "j.shard"
 	}
 	u := assigned.Upsert(strconv.FormatInt(assigned.Base+1, 10)+" + j.place", strconv.FormatInt(publishedAt, 10))

@@ -89,7 +89,12 @@ var turning = []mutant{
 	},
 	{
 		Name: "older-look-believed", Guards: "a page that brought something is newer than the look before it",
-		File: "consume_ids.go", Old: "			w.standings, w.lookedAt = nil, time.Time{}\n", New: "",
+		File: "consume_ids.go", Old: "			w.standings, w.lookedAt = &Standings{Shards: w.standings.Shards}, time.Time{} // since \"\": all of them\n", New: "",
+		Package: ".", Test: "TestWorkerAtWork",
+	},
+	{
+		Name: "look-forgotten", Guards: "a shard whose server lags is read ever less often, whatever others do",
+		File: "consume_ids.go", Old: "&Standings{Shards: w.standings.Shards}, time.Time{} //", New: "&Standings{}, time.Time{} //",
 		Package: ".", Test: "TestWorkerAtWork",
 	},
 	{
