@@ -48,6 +48,8 @@ type app struct {
 	published func(rowfeed.PublishEvent)
 	// serving is told the address of a server's listener; for tests.
 	serving func(address string)
+	// benching is told what a bench begins; for tests.
+	benching func(what string)
 }
 
 // newRoot makes the tree of commands.
@@ -88,7 +90,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newVersion(a))
+		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newBench(a), newVersion(a))
 	return root
 }
 

@@ -79,6 +79,34 @@ func (p *progress) done() {
 	}
 }
 
+// steps is a bar of work whose parts are told by name.
+type steps struct{ bar *progressbar.ProgressBar }
+
+const wholeBar = 1000
+
+// newSteps starts a bar of steps, or nothing where stderr is no terminal.
+func (a *app) newSteps() *steps {
+	if !isTerminal(a.stderr) {
+		return &steps{}
+	}
+	return &steps{progressbar.NewOptions(wholeBar, progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
+}
+
+// say names what begins, with a share of the whole (0 to 1) behind it.
+func (s *steps) say(what string, behind float64) {
+	if s.bar != nil {
+		s.bar.Describe(what)
+		_ = s.bar.Set(min(int(behind*wholeBar), wholeBar-1)) // a full bar would be cleared
+	}
+}
+
+func (s *steps) done() {
+	if s.bar != nil {
+		_ = s.bar.Clear()
+	}
+}
+
 // plural is "1 key", "2 keys".
 func plural(n int64, noun string) string {
 	if n == 1 {

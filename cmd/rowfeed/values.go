@@ -59,6 +59,24 @@ func (d *duration) String() string {
 	return d.Duration.String()
 }
 
+// secondsFlag is a flag that takes a number of seconds: "2", "0.5".
+type secondsFlag time.Duration
+
+func (s *secondsFlag) String() string {
+	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
+}
+
+func (s *secondsFlag) Type() string { return "seconds" }
+
+func (s *secondsFlag) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0 && n <= time.Hour.Seconds()) {
+		return fmt.Errorf("%q is no number of seconds above 0, up to %g", text, time.Hour.Seconds())
+	}
+	*s = secondsFlag(n * float64(time.Second))
+	return nil
+}
+
 // retention is a flag's value: how long entries are kept, or how many.
 type retention struct {
 	rowfeed.Retention

@@ -1,13 +1,13 @@
 package open
 
 import (
-	"database/sql"
+	"database/sql/driver"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
-	driver "github.com/go-sql-driver/mysql"
+	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 )
@@ -30,17 +30,16 @@ func parseMySQL(rawURL string) (*database, error) {
 	return &database{
 		dialect: mysql.New(),
 		where:   config.Addr,
-		open: func() (*sql.DB, error) {
-			connector, err := driver.NewConnector(config)
-			if err != nil {
-				return nil, err
-			}
-			return limit(sql.OpenDB(answering{connector, config.Timeout}), serverConnections, mysqlIdle), nil
+		connect: func() (driver.Connector, error) {
+			connector, err := mysqldriver.NewConnector(config)
+			return answering{connector, config.Timeout}, err
 		},
+		connections: serverConnections,
+		idle:        mysqlIdle,
 	}, nil
 }
 
-func mysqlConfig(rawURL string) (*driver.Config, error) {
+func mysqlConfig(rawURL string) (*mysqldriver.Config, error) {
 	if err := checkAuthority(rawURL); err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func mysqlConfig(rawURL string) (*driver.Config, error) {
 			parameters = append(parameters, p)
 		}
 	}
-	config, err := driver.ParseDSN("/?" + strings.Join(parameters, "&"))
+	config, err := mysqldriver.ParseDSN("/?" + strings.Join(parameters, "&"))
 	if err != nil {
 		e := malformed(rawURL, "its parameters cannot be used")
 		e.Err = Scrub(rawURL, err)
@@ -74,12 +73,12 @@ func mysqlConfig(rawURL string) (*driver.Config, error) {
 		config.Net, config.Addr = "unix", socket
 	}
 	config.ParseTime = false // values are read as they are written, see dialect.Kind
-	config.Logger = &driver.NopLogger{}
+	config.Logger = &mysqldriver.NopLogger{}
 	if !query.Has("timeout") {
 		config.Timeout = connectTimeout
 	}
 	if !query.Has("charset") {
-		if err := config.Apply(driver.Charset("utf8mb4", config.Collation)); err != nil {
+		if err := config.Apply(mysqldriver.Charset("utf8mb4", config.Collation)); err != nil {
 			return nil, malformed(rawURL, "its collation cannot be used")
 		}
 	}

@@ -13,6 +13,7 @@ package open
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
 // Forms names the URLs that are understood, for messages.
@@ -32,6 +34,8 @@ const Forms = "sqlite:path.db, postgres://user:password@host:5432/database or my
 type Options struct {
 	// MustExist refuses a SQLite file that does not exist instead of creating it.
 	MustExist bool
+	// Tap, where it is set, sees every statement of the pool.
+	Tap *tap.Hooks
 }
 
 // connectTimeout bounds a connection attempt where the URL sets no bound.
@@ -41,7 +45,11 @@ const connectTimeout = 10 * time.Second
 type database struct {
 	dialect dialect.Dialect
 	where   string // what is connected to: host:port, or a path
-	open    func() (*sql.DB, error)
+	connect func() (driver.Connector, error)
+	// connections bounds the pool. As many may idle, for so long (0: for ever): rowfeed's
+	// bursts are short and frequent, and a connection costs more than it weighs.
+	connections int
+	idle        time.Duration
 	// advise says what is the matter and what to do when a connection cannot be made.
 	// Nil: the general advice.
 	advise func(error) (cause, next string)
@@ -55,7 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect,
 		return nil, nil, err
 	}
 	object := "database " + Redact(url)
-	pool, err := d.open()
+	pool, err := d.open(o)
 	if err != nil {
 		return nil, nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "db", Object: object,
 			Cause: "its URL cannot be used", Err: Scrub(url, err), Next: "write it like " + Forms}
@@ -125,11 +133,18 @@ func malformed(url, cause string) *rowfeed.Error {
 		Cause: cause, Next: "write it like " + Forms}
 }
 
-// limit sets a pool's bounds. As many idle connections as open ones: rowfeed's
-// bursts are short and frequent, and a connection costs more than it weighs.
-func limit(pool *sql.DB, connections int, idle time.Duration) *sql.DB {
-	pool.SetMaxOpenConns(connections)
-	pool.SetMaxIdleConns(connections)
-	pool.SetConnMaxIdleTime(idle)
-	return pool
+// open makes the pool; nothing is connected yet.
+func (d *database) open(o Options) (*sql.DB, error) {
+	connector, err := d.connect()
+	if err != nil {
+		return nil, err
+	}
+	if o.Tap != nil {
+		connector = tap.Connector(connector, *o.Tap)
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(d.connections)
+	pool.SetMaxIdleConns(d.connections)
+	pool.SetConnMaxIdleTime(d.idle)
+	return pool, nil
 }

@@ -1,7 +1,7 @@
 package open
 
 import (
-	"database/sql"
+	"database/sql/driver"
 	"net"
 	"net/url"
 	"strconv"
@@ -33,9 +33,11 @@ func parsePostgres(rawURL string) (*database, error) {
 	return &database{
 		dialect: postgres.New(),
 		where:   where,
-		open: func() (*sql.DB, error) {
-			return limit(sql.OpenDB(answering{stdlib.GetConnector(*config), 0}), serverConnections, postgresIdle), nil
+		connect: func() (driver.Connector, error) {
+			return answering{stdlib.GetConnector(*config), 0}, nil
 		},
+		connections: serverConnections,
+		idle:        postgresIdle,
 	}, nil
 }
 

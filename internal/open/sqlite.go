@@ -1,7 +1,7 @@
 package open
 
 import (
-	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	driver "modernc.org/sqlite"
+	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowfeed/rowfeed"
@@ -79,14 +79,12 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	return &database{
 		dialect: sqlite.New(),
 		where:   "file " + path,
-		open: func() (*sql.DB, error) {
-			connector, err := driver.NewConnector("file:" + escaped + "?" + query.Encode())
-			if err != nil {
-				return nil, err
-			}
-			return limit(sql.OpenDB(&sameFile{Connector: connector, path: path, create: !mustExist}), sqliteConnections, 0), nil
+		connect: func() (driver.Connector, error) {
+			connector, err := sqlitedriver.NewConnector("file:" + escaped + "?" + query.Encode())
+			return &sameFile{Connector: connector, path: path, create: !mustExist}, err
 		},
-		advise: func(err error) (cause, next string) { return adviseSQLite(path, readOnly, err) },
+		connections: sqliteConnections,
+		advise:      func(err error) (cause, next string) { return adviseSQLite(path, readOnly, err) },
 	}, nil
 }
 
@@ -99,7 +97,7 @@ func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
 	if denied := accessible(filepath.Dir(path), !readOnly); denied != nil {
 		return fmt.Sprintf("no files may be made in the directory of %s (%v)", path, denied), rights
 	}
-	var coded *driver.Error
+	var coded *sqlitedriver.Error
 	if errors.As(err, &coded) {
 		switch coded.Code() & 0xff {
 		case sqlite3.SQLITE_NOTADB:

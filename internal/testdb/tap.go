@@ -4,114 +4,35 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"io"
 	"sync"
-	"sync/atomic"
+
+	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
-// TapKind says what a TapEvent is about.
-type TapKind int
+// What watches and steers statements is package tap; these are its names for tests.
+type (
+	// TapKind says what a TapEvent is about.
+	TapKind = tap.Kind
+	// TapEvent is one statement, or one end of a transaction, on its way to the database.
+	TapEvent = tap.Event
+	// Hooks are called around every event.
+	Hooks = tap.Hooks
+)
 
-// The kinds of event. Preparing, pinging and resetting are none.
+// The kinds of event.
 const (
-	Begin TapKind = iota
-	Exec
-	Query
-	Commit
-	Rollback
+	Begin    = tap.Begin
+	Exec     = tap.Exec
+	Query    = tap.Query
+	Commit   = tap.Commit
+	Rollback = tap.Rollback
 )
-
-func (k TapKind) String() string {
-	return [...]string{"Begin", "Exec", "Query", "Commit", "Rollback"}[k]
-}
-
-// TapEvent is one statement, or one end of a transaction, on its way to the
-// database.
-type TapEvent struct {
-	Kind TapKind
-	SQL  string              // Exec and Query
-	Args []driver.NamedValue // Exec and Query; not to be changed
-	N    int64               // 1, 2, 3… over all connections of the tap
-	Conn int64               // 1, 2, 3…: which connection
-	InTx bool                // on a connection with a transaction that BeginTx opened; also for its Commit and Rollback
-}
-
-// Hooks are called around every event, in the goroutine that sends it. Both may
-// be nil, may block (so that a test can hold a statement), and are called
-// concurrently for different connections.
-type Hooks struct {
-	// Before is called before the statement is sent. Its error is returned in
-	// the statement's place, which then never happens.
-	Before func(ctx context.Context, ev TapEvent) error
-	// After is called when the database has answered, with the answer's error.
-	// What it returns is returned instead: give err back to change nothing, or
-	// make a success look like a failure (a COMMIT whose outcome stays unknown).
-	After func(ctx context.Context, ev TapEvent, err error) error
-}
 
 // Tap wraps a connector so that the hooks see everything that database/sql sends.
-//
-// A statement is one event, also where the driver makes database/sql prepare it
-// first. When a hook fails a Commit or Rollback, or fails anything with
-// driver.ErrBadConn, the connection is given up, as it would be after a real
-// failure; the database then rolls back what was open.
-//
-// Optional driver interfaces are forwarded where the wrapped driver has them and
-// declined the way database/sql expects where it has not, except the deprecated
-// ColumnConverter. In sql.Conn.Raw use Unwrap to get at the driver's own
-// connection.
-func Tap(connector driver.Connector, h Hooks) driver.Connector {
-	return &tap{Connector: connector, hooks: h}
-}
+func Tap(connector driver.Connector, h Hooks) driver.Connector { return tap.Connector(connector, h) }
 
-// Unwrap returns the driver's own connection under a tapped one, and anything
-// else as it is.
-func Unwrap(driverConn any) any {
-	if c, ok := driverConn.(*tapConn); ok {
-		return c.Conn
-	}
-	return driverConn
-}
-
-type tap struct {
-	driver.Connector
-	hooks    Hooks
-	n, conns atomic.Int64
-}
-
-// Connect opens a connection; no hook is called.
-func (t *tap) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := t.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &tapConn{Conn: c, tap: t, number: t.conns.Add(1)}, nil
-}
-
-// Close forwards to connectors that can be closed.
-func (t *tap) Close() error {
-	if c, ok := t.Connector.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
-// event numbers an event and calls the hook before it.
-func (t *tap) event(ctx context.Context, ev *TapEvent) error {
-	ev.N = t.n.Add(1)
-	if t.hooks.Before == nil {
-		return nil
-	}
-	return t.hooks.Before(ctx, *ev)
-}
-
-// after calls the hook after an event.
-func (t *tap) after(ctx context.Context, ev *TapEvent, err error) error {
-	if t.hooks.After == nil {
-		return err
-	}
-	return t.hooks.After(ctx, *ev, err)
-}
+// Unwrap returns the driver's own connection under a tapped one, and anything else as it is.
+func Unwrap(driverConn any) any { return tap.Unwrap(driverConn) }
 
 // Held is a statement that a test keeps from being sent; see Hold.
 type Held struct {

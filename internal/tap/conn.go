@@ -1,4 +1,4 @@
-package testdb
+package tap
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// tapConn is a connection under a tap. database/sql uses a connection, its
+// conn is a connection under a tap. database/sql uses a connection, its
 // transaction and its statements from one goroutine at a time.
-type tapConn struct {
+type conn struct {
 	driver.Conn
 	tap    *tap
 	number int64
@@ -18,27 +18,27 @@ type tapConn struct {
 	// A driver may decline ExecContext and QueryContext (go-sql-driver does so
 	// for statements with arguments): database/sql then prepares the same text
 	// and runs that. Both ways are one event, which waits here for the second.
-	declined *TapEvent
+	declined *Event
 }
 
 var (
-	_ driver.ConnBeginTx        = (*tapConn)(nil)
-	_ driver.ConnPrepareContext = (*tapConn)(nil)
-	_ driver.ExecerContext      = (*tapConn)(nil)
-	_ driver.QueryerContext     = (*tapConn)(nil)
-	_ driver.NamedValueChecker  = (*tapConn)(nil)
-	_ driver.Pinger             = (*tapConn)(nil)
-	_ driver.SessionResetter    = (*tapConn)(nil)
-	_ driver.Validator          = (*tapConn)(nil)
+	_ driver.ConnBeginTx        = (*conn)(nil)
+	_ driver.ConnPrepareContext = (*conn)(nil)
+	_ driver.ExecerContext      = (*conn)(nil)
+	_ driver.QueryerContext     = (*conn)(nil)
+	_ driver.NamedValueChecker  = (*conn)(nil)
+	_ driver.Pinger             = (*conn)(nil)
+	_ driver.SessionResetter    = (*conn)(nil)
+	_ driver.Validator          = (*conn)(nil)
 
-	_ driver.StmtExecContext   = (*tapStmt)(nil)
-	_ driver.StmtQueryContext  = (*tapStmt)(nil)
-	_ driver.NamedValueChecker = (*tapStmt)(nil)
+	_ driver.StmtExecContext   = (*statement)(nil)
+	_ driver.StmtQueryContext  = (*statement)(nil)
+	_ driver.NamedValueChecker = (*statement)(nil)
 )
 
 // around calls the hooks around one call to the driver and returns what the
 // caller gets to see.
-func around[T any](ctx context.Context, c *tapConn, ev *TapEvent, call func() (T, error)) (T, error) {
+func around[T any](ctx context.Context, c *conn, ev *Event, call func() (T, error)) (T, error) {
 	var none T
 	if ev.N == 0 { // else Before has been called already
 		ev.Conn, ev.InTx = c.number, c.inTx
@@ -62,7 +62,7 @@ func around[T any](ctx context.Context, c *tapConn, ev *TapEvent, call func() (T
 }
 
 // breakAfter notes that a hook made a statement fail.
-func (c *tapConn) breakAfter(k TapKind, err error) {
+func (c *conn) breakAfter(k Kind, err error) {
 	if k == Commit || k == Rollback || errors.Is(err, driver.ErrBadConn) {
 		c.broken = true
 	}
@@ -80,7 +80,7 @@ func discard(result any) {
 
 // declinedAs takes the event of a statement that the driver declined to run
 // unprepared.
-func (c *tapConn) declinedAs(k TapKind, query string) *TapEvent {
+func (c *conn) declinedAs(k Kind, query string) *Event {
 	ev := c.declined
 	c.declined = nil
 	if ev != nil && ev.Kind == k && ev.SQL == query {
@@ -89,13 +89,13 @@ func (c *tapConn) declinedAs(k TapKind, query string) *TapEvent {
 	return nil
 }
 
-func (c *tapConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	tx, err := around(ctx, c, &TapEvent{Kind: Begin}, func() (driver.Tx, error) {
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := around(ctx, c, &Event{Kind: Begin}, func() (driver.Tx, error) {
 		if b, ok := c.Conn.(driver.ConnBeginTx); ok {
 			return b.BeginTx(ctx, opts)
 		}
 		if opts != (driver.TxOptions{}) {
-			return nil, errors.New("testdb: the driver has no transaction options")
+			return nil, errors.New("tap: the driver has no transaction options")
 		}
 		return c.Conn.Begin() //nolint:staticcheck // the old interface is all it has
 	})
@@ -103,43 +103,43 @@ func (c *tapConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx
 		return nil, err
 	}
 	c.inTx = true
-	return &tapTx{Tx: tx, conn: c, ctx: ctx}, nil
+	return &transaction{Tx: tx, conn: c, ctx: ctx}, nil
 }
 
-func (c *tapConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	execer, ok := c.Conn.(driver.ExecerContext)
 	if !ok {
 		return nil, driver.ErrSkip // the prepared statement is the event
 	}
-	ev := &TapEvent{Kind: Exec, SQL: query, Args: args}
+	ev := &Event{Kind: Exec, SQL: query, Args: args}
 	result, err := around(ctx, c, ev, func() (driver.Result, error) { return execer.ExecContext(ctx, query, args) })
 	c.noteDeclined(ev, err)
 	return result, err
 }
 
-func (c *tapConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	queryer, ok := c.Conn.(driver.QueryerContext)
 	if !ok {
 		return nil, driver.ErrSkip
 	}
-	ev := &TapEvent{Kind: Query, SQL: query, Args: args}
+	ev := &Event{Kind: Query, SQL: query, Args: args}
 	rows, err := around(ctx, c, ev, func() (driver.Rows, error) { return queryer.QueryContext(ctx, query, args) })
 	c.noteDeclined(ev, err)
 	return rows, err
 }
 
-func (c *tapConn) noteDeclined(ev *TapEvent, err error) {
+func (c *conn) noteDeclined(ev *Event, err error) {
 	c.declined = nil
 	if errors.Is(err, driver.ErrSkip) {
 		c.declined = ev
 	}
 }
 
-func (c *tapConn) Prepare(query string) (driver.Stmt, error) {
+func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-func (c *tapConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	var stmt driver.Stmt
 	var err error
 	if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
@@ -154,24 +154,24 @@ func (c *tapConn) PrepareContext(ctx context.Context, query string) (driver.Stmt
 		}
 		return nil, err
 	}
-	return &tapStmt{Stmt: stmt, conn: c, query: query}, nil
+	return &statement{Stmt: stmt, conn: c, query: query}, nil
 }
 
-func (c *tapConn) CheckNamedValue(v *driver.NamedValue) error {
+func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
 	}
 	return driver.ErrSkip // database/sql's own conversion
 }
 
-func (c *tapConn) Ping(ctx context.Context) error {
+func (c *conn) Ping(ctx context.Context) error {
 	if p, ok := c.Conn.(driver.Pinger); ok {
 		return p.Ping(ctx)
 	}
 	return nil
 }
 
-func (c *tapConn) ResetSession(ctx context.Context) error {
+func (c *conn) ResetSession(ctx context.Context) error {
 	if c.broken {
 		return driver.ErrBadConn
 	}
@@ -182,7 +182,7 @@ func (c *tapConn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-func (c *tapConn) IsValid() bool {
+func (c *conn) IsValid() bool {
 	if c.broken {
 		return false
 	}
@@ -192,42 +192,42 @@ func (c *tapConn) IsValid() bool {
 	return true
 }
 
-// tapTx is a transaction. Its ends have no context: Commit gets that of BeginTx,
+// transaction is a transaction. Its ends have no context: Commit gets that of BeginTx,
 // Rollback that one's values only, because it is what a cancelled one ends in.
-type tapTx struct {
+type transaction struct {
 	driver.Tx
-	conn *tapConn
+	conn *conn
 	ctx  context.Context
 }
 
-func (t *tapTx) Commit() error { return t.end(t.ctx, Commit, t.Tx.Commit) }
+func (t *transaction) Commit() error { return t.end(t.ctx, Commit, t.Tx.Commit) }
 
-func (t *tapTx) Rollback() error {
+func (t *transaction) Rollback() error {
 	return t.end(context.WithoutCancel(t.ctx), Rollback, t.Tx.Rollback)
 }
 
-func (t *tapTx) end(ctx context.Context, k TapKind, call func() error) error {
-	_, err := around(ctx, t.conn, &TapEvent{Kind: k}, func() (struct{}, error) { return struct{}{}, call() })
+func (t *transaction) end(ctx context.Context, k Kind, call func() error) error {
+	_, err := around(ctx, t.conn, &Event{Kind: k}, func() (struct{}, error) { return struct{}{}, call() })
 	t.conn.inTx = false
 	return err
 }
 
-// tapStmt is a prepared statement.
-type tapStmt struct {
+// statement is a prepared statement.
+type statement struct {
 	driver.Stmt
-	conn  *tapConn
+	conn  *conn
 	query string
 }
 
 // event is the one that the driver declined, or a new one.
-func (s *tapStmt) event(k TapKind, args []driver.NamedValue) *TapEvent {
+func (s *statement) event(k Kind, args []driver.NamedValue) *Event {
 	if ev := s.conn.declinedAs(k, s.query); ev != nil {
 		return ev
 	}
-	return &TapEvent{Kind: k, SQL: s.query, Args: args}
+	return &Event{Kind: k, SQL: s.query, Args: args}
 }
 
-func (s *tapStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+func (s *statement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return around(ctx, s.conn, s.event(Exec, args), func() (driver.Result, error) {
 		if e, ok := s.Stmt.(driver.StmtExecContext); ok {
 			return e.ExecContext(ctx, args)
@@ -240,7 +240,7 @@ func (s *tapStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 	})
 }
 
-func (s *tapStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return around(ctx, s.conn, s.event(Query, args), func() (driver.Rows, error) {
 		if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
 			return q.QueryContext(ctx, args)
@@ -253,7 +253,7 @@ func (s *tapStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (d
 	})
 }
 
-func (s *tapStmt) CheckNamedValue(v *driver.NamedValue) error {
+func (s *statement) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := s.Stmt.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
 	}
@@ -265,7 +265,7 @@ func positional(args []driver.NamedValue) ([]driver.Value, error) {
 	values := make([]driver.Value, len(args))
 	for i, a := range args {
 		if a.Name != "" {
-			return nil, errors.New("testdb: the driver has no named arguments")
+			return nil, errors.New("tap: the driver has no named arguments")
 		}
 		values[i] = a.Value
 	}

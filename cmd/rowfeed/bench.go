@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/bench"
+	"github.com/rowfeed/rowfeed/internal/open"
+)
+
+type benchOptions struct {
+	bench.Config
+	seconds secondsFlag
+	rate    speed
+	clean   bool
+	json    bool
+
+	patience time.Duration // with clean; for tests
+}
+
+func newBench(a *app) *cobra.Command {
+	o := &benchOptions{seconds: secondsFlag(2 * time.Second), rate: speed{200}, patience: bench.Patience}
+	cmd := &cobra.Command{
+		Use:   "bench [MEASURE…]",
+		Short: "Measure what rowfeed does on this database, on tables of its own",
+		Long: `Measures what rowfeed does on this database, with nothing to prepare: rowfeed's tables
+need not be there. It makes tables of its own, under a prefix that nothing else has
+(rfbench and four more characters), writes to them, publishes and reads them, and
+removes everything at the end, also after Ctrl-C or an error. The user's feeds and
+tables are not touched. It does load the database: what it writes goes through the log,
+to replicas, and into backups that run meanwhile. It says beforehand what it will make.
+A SQLite file keeps the size that it grew to until VACUUM.
+
+The measures, all of them unless some are named:
+
+  writers   commits/s of --writers at once, without capture and with each (trigger, app,
+            column), in turns; INSERT and UPDATE; the ratio to no capture
+  drain     keys/s of publishing a backlog of --rows, by size of batch
+  pages     entries/s of reading from the beginning; ms of a page of 1000 at the start,
+            in the middle and at the end
+  latency   ms from a commit to a consumer's handler, at --rate
+  idle      statements/s of a process with a quiet feed
+
+Figures are medians of --repetitions. On a database that does other work only the ratios
+mean something. Beside them stand the versions, and the settings that decide whether a
+commit is on the disk. At the end it counts: every row that was written must have been
+published and read, or the run fails.
+
+A run that was killed (kill -9, a power cut) leaves its tables: --clean removes them,
+and those that --keep has left. Runs that are still at work it leaves alone; whether one
+is takes up to 20 seconds to tell.
+
+With --json: {"database":{…},"machine":{…},"options":{…},"writers":[…],"drain":[…],
+"pages":{…},"latency":{…},"idle":{…},"rows":{"written":…,"read":…,"positions":…}};
+a measure that was not taken is null. With --clean:
+{"removed":[{"prefix":"rfbenchx7k2_","owner":"…","began":"…"}],"at_work":[]}.`,
+		Example: `  rowfeed bench --db postgres://me:secret@localhost/shop
+  rowfeed bench writers drain --rows 200000 --writers 16
+  rowfeed bench latency --rate 1000/s --seconds 10 --repetitions 1
+  rowfeed bench --clean`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.clean && len(args) > 0 {
+				return usage(cmd, "rowfeed bench --clean: %q is one argument too many", args[0])
+			}
+			o.Measures = args
+			return o.run(cmd.Context(), a)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Rows, "rows", 50_000, "so many `rows` in each table")
+	f.IntVar(&o.Payload, "payload", 200, "so many `bytes` in each row, beside its key")
+	f.IntVar(&o.Writers, "writers", 8, "so many `writers` at the same time")
+	f.Var(&o.seconds, "seconds", "how long writers write, in each repetition")
+	f.Var(&o.rate, "rate", "commits a second whose latency is measured")
+	f.IntVar(&o.Repetitions, "repetitions", 3, "repetitions of each figure")
+	f.BoolVar(&o.Keep, "keep", false, "leave the tables, to look at them; --clean removes them")
+	f.BoolVar(&o.clean, "clean", false, "remove what runs have left that were killed, and measure nothing")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *benchOptions) run(ctx context.Context, a *app) error {
+	cfg, _, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if o.clean {
+		return o.runClean(ctx, a, cfg)
+	}
+	o.URL, o.DB, o.Rate = a.url, cfg, o.rate.perSecond
+	o.Window = time.Duration(o.seconds)
+	steps := a.newSteps()
+	o.Planned = func(p bench.Plan) error { return o.tell(a, p) }
+	o.Doing = func(what string, behind float64) {
+		steps.say(what, behind)
+		if a.benching != nil {
+			a.benching(what)
+		}
+	}
+	report, err := bench.Run(ctx, o.Config)
+	steps.done()
+	if err != nil {
+		// Who interrupts it is told no more than that, unless something is left.
+		var left *bench.LeftError
+		switch {
+		case ctx.Err() == nil:
+		case errors.As(err, &left):
+			fmt.Fprintln(a.stderr, "rowfeed: "+a.plain(left))
+		case !o.Keep:
+			fmt.Fprintln(a.stderr, "rowfeed: what the bench had made is removed")
+		}
+		return err
+	}
+	if o.json {
+		return a.printJSON(struct {
+			Rowfeed string `json:"rowfeed"`
+			*bench.Report
+		}{versionText(debug.ReadBuildInfo()), report})
+	}
+	return o.show(a, report)
+}
+
+// tell says what is about to be made, to whoever watches: stdout is for figures.
+func (o *benchOptions) tell(a *app, p bench.Plan) error {
+	where := ""
+	if p.Schema != "" {
+		where = " in " + p.Schema
+	}
+	what := fmt.Sprintf("%s of %s, %s, beside rowfeed's own", plural(int64(p.Tables), "table"), plural(int64(p.Rows), "row"), p.Size())
+	if p.Tables == 0 {
+		what = "small tables, beside rowfeed's own"
+	}
+	end := "removes them at the end, and after Ctrl-C"
+	if o.Keep {
+		end = "leaves them, as --keep asks: `rowfeed bench --clean` removes them"
+	}
+	_, err := fmt.Fprintf(a.stderr, `rowfeed bench on %s (%s)
+  makes    %s*%s: %s
+  takes    about %s, and up to %d connections
+  loads    the database while it runs, and all that is on it
+  then     %s
+`, open.Redact(a.url), p.Database, p.Prefix, where, what, roughly(p.Duration), p.Connections, end)
+	return err
+}
+
+// roughly is a guess for people.
+func roughly(d time.Duration) string {
+	if d < 90*time.Second {
+		return plural(max(int64(d.Round(time.Second)/time.Second), 1), "second")
+	}
+	return plural(int64(d.Round(time.Minute)/time.Minute), "minute")
+}
+
+func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config) error {
+	cleaned, err := bench.Clean(ctx, a.url, cfg, o.patience, func(sets int) {
+		fmt.Fprintf(a.stderr, "rowfeed bench: found tables of %s; looking for up to %s which are at work\n", plural(int64(sets), "run"), o.patience)
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.json:
+		return a.printJSON(cleaned)
+	case len(cleaned.Removed)+len(cleaned.AtWork) == 0:
+		return a.say("%s: no bench has left anything", open.Redact(a.url))
+	}
+	for _, l := range cleaned.Removed {
+		if err := a.say("%s: removed; %s made it at %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	for _, l := range cleaned.AtWork {
+		if err := a.say("%s: left alone: %s is at work with it since %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *benchOptions) show(a *app, r *bench.Report) error {
+	for _, print := range []func(*app, *bench.Report) error{showServer, showWriters, showDrain, showPages, showLatency, showIdle} {
+		if err := print(a, r); err != nil {
+			return err
+		}
+	}
+	end := "everything removed"
+	if r.Kept != "" {
+		end = "tables " + r.Kept + "* left: `rowfeed bench --clean` removes them"
+	}
+	return a.say("%d rows written, all of them published and read; %d positions given; %.0f s; %s", r.Rows.Written, r.Rows.Positions, r.TookSeconds, end)
+}
+
+func showServer(a *app, r *bench.Report) error {
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(r.Database.Settings)) {
+		settings = append(settings, name+"="+r.Database.Settings[name])
+	}
+	durable := "commits are safe after a power cut"
+	if !r.Database.Durable {
+		durable = "COMMITS MAY BE FORGOTTEN after a power cut: figures of a server that is safe are lower"
+	}
+	return a.say("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
+		r.Database.Version, strings.Join(settings, ", "), durable, versionText(debug.ReadBuildInfo()), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
+		r.Options.Rows, r.Options.Payload, r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
+}
+
+func showWriters(a *app, r *bench.Report) error {
+	var rows []table.Row
+	for _, w := range r.Writers {
+		ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", w.Ratio, w.RatioLow, w.RatioHigh)
+		rows = append(rows, table.Row{w.Write, w.Capture, fmt.Sprintf("%.0f", w.Commits), ratio, fmt.Sprintf("%.1f", w.LongestMS), w.Retries})
+	}
+	return showTable(a, table.Row{"writers", "capture", "commits/s", "÷ no capture", "longest, ms", "retries"}, rows)
+}
+
+func showDrain(a *app, r *bench.Report) error {
+	var rows []table.Row
+	for _, d := range r.Drain {
+		rows = append(rows, table.Row{d.Batch, d.Keys, fmt.Sprintf("%.0f", d.New), fmt.Sprintf("%.0f", d.Again)})
+	}
+	return showTable(a, table.Row{"drain: batch", "keys", "new keys/s", "known keys/s"}, rows)
+}
+
+func showPages(a *app, r *bench.Report) error {
+	if r.Pages == nil {
+		return nil
+	}
+	p := r.Pages
+	return showTable(a, table.Row{"pages: entries", "entries/s", fmt.Sprintf("ms per %d at the start", p.Page), "in the middle", "at the end"},
+		[]table.Row{{p.Entries, fmt.Sprintf("%.0f", p.Speed), fmt.Sprintf("%.2f", p.StartMS), fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
+}
+
+func showLatency(a *app, r *bench.Report) error {
+	if r.Latency == nil {
+		return nil
+	}
+	l := r.Latency
+	return showTable(a, table.Row{"latency: commits", "asked for, /s", "reached, /s", "p50, ms", "p99, ms", "longest, ms"},
+		[]table.Row{{l.Commits, l.Rate, l.Reached, fmt.Sprintf("%.2f", l.P50MS), fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
+}
+
+func showIdle(a *app, r *bench.Report) error {
+	if r.Idle == nil {
+		return nil
+	}
+	return showTable(a, table.Row{"idle: one quiet process", "statements/s"},
+		[]table.Row{{"publisher", fmt.Sprintf("%.1f", r.Idle.Publisher)}, {"publisher and consumer", fmt.Sprintf("%.1f", r.Idle.Consumer)}})
+}
+
+// showTable prints a table that has rows.
+func showTable(a *app, header table.Row, rows []table.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return a.printTable(header, rows)
+}

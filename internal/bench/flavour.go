@@ -1,0 +1,67 @@
+package bench
+
+// flavour is what the run's own statements look like on a database.
+type flavour struct {
+	// key is the type of a table's id.
+	key string
+	// parameter of the URL of a writer's connection, where its driver would make more than
+	// one round trip of a statement.
+	parameter string
+	// tables and functions list the names that begin with stem, in the schema that is their
+	// only parameter. Empty where there is no such thing.
+	tables, functions string
+	// standby asks whether the server only follows another, where the dialect's Identity cannot
+	// tell before there are tables.
+	standby string
+	// analyze brings a table's statistics up to date after it was filled. Empty where that
+	// would leave something in the database.
+	analyze string
+	// version and settings are the product, and what decides whether and how fast a commit
+	// is on the disk, each a query for one value.
+	version  string
+	settings []setting
+}
+
+type setting struct{ name, query string }
+
+// flavours is keyed by the dialect's name: the bench is an application, with SQL of its own.
+var flavours = map[string]flavour{
+	"sqlite": {
+		key: "INTEGER", // the row's own number, as most SQLite tables have it
+		// ANALYZE would leave the table sqlite_stat1 behind.
+		tables:  "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '" + stem + "%' AND ? IS NOT NULL",
+		version: "SELECT 'SQLite ' || sqlite_version()",
+		settings: []setting{
+			{"journal_mode", "SELECT journal_mode FROM pragma_journal_mode"},
+			{"synchronous", "SELECT CASE synchronous WHEN 0 THEN 'OFF' WHEN 1 THEN 'NORMAL' WHEN 2 THEN 'FULL' WHEN 3 THEN 'EXTRA' ELSE synchronous END FROM pragma_synchronous"},
+		},
+	},
+	"postgres": {
+		key:       "bigint",
+		tables:    "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND c.relname LIKE '" + stem + "%' AND n.nspname = $1",
+		functions: "SELECT p.proname::text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname LIKE '" + stem + "%' AND n.nspname = $1",
+		standby:   "SELECT pg_catalog.pg_is_in_recovery()",
+		analyze:   "ANALYZE %s",
+		version:   "SELECT 'PostgreSQL ' || current_setting('server_version')",
+		settings: []setting{
+			{"fsync", "SELECT current_setting('fsync')"},
+			{"full_page_writes", "SELECT current_setting('full_page_writes')"},
+			{"synchronous_commit", "SELECT current_setting('synchronous_commit')"},
+			{"synchronous_standby_names", "SELECT current_setting('synchronous_standby_names')"},
+			{"wal_level", "SELECT current_setting('wal_level')"},
+		},
+	},
+	"mysql": {
+		key:       "bigint",
+		parameter: "interpolateParams=true",
+		tables:    "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name LIKE '" + stem + "%' AND table_schema = ?",
+		analyze:   "ANALYZE NO_WRITE_TO_BINLOG TABLE %s",
+		version:   "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
+		settings: []setting{
+			{"innodb_flush_log_at_trx_commit", "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"},
+			{"log_bin", "SELECT @@GLOBAL.log_bin"},
+			{"sync_binlog", "SELECT @@GLOBAL.sync_binlog"},
+			{"innodb_doublewrite", "SELECT @@GLOBAL.innodb_doublewrite"},
+		},
+	},
+}
