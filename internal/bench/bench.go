@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -65,6 +66,7 @@ type run struct {
 	db     *rowfeed.DB
 	report *Report
 
+	positions   atomic.Int64  // given so far
 	filled      bool          // the table that drain and pages share
 	done, whole time.Duration // of the plan's time
 }
@@ -99,6 +101,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	if err := r.stay(ctx, r.measure); err != nil {
 		return nil, err
 	}
+	r.report.Rows.Positions = int(r.positions.Load())
 	r.report.TookSeconds = seconds(time.Since(began))
 	return r.report, nil
 }
@@ -112,9 +115,7 @@ func (r *run) stay(ctx context.Context, work func(context.Context) error) (err e
 			return
 		}
 		r.doing("removing its tables", 0)
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
-		defer cancel()
-		err = errors.Join(err, r.remove(leaving))
+		err = errors.Join(err, r.remove(context.WithoutCancel(ctx)))
 	}()
 	if err := r.claim(ctx); err != nil {
 		return err
@@ -151,6 +152,16 @@ func (r *run) measure(ctx context.Context) (err error) {
 // set.
 func (r *run) library(ctx context.Context, pool *sql.DB, cfg rowfeed.Config) (*rowfeed.DB, error) {
 	cfg.Prefix, cfg.Schema, cfg.UnsafeDurability = r.prefix, r.schema, r.DB.UnsafeDurability
+	var told func(rowfeed.PublishEvent)
+	if cfg.Observer != nil {
+		told = cfg.Observer.Published
+	}
+	cfg.Observer = &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) {
+		r.positions.Add(int64(e.Keys))
+		if told != nil {
+			told(e)
+		}
+	}}
 	return rowfeed.Open(ctx, pool, r.d, &cfg)
 }
 

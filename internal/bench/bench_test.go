@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +25,19 @@ func TestMain(m *testing.M) {
 	testdb.RegisterChild("bench", func() {
 		cfg := tiny(os.Getenv("URL"))
 		cfg.Measures = []string{os.Getenv("MEASURE")}
+		if n, err := strconv.ParseInt(os.Getenv("STATEMENT"), 10, 64); err == nil {
+			hooks := testdb.BlockAt(n)
+			cfg.tap = &hooks
+		}
 		blocked := testdb.BlockAt(1)
 		cfg.Doing = func(what string, _ float64) {
-			if strings.HasPrefix(what, os.Getenv("AT")) {
+			if at := os.Getenv("AT"); at != "" && strings.HasPrefix(what, at) {
 				_ = blocked.Before(context.Background(), testdb.TapEvent{N: 1, SQL: what})
 			}
 		}
-		_, err := Run(context.Background(), cfg)
-		fmt.Fprintln(os.Stderr, err)
+		if _, err := Run(context.Background(), cfg); err != nil {
+			panic(err)
+		}
 	})
 	testdb.Main(m)
 }
@@ -332,6 +338,102 @@ func TestCleanLeavesOthers(t *testing.T) {
 		}
 		close(goOn)
 		u.must(<-ended)
+		u.untouched()
+	})
+}
+
+// TestLost: a row that was written and is not read ends the run, which says so.
+func TestLost(t *testing.T) {
+	each(t, func(u *user) {
+		for _, c := range []struct{ measure, at, feed string }{{Pages, "pages: reading", "pages"}, {Writers, "writers: reading what they wrote, capture app", "app"}} {
+			cfg := tiny(u.URL)
+			cfg.Measures = []string{c.measure}
+			var prefix string
+			cfg.Planned = func(p Plan) error { prefix = p.Prefix; return nil }
+			cfg.Doing = func(what string, _ float64) {
+				if strings.HasPrefix(what, c.at) {
+					u.Exec(u.T, "DELETE FROM "+prefix+"positions_"+c.feed+" WHERE id = 3")
+				}
+			}
+			_, err := Run(u.Context(), cfg)
+			if !errors.Is(err, rowfeed.Failed) || !strings.Contains(err.Error(), "rows were written to") || !strings.Contains(err.Error(), "entries read from its feed") {
+				u.Errorf("%s: ended with %v", c.measure, err)
+			}
+			u.untouched()
+		}
+	})
+}
+
+// TestKilledAnywhere kills a process before its first statement, the second, the fourth…
+func TestKilledAnywhere(t *testing.T) {
+	each(t, func(u *user) {
+		for n := 1; ; n *= 2 {
+			child := testdb.CrashChild(u.T, "bench", "URL="+u.URL, "MEASURE="+Pages, fmt.Sprint("STATEMENT=", n))
+			if !child.WaitMarker(u.Context()) {
+				break // all are done
+			}
+			child.Kill()
+			if cleaned := u.clean(); len(cleaned.Removed) > 1 {
+				u.Errorf("statement %d: cleaned: %+v", n, cleaned)
+			}
+			u.untouched()
+		}
+	})
+}
+
+// TestStillAtWork has a table come late: the server goes on with a statement whose client has
+// gone. The removal waits for it.
+func TestStillAtWork(t *testing.T) {
+	each(t, func(u *user) {
+		if !u.HasServer() {
+			return // a statement ends with its client
+		}
+		cfg := tiny(u.URL)
+		cfg.Measures = []string{Pages}
+		var late string
+		cfg.Planned = func(p Plan) error { late = p.Prefix + "late"; return nil }
+		flavour := flavours[u.Family]
+		created := make(chan error, 1)
+		sleep := map[string]string{"postgres": "pg_sleep(1)::text", "mysql": "SLEEP(1)"}[u.Family]
+		cfg.Doing = func(what string, _ float64) {
+			if what != "removing its tables" {
+				return
+			}
+			go func() {
+				_, err := u.Admin().Exec("CREATE TABLE " + late + " AS SELECT " + sleep + " AS a")
+				created <- err
+			}()
+			for n := 0; n == 0; {
+				u.must(u.Admin().QueryRow(strings.NewReplacer("$1", "'"+late+"'", "?", "'"+late+"'").Replace(flavour.busy)).Scan(&n))
+				u.must(pause(u.Context(), time.Millisecond))
+			}
+		}
+		_, err := Run(u.Context(), cfg)
+		u.must(err)
+		u.must(<-created)
+		u.untouched()
+	})
+}
+
+// TestSchema makes everything in a schema that was named.
+func TestSchema(t *testing.T) {
+	each(t, func(u *user) {
+		if u.Family != "postgres" {
+			return
+		}
+		u.Exec(u.T, `CREATE SCHEMA "odd.Schema"`)
+		u.schema = u.Dump(u.T)
+		cfg := tiny(u.URL)
+		cfg.DB.Schema, cfg.Keep = "odd.Schema", true
+		_, err := Run(u.Context(), cfg)
+		u.must(err)
+		if cleaned := u.clean(); len(cleaned.Removed) > 0 {
+			u.Errorf("in the schema of the connection: %+v", cleaned)
+		}
+		cleaned, err := Clean(u.Context(), u.URL, cfg.DB, time.Millisecond, nil)
+		if u.must(err); len(cleaned.Removed) != 1 {
+			u.Errorf("cleaned: %+v", cleaned)
+		}
 		u.untouched()
 	})
 }

@@ -100,17 +100,9 @@ func (s *site) leftovers(ctx context.Context) (sets []*set, err error) {
 	return sets, nil
 }
 
-// look reads the marker; it is not known as one when its columns are others.
+// look reads the marker. Where there is none, or a table of that name has not its columns, it is
+// no run's, or not any more.
 func (s *set) look(ctx context.Context) (known bool, err error) {
-	table, err := s.d.Describe(ctx, dialect.On(s.pool), s.name(marker))
-	switch {
-	case s.d.Classify(err) == dialect.ClassUndefined:
-		return false, nil // its run has just ended
-	case err != nil:
-		return false, s.fail("describe the table "+s.name(marker).String(), err)
-	case table.Column("owner") == nil || table.Column("began_at") == nil || table.Column("beats") == nil:
-		return false, nil
-	}
 	type row struct {
 		owner        string
 		began, beats int64

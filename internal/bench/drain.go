@@ -84,7 +84,6 @@ func (r *run) backlogs(ctx context.Context, p *Passes, feed string) (speeds [2]f
 		if keys != r.Rows {
 			return speeds, lost("a backlog of %d keys was recorded of %s, and %d published", r.Rows, r.name(rowsTable), keys)
 		}
-		r.report.Rows.Positions += keys
 		speeds[i] = perSecond(keys, took)
 	}
 	return speeds, p.DB.DropFeed(ctx, feed)

@@ -10,6 +10,10 @@ type flavour struct {
 	// tables and functions list the names that begin with stem, in the schema that is their
 	// only parameter. Empty where there is no such thing.
 	tables, functions string
+	// busy counts the statements of other sessions whose text holds the only parameter: a
+	// server goes on with one whose client has gone. Everybody sees those of their own user.
+	// Empty where a statement ends with its client.
+	busy string
 	// standby asks whether the server only follows another, where the dialect's Identity cannot
 	// tell before there are tables.
 	standby string
@@ -40,6 +44,7 @@ var flavours = map[string]flavour{
 		key:       "bigint",
 		tables:    "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND c.relname LIKE '" + stem + "%' AND n.nspname = $1",
 		functions: "SELECT p.proname::text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname LIKE '" + stem + "%' AND n.nspname = $1",
+		busy:      "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle' AND strpos(query, $1) > 0",
 		standby:   "SELECT pg_catalog.pg_is_in_recovery()",
 		analyze:   "ANALYZE %s",
 		version:   "SELECT 'PostgreSQL ' || current_setting('server_version')",
@@ -55,6 +60,7 @@ var flavours = map[string]flavour{
 		key:       "bigint",
 		parameter: "interpolateParams=true",
 		tables:    "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name LIKE '" + stem + "%' AND table_schema = ?",
+		busy:      "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND INSTR(info, ?) > 0",
 		analyze:   "ANALYZE NO_WRITE_TO_BINLOG TABLE %s",
 		version:   "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
 		settings: []setting{

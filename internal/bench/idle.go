@@ -49,7 +49,7 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.publish(ctx, f); err != nil {
+	if _, err := f.Publish(ctx); err != nil {
 		return err
 	}
 	figures := &IdleFigures{}

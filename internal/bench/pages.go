@@ -34,7 +34,7 @@ func (r *run) pages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.publish(ctx, f); err != nil {
+	if _, err := f.Publish(ctx); err != nil {
 		return err
 	}
 	var speeds []float64

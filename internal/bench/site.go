@@ -28,8 +28,9 @@ const (
 	beat = 2 * time.Second
 	// removal bounds the removal of everything, and dropping that of one table, which waits
 	// for whoever reads it, a backup for example.
-	removal  = 2 * time.Minute
-	dropping = 10 * time.Second
+	removal      = 2 * time.Minute
+	dropping     = 10 * time.Second
+	removalPause = 300 * time.Millisecond
 	// fillBatch is the number of rows that one transaction writes.
 	fillBatch = 10_000
 )
@@ -86,7 +87,7 @@ func (s *site) choose(ctx context.Context) error {
 // claim makes the marker.
 func (s *site) claim(ctx context.Context) error {
 	doing := "create the table " + s.name(marker).String()
-	if err := s.exec(ctx, doing, "CREATE TABLE "+s.quoted(marker)+" (owner varchar(200) NOT NULL, began_at bigint NOT NULL, beats bigint NOT NULL)"); err != nil {
+	if err := s.exec(ctx, doing, "CREATE TABLE "+s.quoted(marker)+" (id bigint NOT NULL PRIMARY KEY, owner varchar(200) NOT NULL, began_at bigint NOT NULL, beats bigint NOT NULL)"); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -94,7 +95,7 @@ func (s *site) claim(ctx context.Context) error {
 		host = "unknown"
 	}
 	b := dialect.NewBuilder(s.d)
-	query := "INSERT INTO " + s.quoted(marker) + " (owner, began_at, beats) VALUES (" +
+	query := "INSERT INTO " + s.quoted(marker) + " (id, owner, began_at, beats) VALUES (1, " +
 		b.Arg(fmt.Sprintf("process %d on %.100s", os.Getpid(), host)) + ", " + s.d.Now() + ", " + b.Arg(int64(0)) + ")"
 	if _, err := s.pool.ExecContext(ctx, query, b.Args()...); err != nil {
 		return s.fail("write to the table "+s.name(marker).String(), err)
@@ -178,29 +179,49 @@ func (s *site) things(ctx context.Context, prefix string) (all []thing, err erro
 	return append(all, last...), nil
 }
 
-// remove drops everything of the run, and is told by the database that nothing is left.
+// remove drops everything of the run, until the database says that nothing is left.
 func (s *site) remove(ctx context.Context) error {
-	const tries = 5
+	ctx, cancel := context.WithTimeout(ctx, removal)
+	defer cancel()
 	var failed error
-	for attempt := 1; ; attempt++ {
+	for tries := 5; ; {
+		busy := s.busy(ctx) // asked first: what is at work may be a table that comes
 		all, err := s.things(ctx, s.prefix)
-		if err == nil && len(all) == 0 {
+		if err == nil && busy == nil && len(all) == 0 {
 			return nil
 		}
-		if attempt > tries || ctx.Err() != nil {
-			return s.left(all, err, cmp.Or(err, failed))
+		if tries == 0 || ctx.Err() != nil {
+			return s.left(all, err, cmp.Or(failed, err, busy))
 		}
 		failed = err
 		for _, t := range all {
-			if t.name == s.prefix+marker && failed != nil {
+			if t.name == s.prefix+marker && (failed != nil || busy != nil) {
 				break // it says whose the others are
 			}
 			failed = cmp.Or(s.drop(ctx, t), failed)
 		}
 		if failed != nil {
-			_ = pause(ctx, time.Duration(attempt)*200*time.Millisecond) // the next look tells
+			tries--
+		}
+		if failed != nil || busy != nil {
+			_ = pause(ctx, removalPause) // the next look tells
 		}
 	}
+}
+
+// busy is an error while a statement about the run's tables goes on.
+func (s *site) busy(ctx context.Context) error {
+	if s.flavour.busy == "" {
+		return nil
+	}
+	var n int
+	if err := s.pool.QueryRowContext(ctx, s.flavour.busy, s.prefix).Scan(&n); err != nil {
+		return s.fail("ask which statements are at work", err)
+	}
+	if n > 0 {
+		return fmt.Errorf("%d statements about its tables are still at work", n)
+	}
+	return nil
 }
 
 func (s *site) drop(ctx context.Context, t thing) error {

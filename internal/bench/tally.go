@@ -73,10 +73,3 @@ func (r *run) count(ctx context.Context, table string) (n int, err error) {
 	}
 	return n, nil
 }
-
-// publish publishes all that waits.
-func (r *run) publish(ctx context.Context, f *rowfeed.Feed) (int, error) {
-	keys, err := f.Publish(ctx)
-	r.report.Rows.Positions += keys
-	return keys, err
-}

@@ -149,7 +149,7 @@ func (r *run) prepare(ctx context.Context, l *lane) (err error) {
 	if l.feed, err = r.follow(ctx, r.db, l.name, l.name, l.capture); err != nil {
 		return err
 	}
-	_, err = r.publish(ctx, l.feed)
+	_, err = l.feed.Publish(ctx)
 	return err
 }
 
@@ -188,7 +188,7 @@ func (c *crew) work(ctx context.Context, write string) (float64, error) {
 		return 0, c.fail("write to "+c.run.name(c.lane.name).String()+" with capture "+c.lane.name, c.failed)
 	}
 	if c.feed != nil {
-		if _, err := c.publish(ctx, c.feed); err != nil {
+		if _, err := c.feed.Publish(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -29,6 +29,7 @@ var mutants = slices.Concat(
 	turning,
 	printing,
 	trying,
+	benching,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

@@ -1,0 +1,32 @@
+package main
+
+// benching takes away what `rowfeed bench` removes, leaves alone and refuses.
+var benching = []mutant{
+	{Name: "interrupted-bench-leaves-its-tables", Guards: "a bench that is interrupted removes what it has made", File: "internal/bench/bench.go",
+		Old: "r.remove(context.WithoutCancel(ctx))", New: "r.remove(ctx)",
+		Package: "./internal/bench", Test: "TestInterrupted", Engines: "sqlite", Short: true},
+	{Name: "bench-forgets-functions", Guards: "a bench removes the functions of its triggers, too", File: "internal/bench/flavour.go",
+		Old: "WHERE p.proname LIKE '\" + stem + \"%' AND", New: "WHERE FALSE AND",
+		Package: "./internal/bench", Test: "TestSomeMeasures", Engines: "postgres15"},
+	{Name: "bench-waits-for-no-statement", Guards: "a table that a server makes after its client has gone is removed, too", File: "internal/bench/site.go",
+		Old: "	if s.flavour.busy == \"\" {", New: "	if true {",
+		Package: "./internal/bench", Test: "TestStillAtWork", Engines: "postgres15"},
+	{Name: "bench-marker-goes-first", Guards: "what is left of a bench can be told from a user's tables until the last of it is removed", File: "internal/bench/site.go",
+		Old: "return append(all, last...), nil", New: "return append(last, all...), nil",
+		Package: "./internal/bench", Test: "TestLeft", Engines: "sqlite"},
+	{Name: "clean-removes-runs-at-work", Guards: "bench --clean leaves runs alone that are at work", File: "internal/bench/clean.go",
+		Old: "		case set.alive:", New: "		case set.alive && false:",
+		Package: "./internal/bench", Test: "TestCleanLeavesOthers", Engines: "sqlite"},
+	{Name: "clean-removes-what-has-no-marker", Guards: "bench --clean removes no table that a run did not make", File: "internal/bench/clean.go",
+		Old: "if prefix == \"\" || t.name != prefix+marker {", New: "if prefix == \"\" {",
+		Package: "./internal/bench", Test: "TestCleanLeavesOthers", Engines: "sqlite"},
+	{Name: "bench-adds-nothing-up", Guards: "a bench fails when a row that was written is not read", File: "internal/bench/tally.go",
+		Old: "err == nil && all.entries != rows", New: "err == nil && all.entries > rows",
+		Package: "./internal/bench", Test: "TestLost", Engines: "sqlite", Short: true},
+	{Name: "bench-writes-to-replicas", Guards: "a bench refuses a server that follows another", File: "internal/bench/server.go",
+		Old: "		return dialect.ErrReadOnly\n", New: "		return nil\n",
+		Package: "./internal/bench", Test: "TestStandby", Engines: "postgres15"},
+	{Name: "bench-measures-forgetful-servers", Guards: "figures of a server that may forget commits are asked for", File: "internal/bench/server.go",
+		Old: "if forgets != nil && !unsafe {", New: "if false {",
+		Package: "./internal/bench", Test: "TestForgetful", Engines: "sqlite"},
+}
