@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	measure "github.com/rowfeed/rowfeed/internal/bench"
 	"github.com/rowfeed/rowfeed/internal/open"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
@@ -151,47 +150,38 @@ func make200() []byte {
 	return text
 }
 
-// passes publishes in batches of one size. rowfeed adapts the size, but only within
-// one call of Publish: so every call is ended after its first pass.
+// passes publishes in batches of one size; what fails ends the test.
 type passes struct {
 	*bed
-	db  *rowfeed.DB
-	end context.CancelFunc
+	db     *rowfeed.DB
+	passes *measure.Passes
 }
 
 func (b *bed) passes(pool *sql.DB, size int) *passes {
 	b.Helper()
-	p := &passes{bed: b}
-	p.db = b.rowfeed(pool, &rowfeed.Config{BatchSize: size, Observer: &rowfeed.Observer{
-		Published: func(rowfeed.PublishEvent) { p.end() },
-		Retried:   func(e rowfeed.RetryEvent) { b.Logf("retried: %+v", e) },
-	}})
-	return p
+	p, err := measure.NewPasses(func(cfg rowfeed.Config) (*rowfeed.DB, error) {
+		cfg.BatchSize = size
+		cfg.Observer.Retried = func(e rowfeed.RetryEvent) { b.Logf("retried: %+v", e) }
+		return b.rowfeed(pool, &cfg), nil
+	})
+	b.must(err)
+	return &passes{bed: b, db: p.DB, passes: p}
 }
 
 // pass publishes one batch; no keys when nothing waits.
 func (p *passes) pass(f *rowfeed.Feed) (keys int) {
 	p.Helper()
-	ctx, cancel := context.WithCancel(p.Context())
-	defer cancel()
-	p.end = cancel
-	keys, err := f.Publish(ctx)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		p.Fatal(err)
-	}
+	keys, err := p.passes.Pass(p.Context(), f)
+	p.must(err)
 	return keys
 }
 
 // drain publishes everything that waits and answers the keys and the time.
 func (p *passes) drain(f *rowfeed.Feed) (keys int, took time.Duration) {
 	p.Helper()
-	for started := time.Now(); ; {
-		n := p.pass(f)
-		if n == 0 {
-			return keys, time.Since(started)
-		}
-		keys += n
-	}
+	keys, took, err := p.passes.Drain(p.Context(), f)
+	p.must(err)
+	return keys, took
 }
 
 func (b *bed) add(db *rowfeed.DB, spec rowfeed.FeedSpec) *rowfeed.Feed {

@@ -6,33 +6,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	measure "github.com/rowfeed/rowfeed/internal/bench"
 )
 
 // figure is one value per repetition.
 type figure []float64
 
-// median is the middle value; NaN when there is none.
-func (f figure) median() float64 { return f.quantile(0.5) }
+// median is the middle value.
+func (f figure) median() float64 { return measure.Median(f) }
 
 // quantile is the value that a share q of all does not exceed.
-func (f figure) quantile(q float64) float64 {
-	if len(f) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(f))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
+func (f figure) quantile(q float64) float64 { return measure.Quantile(f, q) }
 
 func (f figure) max() float64 { return f.quantile(1) }
 
 // over is this figure in proportion to another one of the same repetitions.
-func (f figure) over(other figure) figure {
-	ratios := make(figure, min(len(f), len(other)))
-	for i := range ratios {
-		ratios[i] = f[i] / other[i]
-	}
-	return ratios
-}
+func (f figure) over(other figure) figure { return measure.Over(f, other) }
 
 // ratio writes the median and the range: "0.91 (0.85–0.97)".
 func (f figure) ratio() string {
@@ -43,15 +33,9 @@ func (f figure) ratio() string {
 }
 
 // count writes a number with thousands set apart.
-func count(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func count(v float64) string { return measure.Count(v) }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return measure.Milliseconds(d) }
 
 // figures collects figures by name and keeps the order in which names came.
 type figures[K cmp.Ordered] map[K]figure

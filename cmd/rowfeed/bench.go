@@ -137,7 +137,7 @@ func (o *benchOptions) tell(a *app, p bench.Plan) error {
 	if p.Schema != "" {
 		where = " in " + p.Schema
 	}
-	what := fmt.Sprintf("%s of %s, %s, beside rowfeed's own", plural(int64(p.Tables), "table"), plural(int64(p.Rows), "row"), p.Size())
+	what := fmt.Sprintf("%s of %s rows, %s, beside rowfeed's own", plural(int64(p.Tables), "table"), bench.Count(float64(p.Rows)), p.Size())
 	if p.Tables == 0 {
 		what = "small tables, beside rowfeed's own"
 	}
@@ -198,7 +198,8 @@ func (o *benchOptions) show(a *app, r *bench.Report) error {
 	if r.Kept != "" {
 		end = "tables " + r.Kept + "* left: `rowfeed bench --clean` removes them"
 	}
-	return a.say("%d rows written, all of them published and read; %d positions given; %.0f s; %s", r.Rows.Written, r.Rows.Positions, r.TookSeconds, end)
+	return a.say("%s rows written, all of them published and read; %s positions given; %.0f s; %s",
+		bench.Count(float64(r.Rows.Written)), bench.Count(float64(r.Rows.Positions)), r.TookSeconds, end)
 }
 
 func showServer(a *app, r *bench.Report) error {
@@ -219,7 +220,7 @@ func showWriters(a *app, r *bench.Report) error {
 	var rows []table.Row
 	for _, w := range r.Writers {
 		ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", w.Ratio, w.RatioLow, w.RatioHigh)
-		rows = append(rows, table.Row{w.Write, w.Capture, fmt.Sprintf("%.0f", w.Commits), ratio, fmt.Sprintf("%.1f", w.LongestMS), w.Retries})
+		rows = append(rows, table.Row{w.Write, w.Capture, bench.Count(w.Commits), ratio, fmt.Sprintf("%.1f", w.LongestMS), w.Retries})
 	}
 	return showTable(a, table.Row{"writers", "capture", "commits/s", "÷ no capture", "longest, ms", "retries"}, rows)
 }
@@ -227,7 +228,7 @@ func showWriters(a *app, r *bench.Report) error {
 func showDrain(a *app, r *bench.Report) error {
 	var rows []table.Row
 	for _, d := range r.Drain {
-		rows = append(rows, table.Row{d.Batch, d.Keys, fmt.Sprintf("%.0f", d.New), fmt.Sprintf("%.0f", d.Again)})
+		rows = append(rows, table.Row{d.Batch, bench.Count(float64(d.Keys)), bench.Count(d.New), bench.Count(d.Again)})
 	}
 	return showTable(a, table.Row{"drain: batch", "keys", "new keys/s", "known keys/s"}, rows)
 }
@@ -238,7 +239,7 @@ func showPages(a *app, r *bench.Report) error {
 	}
 	p := r.Pages
 	return showTable(a, table.Row{"pages: entries", "entries/s", fmt.Sprintf("ms per %d at the start", p.Page), "in the middle", "at the end"},
-		[]table.Row{{p.Entries, fmt.Sprintf("%.0f", p.Speed), fmt.Sprintf("%.2f", p.StartMS), fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
+		[]table.Row{{bench.Count(float64(p.Entries)), bench.Count(p.Speed), fmt.Sprintf("%.2f", p.StartMS), fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
 }
 
 func showLatency(a *app, r *bench.Report) error {
@@ -247,7 +248,7 @@ func showLatency(a *app, r *bench.Report) error {
 	}
 	l := r.Latency
 	return showTable(a, table.Row{"latency: commits", "asked for, /s", "reached, /s", "p50, ms", "p99, ms", "longest, ms"},
-		[]table.Row{{l.Commits, l.Rate, l.Reached, fmt.Sprintf("%.2f", l.P50MS), fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
+		[]table.Row{{bench.Count(float64(l.Commits)), l.Rate, l.Reached, fmt.Sprintf("%.2f", l.P50MS), fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
 }
 
 func showIdle(a *app, r *bench.Report) error {

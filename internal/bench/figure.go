@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -28,6 +29,15 @@ func Over(values, others []float64) []float64 {
 		}
 	}
 	return ratios
+}
+
+// Count writes a number with thousands set apart.
+func Count(v float64) string {
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // Milliseconds of a duration.

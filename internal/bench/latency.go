@@ -26,7 +26,7 @@ type LatencyFigure struct {
 
 const (
 	lateTable = "late"
-	// undelivered is how long a row that was committed may not come: then it is taken for lost.
+	// undelivered is how long nothing may come while rows are missing: then they are taken for lost.
 	undelivered = time.Minute
 )
 
@@ -203,20 +203,26 @@ func (r *run) pace(ctx context.Context, n int, do func(context.Context, int) err
 	}
 }
 
-// await waits until all has come.
+// await waits until all has come, for as long as anything does.
 func (c *company) await(ctx context.Context, d *deliveries) error {
-	t := time.NewTimer(undelivered)
+	t := time.NewTicker(undelivered)
 	defer t.Stop()
-	select {
-	case <-d.all:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-c.ended:
-		return c.deserted(err)
-	case <-t.C:
+	for before := -1; ; {
+		select {
+		case <-d.all:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-c.ended:
+			return c.deserted(err)
+		case <-t.C:
+		}
 		d.mu.Lock()
-		defer d.mu.Unlock()
-		return lost("%d of %d rows have not come to the handler in %s", d.missing, len(d.at), undelivered)
+		missing := d.missing
+		d.mu.Unlock()
+		if missing == before {
+			return lost("%d of %d rows have not come to the handler, and none has for %s", missing, len(d.at), undelivered)
+		}
+		before = missing
 	}
 }

@@ -39,7 +39,7 @@ func (r *run) server(ctx context.Context) (Server, error) {
 // and a server that may forget commits, unless unsafe accepts it.
 func (s *site) refuse(ctx context.Context, unsafe bool) error {
 	if err := s.follows(ctx); err != nil {
-		return s.fail("it is about to be measured", err)
+		return s.fail("ask whether it takes writes", err)
 	}
 	forgets, err := s.forgets(ctx)
 	if err != nil {
