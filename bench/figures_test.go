@@ -42,7 +42,7 @@ type figures[K cmp.Ordered] map[K]figure
 
 func (f figures[K]) add(name K, v float64) { f[name] = append(f[name], v) }
 
-// table prints Markdown.
+// table is one of Markdown.
 type table struct {
 	title string
 	head  []string
@@ -51,11 +51,13 @@ type table struct {
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) print() {
+func (t *table) print() { fmt.Println(t.markdown()) }
+
+func (t *table) markdown() string {
 	var b strings.Builder
 	b.WriteString("\n### " + t.title + "\n\n| " + strings.Join(t.head, " | ") + " |\n|" + strings.Repeat("---|", len(t.head)) + "\n")
 	for _, cells := range t.rows {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
-	fmt.Println(b.String())
+	return b.String()
 }

@@ -15,6 +15,7 @@ var (
 	window = flag.Duration("window", 3*time.Second, "how long writers run for one figure")
 	hold   = flag.Duration("hold", 5*time.Second, "how long a transaction is held, or a handler hangs, among peers")
 	tune   = flag.Bool("tune", false, "try all configurations of the peers")
+	record = flag.Bool("record", false, "keep the figures of peers in results, and write those into docs/PERFORMANCE.md")
 )
 
 func TestMain(m *testing.M) {

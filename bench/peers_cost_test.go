@@ -6,29 +6,31 @@ var costMeasure = peerMeasure{
 	name: "cost", tune: true,
 	title: "Commits/s of 8 writers, each transaction one row of 200 bytes and what the peer needs",
 	head:  append([]string{"nobody reads", "÷ plain", "beside its consumer", "÷ plain without", "rowfeed ÷ it"}, wrongs...),
-	run: func(p *comparison) {
-		for _, who := range p.entrants {
+	plot:  dots{axis: "commits/s of 8 writers", of: []string{"quiet", "beside"}, named: []string{"nobody reads", "beside its consumer"}},
+	also: func(entrants []entrant) (alone []entrant) {
+		for _, who := range entrants {
 			if who.message {
 				who.alone = true
-				p.entrants = append(p.entrants, who)
+				alone = append(alone, who)
 			}
 		}
-		p.turns(func(c *cell) {
-			c.rush(*window / 10)
-			c.p.add(c.entrant, "quiet", c.rush(*window))
-			c.start()
-			c.settle(c.Context())
-			c.p.add(c.entrant, "beside", c.rush(*window))
-			c.settle(c.Context())
-			c.judge(false)
-		})
-		p.rows(func(who entrant) []string {
-			plain := p.of(p.first(&naivePeer), "quiet")
-			return append([]string{
-				count(p.of(who, "quiet").median()), over(p.of(who, "quiet"), plain),
-				count(p.of(who, "beside").median()), over(p.of(who, "beside"), plain),
-				over(p.of(p.first(&rowfeedPeer), "beside"), p.of(who, "beside")),
-			}, p.went(who).cells()...)
-		})
+		return alone
+	},
+	cell: func(c *cell) {
+		c.rush(*window / 10)
+		c.p.add(c.entrant, "quiet", c.rush(*window))
+		c.start()
+		c.settle(c.Context())
+		c.p.add(c.entrant, "beside", c.rush(*window))
+		c.settle(c.Context())
+		c.judge(false)
+	},
+	row: func(s *standings, who entrant) []string {
+		plain := s.of(s.first(&naivePeer), "quiet")
+		return append([]string{
+			count(s.of(who, "quiet").median()), over(s.of(who, "quiet"), plain),
+			count(s.of(who, "beside").median()), over(s.of(who, "beside"), plain),
+			over(s.of(s.first(&rowfeedPeer), "beside"), s.of(who, "beside")),
+		}, s.went(who).cells()...)
 	},
 }

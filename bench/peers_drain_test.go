@@ -12,23 +12,22 @@ var drainMeasure = peerMeasure{
 	name: "drain", tune: true,
 	title: "A backlog of 100,000 committed rows, from the consumer's start to the last row handled",
 	head:  append([]string{"rows/s", "rowfeed ÷ it"}, wrongs...),
-	run: func(p *comparison) {
-		p.turns(func(c *cell) {
-			c.fill(scaled(100_000))
-			ctx, cancel := context.WithTimeout(c.Context(), drainLimit)
-			defer cancel()
-			started := time.Now()
-			c.start()
-			done := c.settle(ctx)
-			all := c.judge(!done && ctx.Err() != nil)
-			c.p.add(c.entrant, "rows", float64(all.handled)/c.ledger.latestAt.Sub(started).Seconds())
-		})
-		p.rows(func(who entrant) []string {
-			rate := count(p.of(who, "rows").median())
-			if p.went(who).stopped > 0 {
-				rate += " (stopped after " + drainLimit.String() + ")"
-			}
-			return append([]string{rate, over(p.of(p.first(&rowfeedPeer), "rows"), p.of(who, "rows"))}, p.went(who).cells()...)
-		})
+	plot:  dots{axis: "rows/s", of: []string{"rows"}, named: []string{"median"}},
+	cell: func(c *cell) {
+		c.fill(scaled(100_000))
+		ctx, cancel := context.WithTimeout(c.Context(), drainLimit)
+		defer cancel()
+		started := time.Now()
+		c.start()
+		done := c.settle(ctx)
+		all := c.judge(!done && ctx.Err() != nil)
+		c.p.add(c.entrant, "rows", float64(all.Handled)/c.ledger.latestAt.Sub(started).Seconds())
+	},
+	row: func(s *standings, who entrant) []string {
+		rate := count(s.of(who, "rows").median())
+		if s.went(who).Stopped > 0 {
+			rate += " (stopped after " + drainLimit.String() + ")"
+		}
+		return append([]string{rate, over(s.of(s.first(&rowfeedPeer), "rows"), s.of(who, "rows"))}, s.went(who).cells()...)
 	},
 }

@@ -31,25 +31,24 @@ var heldMeasure = peerMeasure{
 	title: "A foreign transaction is held open for 5 s (-hold): everyone else's longest delivery, and longest transaction",
 	head: append([]string{"it has written what they write: delivery, ms", "÷ hold", "transaction, ms",
 		"it has written to another table: delivery, ms", "÷ hold", "transaction, ms"}, wrongs...),
-	run: func(p *comparison) {
-		p.turns(func(c *cell) {
-			c.sql("CREATE TABLE others (id bigint PRIMARY KEY)")
-			c.start()
-			for _, where := range []string{"same", "other"} {
-				c.warm()
-				c.beside(func() { c.hold(where) })
-				c.p.add(c.entrant, where, c.ledger.waits().max())
-				c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
-			}
-			c.judge(false)
-		})
-		p.rows(func(who entrant) (cells []string) {
-			for _, where := range []string{"same", "other"} {
-				waited := p.of(who, where).median()
-				cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(p.of(who, where+" write").median()))
-			}
-			return append(cells, p.went(who).cells()...)
-		})
+	plot: dots{axis: "longest delivery, ms", of: []string{"same", "other"}, named: []string{"it has written what they write", "another table"}, least: 0.1},
+	cell: func(c *cell) {
+		c.sql("CREATE TABLE others (id bigint PRIMARY KEY)")
+		c.start()
+		for _, where := range []string{"same", "other"} {
+			c.warm()
+			c.beside(func() { c.hold(where) })
+			c.p.add(c.entrant, where, c.ledger.waits().max())
+			c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
+		}
+		c.judge(false)
+	},
+	row: func(s *standings, who entrant) (cells []string) {
+		for _, where := range []string{"same", "other"} {
+			waited := s.of(who, where).median()
+			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(s.of(who, where+" write").median()))
+		}
+		return append(cells, s.went(who).cells()...)
 	},
 }
 
@@ -77,31 +76,30 @@ var hangMeasure = peerMeasure{
 	title: "A handler hangs with one row for 5 s (-hold)",
 	head: append([]string{"of the rows committed meanwhile so many were handled meanwhile", "longest delivery of the others, ms",
 		"longest transaction of a writer, ms", "the row was handed over, times"}, wrongs...),
-	run: func(p *comparison) {
-		p.turns(func(c *cell) {
-			c.start()
-			c.warm()
-			c.beside(func() {
-				begun, release := c.ledger.arm(0)
-				defer release()
-				select {
-				case <-begun:
-				case <-time.After(time.Minute):
-					c.Fatalf("%s has not handed the row over", c.key())
-				}
-				began := time.Now()
-				time.Sleep(*hold)
-				committed, handled := c.ledger.handledBy(began, time.Now())
-				c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
-			})
-			c.judge(false)
-			c.p.add(c.entrant, "longest", c.ledger.waits().max())
-			c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
-			c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
+	plot: dots{axis: "longest delivery of the others, ms", of: []string{"longest"}, least: 0.1},
+	cell: func(c *cell) {
+		c.start()
+		c.warm()
+		c.beside(func() {
+			begun, release := c.ledger.arm(0)
+			defer release()
+			select {
+			case <-begun:
+			case <-time.After(time.Minute):
+				c.Fatalf("%s has not handed the row over", c.key())
+			}
+			began := time.Now()
+			time.Sleep(*hold)
+			committed, handled := c.ledger.handledBy(began, time.Now())
+			c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
 		})
-		p.rows(func(who entrant) []string {
-			return append([]string{fmt.Sprintf("%.0f %%", 100*p.of(who, "share").median()), ms(p.of(who, "longest").median()),
-				ms(p.of(who, "write").median()), count(p.of(who, "times").max())}, p.went(who).cells()...)
-		})
+		c.judge(false)
+		c.p.add(c.entrant, "longest", c.ledger.waits().max())
+		c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
+		c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
+	},
+	row: func(s *standings, who entrant) []string {
+		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").median()), ms(s.of(who, "longest").median()),
+			ms(s.of(who, "write").median()), count(s.of(who, "times").max())}, s.went(who).cells()...)
 	},
 }

@@ -20,36 +20,37 @@ var idleMeasure = peerMeasure{
 	name:  "idle",
 	title: "A consumer to which nothing is written",
 	head:  []string{"statements/s, BEGIN and COMMIT included", "log written, bytes/s (WAL or redo)"},
-	run: func(p *comparison) {
+	plot:  dots{axis: "statements/s", of: []string{"statements"}, named: []string{"median"}, least: 0.1},
+	also: func(entrants []entrant) (more []entrant) {
 		// What it costs and how soon the first change comes belong together: as in first, and by default.
-		for _, who := range p.entrants {
+		for _, who := range entrants {
 			if byDefault := who.with(who.configurations[0].name); byDefault.key() != who.key() {
-				p.entrants = append(p.entrants, byDefault)
+				more = append(more, byDefault)
 			}
 		}
-		p.entrants = append(p.entrants, nobodyPeer.with("–"))
-		p.turns(func(c *cell) {
-			if c.Family == "postgres" {
-				c.sql("CREATE EXTENSION pg_stat_statements")
-			}
-			if c.contestant != &nobodyPeer {
-				c.start()
-				c.warm()
-			}
-			c.settled()
-			time.Sleep(*window) // pauses grow to their full length
-			written := c.logWritten()
-			asked, began := c.statements(), time.Now()
-			time.Sleep(4 * *window)
-			asked = c.statements() - asked
-			took := time.Since(began).Seconds()
-			c.p.add(c.entrant, "statements", float64(asked)/took)
-			c.p.add(c.entrant, "log", float64(c.logWritten()-written)/took)
-			c.judge(false)
-		})
-		p.rows(func(who entrant) []string {
-			return []string{ms(p.of(who, "statements").median()), count(p.of(who, "log").median())}
-		})
+		return append(more, nobodyPeer.with("–"))
+	},
+	cell: func(c *cell) {
+		if c.Family == "postgres" {
+			c.sql("CREATE EXTENSION pg_stat_statements")
+		}
+		if c.contestant != &nobodyPeer {
+			c.start()
+			c.warm()
+		}
+		c.settled()
+		time.Sleep(*window) // pauses grow to their full length
+		written := c.logWritten()
+		asked, began := c.statements(), time.Now()
+		time.Sleep(4 * *window)
+		asked = c.statements() - asked
+		took := time.Since(began).Seconds()
+		c.p.add(c.entrant, "statements", float64(asked)/took)
+		c.p.add(c.entrant, "log", float64(c.logWritten()-written)/took)
+		c.judge(false)
+	},
+	row: func(s *standings, who entrant) []string {
+		return []string{ms(s.of(who, "statements").median()), count(s.of(who, "log").median())}
 	},
 }
 

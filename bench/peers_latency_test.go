@@ -13,23 +13,22 @@ func latencyMeasure(perSecond int) peerMeasure {
 		name: fmt.Sprintf("latency-%d", perSecond), tune: true,
 		title: fmt.Sprintf("From commit to handler at %s commits/s of 8 writers, ms", count(float64(perSecond))),
 		head:  append([]string{"p50", "p99", "longest", "commits/s reached"}, wrongs...),
-		run: func(p *comparison) {
-			p.turns(func(c *cell) {
-				c.start()
-				c.warm()
-				reached := c.pace(writerCount, float64(perSecond), 3**window)
-				c.settle(c.Context())
-				c.judge(false)
-				waits := c.ledger.waits()
-				c.p.add(c.entrant, "p50", waits.median())
-				c.p.add(c.entrant, "p99", waits.quantile(0.99))
-				c.p.add(c.entrant, "longest", waits.max())
-				c.p.add(c.entrant, "reached", reached)
-			})
-			p.rows(func(who entrant) []string {
-				return append([]string{ms(p.of(who, "p50").median()), ms(p.of(who, "p99").median()), ms(p.of(who, "longest").max()),
-					count(p.of(who, "reached").median())}, p.went(who).cells()...)
-			})
+		plot:  dots{axis: "ms", of: []string{"p50", "p99", "longest"}, least: 0.01},
+		cell: func(c *cell) {
+			c.start()
+			c.warm()
+			reached := c.pace(writerCount, float64(perSecond), 3**window)
+			c.settle(c.Context())
+			c.judge(false)
+			waits := c.ledger.waits()
+			c.p.add(c.entrant, "p50", waits.median())
+			c.p.add(c.entrant, "p99", waits.quantile(0.99))
+			c.p.add(c.entrant, "longest", waits.max())
+			c.p.add(c.entrant, "reached", reached)
+		},
+		row: func(s *standings, who entrant) []string {
+			return append([]string{ms(s.of(who, "p50").median()), ms(s.of(who, "p99").median()), ms(s.of(who, "longest").max()),
+				count(s.of(who, "reached").median())}, s.went(who).cells()...)
 		},
 	}
 }
@@ -40,30 +39,29 @@ var racingMeasure = peerMeasure{
 	name: "racing", tune: true,
 	title: "8 writers whose transactions overlap (1 to 3 rows, open for 0 to 20 ms, one in ten rolled back)",
 	head:  append([]string{"rows committed", "p50, ms", "p99, ms"}, wrongs...),
-	run: func(p *comparison) {
-		p.turns(func(c *cell) {
-			c.start()
-			c.warm()
-			var all sync.WaitGroup
-			for writer := range writerCount {
-				all.Go(func() {
-					for range scaled(4000) / writerCount {
-						if err := c.race(writer); err != nil {
-							c.Errorf("%s: %v", c.key(), err)
-							return
-						}
+	plot:  dots{axis: "ms", of: []string{"p50", "p99"}, least: 0.01},
+	cell: func(c *cell) {
+		c.start()
+		c.warm()
+		var all sync.WaitGroup
+		for writer := range writerCount {
+			all.Go(func() {
+				for range scaled(4000) / writerCount {
+					if err := c.race(writer); err != nil {
+						c.Errorf("%s: %v", c.key(), err)
+						return
 					}
-				})
-			}
-			all.Wait()
-			c.settle(c.Context())
-			c.judge(false)
-			c.p.add(c.entrant, "p50", c.ledger.waits().median())
-			c.p.add(c.entrant, "p99", c.ledger.waits().quantile(0.99))
-		})
-		p.rows(func(who entrant) []string {
-			return append([]string{count(float64(p.went(who).committed)), ms(p.of(who, "p50").median()), ms(p.of(who, "p99").median())}, p.went(who).cells()...)
-		})
+				}
+			})
+		}
+		all.Wait()
+		c.settle(c.Context())
+		c.judge(false)
+		c.p.add(c.entrant, "p50", c.ledger.waits().median())
+		c.p.add(c.entrant, "p99", c.ledger.waits().quantile(0.99))
+	},
+	row: func(s *standings, who entrant) []string {
+		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").median()), ms(s.of(who, "p99").median())}, s.went(who).cells()...)
 	},
 }
 
@@ -80,29 +78,29 @@ func (c *cell) race(writer int) error {
 	return o.commit(c.Context())
 }
 
+const firstChanges = 5
+
 // firstMeasure: nothing happens for a second or two, then one row is committed.
 var firstMeasure = peerMeasure{
 	name: "first", tune: true,
 	title: "The first change after one to two quiet seconds, from commit to handler, ms",
 	head:  append([]string{"p50", "longest", "changes"}, wrongs...),
-	run: func(p *comparison) {
-		const changes = 5
-		p.turns(func(c *cell) {
-			c.start()
-			c.warm()
-			for range changes {
-				time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
-				c.must(c.write(c.Context(), 0, 1, 0))
-				c.settle(c.Context())
-			}
-			c.judge(false)
-			for _, wait := range c.ledger.waits() {
-				c.p.add(c.entrant, "wait", wait)
-			}
-		})
-		p.rows(func(who entrant) []string {
-			waits := p.of(who, "wait")
-			return append([]string{ms(waits.median()), ms(waits.max()), count(float64(len(waits)))}, p.went(who).cells()...)
-		})
+	plot:  dots{axis: "ms", of: []string{"wait"}, named: []string{"p50"}, least: 0.01},
+	cell: func(c *cell) {
+		c.start()
+		c.warm()
+		for range firstChanges {
+			time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
+			c.must(c.write(c.Context(), 0, 1, 0))
+			c.settle(c.Context())
+		}
+		c.judge(false)
+		for _, wait := range c.ledger.waits() {
+			c.p.add(c.entrant, "wait", wait)
+		}
+	},
+	row: func(s *standings, who entrant) []string {
+		waits := s.of(who, "wait")
+		return append([]string{ms(waits.median()), ms(waits.max()), count(float64(len(waits)))}, s.went(who).cells()...)
 	},
 }

@@ -11,9 +11,9 @@ import (
 // ledger knows which rows were committed, and when, and which were handled, when and in what order.
 type ledger struct {
 	mu       sync.Mutex
-	writers  [writerCount + 1][]*record // the last one is who holds a transaction
-	last     [writerCount + 1]int       // the highest number handled, of each writer
-	warm     [writerCount + 1]int       // so many were before what is measured
+	writers  [writerCount + 1][]*written // the last one is who holds a transaction
+	last     [writerCount + 1]int        // the highest number handled, of each writer
+	warm     [writerCount + 1]int        // so many were before what is measured
 	twice    int
 	swapped  int
 	handled  int // rows handled for the first time
@@ -25,8 +25,8 @@ type ledger struct {
 	hang hang
 }
 
-// record is one row.
-type record struct {
+// written is one row.
+type written struct {
 	committed, handled time.Time
 }
 
@@ -46,7 +46,7 @@ func (l *ledger) payloads(writer, n int) []string {
 	defer l.mu.Unlock()
 	payloads := make([]string, n)
 	for i := range payloads {
-		l.writers[writer] = append(l.writers[writer], &record{})
+		l.writers[writer] = append(l.writers[writer], &written{})
 		head := fmt.Sprintf("%02d %010d ", writer, len(l.writers[writer]))
 		payloads[i] = head + payload[len(head):]
 	}
@@ -196,30 +196,30 @@ func (l *ledger) handledBy(from, to time.Time) (committed, handled int) {
 
 // counts is what came of all rows.
 type counts struct {
-	committed, handled int
-	lost               int // committed and never handled
-	twice              int // handled once more
-	swapped            int // handled after a later row of the same writer
-	phantoms           int // handled and never committed
-	stopped            int // runs that were stopped before all had come
+	Committed, Handled int
+	Lost               int // committed and never handled
+	Twice              int // handled once more
+	Swapped            int // handled after a later row of the same writer
+	Phantoms           int // handled and never committed
+	Stopped            int // runs that were stopped before all had come
 }
 
 func (c *counts) add(o *counts) {
-	c.committed += o.committed
-	c.handled += o.handled
-	c.lost += o.lost
-	c.twice += o.twice
-	c.swapped += o.swapped
-	c.phantoms += o.phantoms
-	c.stopped += o.stopped
+	c.Committed += o.Committed
+	c.Handled += o.Handled
+	c.Lost += o.Lost
+	c.Twice += o.Twice
+	c.Swapped += o.Swapped
+	c.Phantoms += o.Phantoms
+	c.Stopped += o.Stopped
 }
 
 // cells are those of the columns wrongs.
 func (c *counts) cells() []string {
-	if c.stopped > 0 {
-		return []string{"–", count(float64(c.twice)), count(float64(c.swapped))}
+	if c.Stopped > 0 {
+		return []string{"–", count(float64(c.Twice)), count(float64(c.Swapped))}
 	}
-	return []string{count(float64(c.lost)), count(float64(c.twice)), count(float64(c.swapped))}
+	return []string{count(float64(c.Lost)), count(float64(c.Twice)), count(float64(c.Swapped))}
 }
 
 var wrongs = []string{"lost", "twice", "out of order"}
@@ -227,14 +227,14 @@ var wrongs = []string{"lost", "twice", "out of order"}
 func (l *ledger) count() *counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &counts{committed: l.took, handled: l.handled, twice: l.twice, swapped: l.swapped}
+	c := &counts{Committed: l.took, Handled: l.handled, Twice: l.twice, Swapped: l.swapped}
 	for _, records := range l.writers {
 		for _, r := range records {
 			switch {
 			case r.handled.IsZero() && !r.committed.IsZero():
-				c.lost++
+				c.Lost++
 			case !r.handled.IsZero() && r.committed.IsZero():
-				c.phantoms++
+				c.Phantoms++
 			}
 		}
 	}

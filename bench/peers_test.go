@@ -88,7 +88,11 @@ type peerMeasure struct {
 	title string
 	head  []string // behind database, peer and configuration
 	tune  bool     // configurations matter so much that a run over all of them chooses
-	run   func(p *comparison)
+	// also, where it is set, answers who takes part besides these.
+	also func(entrants []entrant) []entrant
+	cell func(c *cell)                            // one run of one entrant
+	row  func(s *standings, who entrant) []string // what stands below head
+	plot dots
 }
 
 var peerMeasures = []peerMeasure{drainMeasure, costMeasure, latencyMeasure(200), latencyMeasure(1000), racingMeasure, firstMeasure, idleMeasure, heldMeasure, hangMeasure}
@@ -147,44 +151,60 @@ func TestPeersTuning(t *testing.T) {
 	}
 }
 
-// comparison is a measure on one server.
-type comparison struct {
-	*testing.T
+// standings are the figures of a measure on one server.
+type standings struct {
 	measure  peerMeasure
-	tuning   bool // all configurations are run
 	engine   testdb.Engine
-	server   *testdb.Server
 	entrants []entrant
 	figures  figures[string]
 	counts   map[string]*counts // by entrant, over all repetitions
-	out      *table
+}
+
+// comparison is a measure at work on one server.
+type comparison struct {
+	*testing.T
+	standings
+	tuning bool // all configurations are run
+	server *testdb.Server
 }
 
 // compare runs a measure on each server and prints its table.
 func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, entrants func(e testdb.Engine) []entrant) {
-	var versions []string
-	out := table{title: m.title, head: append([]string{"database", "peer", "configuration"}, m.head...)}
+	var all []string
+	out := m.table()
 	for _, e := range testdb.Engines() {
 		if !e.HasServer() {
 			continue // none of the others is there for it
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)
-			p := &comparison{T: t, measure: m, tuning: tuning, engine: e, entrants: entrants(e), out: &out,
-				figures: figures[string]{}, counts: map[string]*counts{}}
+			p := &comparison{T: t, tuning: tuning, standings: standings{measure: m, engine: e, entrants: entrants(e),
+				figures: figures[string]{}, counts: map[string]*counts{}}}
+			if m.also != nil {
+				p.entrants = append(p.entrants, m.also(p.entrants)...)
+			}
 			p.server = servers.start(t, e, m)
-			versions = append(versions, e.Name+" "+bedOn(t, p.server.NewDatabase(t)).version())
-			m.run(p)
+			version, _, _ := strings.Cut(bedOn(t, p.server.NewDatabase(t)).version(), " (") // without the compiler's
+			all = append(all, e.Name+" "+version)
+			p.turns()
+			p.rows(&out, tuning)
+			if *record && !tuning {
+				p.save(t, version)
+			}
 		})
 	}
 	if len(out.rows) > 0 {
-		out.print()
-		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(versions, peerVersions(t)...), ", "), runtime.Version(), runtime.NumCPU())
+		fmt.Println(out.markdown())
+		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(all, versions(t)...), ", "), runtime.Version(), runtime.NumCPU())
 	}
 }
 
-// peerVersions are those of the modules that are compared, and of the drivers.
-func peerVersions(t *testing.T) (versions []string) {
+func (m peerMeasure) table() table {
+	return table{title: m.title, head: append([]string{"database", "peer", "configuration"}, m.head...)}
+}
+
+// versions are those of the modules that are compared, and of the drivers.
+func versions(t *testing.T) (versions []string) {
 	t.Helper()
 	data, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -228,7 +248,7 @@ func (s *peerServers) start(t *testing.T, e testdb.Engine, m peerMeasure) *testd
 }
 
 // turns runs a cell for each repetition and entrant, in turns.
-func (p *comparison) turns(do func(c *cell)) {
+func (p *comparison) turns() {
 	for rep := range *reps {
 		for i := range p.entrants {
 			who := p.entrants[(i+rep)%len(p.entrants)]
@@ -239,7 +259,7 @@ func (p *comparison) turns(do func(c *cell)) {
 			if who.alone {
 				name += "/alone"
 			}
-			p.Run(name, func(t *testing.T) { do(p.cell(t, who)) })
+			p.Run(name, func(t *testing.T) { p.measure.cell(p.cell(t, who)) })
 		}
 	}
 }
@@ -247,7 +267,7 @@ func (p *comparison) turns(do func(c *cell)) {
 // add notes a figure of an entrant.
 func (p *comparison) add(who entrant, what string, v float64) { p.figures.add(who.key()+" "+what, v) }
 
-func (p *comparison) of(who entrant, what string) figure { return p.figures[who.key()+" "+what] }
+func (s *standings) of(who entrant, what string) figure { return s.figures[who.key()+" "+what] }
 
 // over is an entrant's figure in proportion to another's of the same repetitions, empty where one of them has not run
 // as often as the other.
@@ -259,8 +279,8 @@ func over(a, b figure) string {
 }
 
 // first is the first entrant of a contestant, which may be none.
-func (p *comparison) first(c *contestant) (who entrant) {
-	for _, who := range p.entrants {
+func (s *standings) first(c *contestant) (who entrant) {
+	for _, who := range s.entrants {
 		if who.contestant == c {
 			return who
 		}
@@ -268,25 +288,25 @@ func (p *comparison) first(c *contestant) (who entrant) {
 	return entrant{contestant: c}
 }
 
-// rows prints a row for each entrant that was measured.
-func (p *comparison) rows(cells func(who entrant) []string) {
-	for _, who := range p.entrants {
-		if p.counts[who.key()] == nil {
+// rows adds a row for each entrant that was measured; a * is at those that are chosen.
+func (s *standings) rows(out *table, star bool) {
+	for _, who := range s.entrants {
+		if s.counts[who.key()] == nil {
 			continue // -run left it out, or it failed
 		}
 		name, configuration := who.name, who.configuration.name
 		if who.alone {
 			name += ", its message alone"
 		}
-		if p.tuning && configuration == chosenFor(p.measure.name, p.engine.Family, who.contestant) {
+		if star && configuration == chosenFor(s.measure.name, s.engine.Family, who.contestant) {
 			configuration += " *"
 		}
-		p.out.row(append([]string{p.engine.Name, name, configuration}, cells(who)...)...)
+		out.row(append([]string{s.engine.Name, name, configuration}, s.measure.row(s, who)...)...)
 	}
 }
 
 // went is what came of all rows, over all repetitions of an entrant.
-func (p *comparison) went(who entrant) *counts { return p.counts[who.key()] }
+func (s *standings) went(who entrant) *counts { return s.counts[who.key()] }
 
 // cell is one run of one entrant on a database of its own.
 type cell struct {
@@ -355,7 +375,7 @@ func (c *cell) warm() {
 		c.must(c.write(c.Context(), writer, 8, 0))
 	}
 	if !c.settle(c.Context()) {
-		c.Fatalf("%s handled %d of %d rows", c.entrant.key(), c.ledger.count().handled, c.ledger.count().committed)
+		c.Fatalf("%s handled %d of %d rows", c.entrant.key(), c.ledger.count().Handled, c.ledger.count().Committed)
 	}
 	c.ledger.forget()
 }
@@ -380,11 +400,11 @@ func (c *cell) judge(stopped bool) *counts {
 	}
 	this := c.ledger.count()
 	if stopped {
-		this.lost, this.stopped = 0, 1
+		this.Lost, this.Stopped = 0, 1
 	}
 	all.add(this)
-	if this.phantoms > 0 {
-		c.Errorf("%s handed over %d rows that were never committed", c.entrant.key(), this.phantoms)
+	if this.Phantoms > 0 {
+		c.Errorf("%s handed over %d rows that were never committed", c.entrant.key(), this.Phantoms)
 	}
 	return this
 }
