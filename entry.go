@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -82,7 +83,8 @@ func (r Row) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 // AppendJSON appends the entry as one JSON object without line breaks.
 func (e Entry) AppendJSON(dst []byte) []byte {
 	dst = appendString(append(dst, `{"position":`...), e.Position)
-	dst = fmt.Appendf(dst, `,"shard":%d,"op":"%s","key":`, e.Shard, e.Op)
+	dst = strconv.AppendInt(append(dst, `,"shard":`...), int64(e.Shard), 10)
+	dst = append(append(append(dst, `,"op":"`...), e.Op...), `","key":`...)
 	dst = e.Key.AppendJSON(dst)
 	if e.Op == Upsert {
 		dst = e.Row.AppendJSON(append(dst, `,"row":`...))

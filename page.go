@@ -1,8 +1,10 @@
 package rowfeed
 
 import (
+	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -21,6 +23,23 @@ type Page struct {
 	// Standing says, of a shard that is a feed by itself, how far that was when the page was
 	// read, as in Standings. It is empty where the source does not tell.
 	Standing string
+
+	// made is where those who share the page keep what they make of it.
+	made *sync.Map // a form's name to a func() []byte
+}
+
+// Shared answers what encode makes of the page, where many have waited for the same one: it
+// is made once for all of them, and must be changed by none. The form is the name of what is
+// made. shared is false, and nothing was made, where the page is the caller's alone.
+func (p Page) Shared(form string, encode func() []byte) (data []byte, shared bool) {
+	if p.made == nil {
+		return nil, false
+	}
+	made, ok := p.made.Load(form)
+	if !ok {
+		made, _ = p.made.LoadOrStore(form, sync.OnceValue(encode))
+	}
+	return made.(func() []byte)(), true
 }
 
 // CursorAt is the cursor of a consumer that has handled the page's entries up to the
@@ -35,24 +54,44 @@ func (p Page) CursorAt(after Cursor, i int) (Cursor, error) {
 // AppendJSON appends the page as one JSON object:
 // {"feed":…,"entries":[…],"cursor":…,"more":…,"base64":[…]}.
 func (p Page) AppendJSON(dst []byte, feed string) []byte {
-	dst = appendString(append(dst, `{"feed":`...), feed)
-	dst = append(dst, `,"entries":[`...)
-	for i, e := range p.Entries {
+	dst, _ = p.AppendJSONPart(dst, feed, 0, math.MaxInt)
+	return dst
+}
+
+// AppendJSONPart appends what AppendJSON does, as far as it fits: from the i-th entry on
+// (with the beginning of the object, where that is 0) until dst has size bytes or more, at
+// least one entry. The rest begins with entry next; there is none where that is -1, and only
+// then does dst have the cursor.
+func (p Page) AppendJSONPart(dst []byte, feed string, i, size int) (part []byte, next int) {
+	if i == 0 {
+		dst = append(appendString(append(dst, `{"feed":`...), feed), `,"entries":[`...)
+	}
+	for ; i < len(p.Entries); i++ {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = e.AppendJSON(dst)
+		if dst = p.Entries[i].AppendJSON(dst); len(dst) >= size && i+1 < len(p.Entries) {
+			return dst, i + 1
+		}
 	}
-	return p.appendEnd(append(dst, `],`...))
+	return p.appendEnd(append(dst, `],`...)), -1
 }
 
 // AppendLines appends the page as NDJSON: an entry a line, and a last line
 // {"cursor":…,"more":…,"base64":[…]}.
 func (p Page) AppendLines(dst []byte) []byte {
-	for _, e := range p.Entries {
-		dst = append(e.AppendJSON(dst), '\n')
+	dst, _ = p.AppendLinesPart(dst, 0, math.MaxInt)
+	return dst
+}
+
+// AppendLinesPart appends what AppendLines does, in parts as AppendJSONPart does.
+func (p Page) AppendLinesPart(dst []byte, i, size int) (part []byte, next int) {
+	for ; i < len(p.Entries); i++ {
+		if dst = append(p.Entries[i].AppendJSON(dst), '\n'); len(dst) >= size && i+1 < len(p.Entries) {
+			return dst, i + 1
+		}
 	}
-	return append(p.appendEnd(append(dst, '{')), '\n')
+	return append(p.appendEnd(append(dst, '{')), '\n'), -1
 }
 
 // appendEnd appends the members that follow the entries, and the closing brace.
@@ -73,9 +112,11 @@ func (p Page) appendEnd(dst []byte) []byte {
 // are base64.
 func binaryColumns(key, columns []Column) []string {
 	names := []string{}
-	for _, c := range slices.Concat(columns, key) {
-		if c.Kind == dialect.Binary && !slices.Contains(names, c.Name) {
-			names = append(names, c.Name)
+	for _, some := range [][]Column{columns, key} {
+		for _, c := range some {
+			if c.Kind == dialect.Binary && !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
 		}
 	}
 	return names

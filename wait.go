@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -104,7 +105,11 @@ func (f *Feed) shareInTime(ctx, over context.Context, pages *sharing[pageKey, re
 // share reads a page together with all who want the same one. The entries are the
 // caller's own; their values are not.
 func (f *Feed) share(ctx context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
-	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) { return f.read(ctx, key) })
+	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) {
+		got, err := f.read(ctx, key)
+		got.made = new(sync.Map)
+		return got, err
+	})
 	if err != nil {
 		return nil, f.db.fail(feedObject(f.name), "read a page", err)
 	}

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 // exact takes types for what they are, too, but an empty []byte for a nil one: both
 // are an empty binary value, NULL is neither.
-var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmp.Comparer(bytes.Equal),
+var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}), cmp.Comparer(bytes.Equal),
 	cmp.Comparer(func(a, b float64) bool { // tells -0 from 0, and takes NaN for NaN
 		return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 	})}

@@ -14,5 +14,7 @@
 // An error is an RFC 9457 problem (application/problem+json). Its type is
 // "urn:rowfeed:problem:" and a stable code; besides title, status and detail it may
 // have the members feed, parameter (the one at fault) and next (what to do about it).
-// No status of 200 is sent before the page has been read.
+// No status of 200 is sent before the page has been read. A large page is sent while it
+// is made; if that fails the connection breaks off (of HTTP/2 the stream), and the cursor,
+// which stands behind the entries, is not there.
 package feedhttp

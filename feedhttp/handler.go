@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -40,6 +40,8 @@ type Handler struct {
 	catalog Catalog
 	cfg     Config
 	log     *slog.Logger
+
+	tags sync.Map // of columns, by feed: see columnsTag
 
 	// life ends with Close.
 	life context.Context
@@ -94,8 +96,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, p)
 }
 
-// recoverPanic answers a panic with a problem. Answers are written in one piece after
-// everything has been made, so that there is still room for one.
+// recoverPanic answers a panic with a problem. Nothing has been written then: answers are,
+// when everything has been made, and what begins before that cuts itself off (writeParts).
 func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
@@ -242,17 +244,12 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	if err != nil {
 		return err
 	}
-	var body []byte
-	if format == ndjsonMediaType {
-		body = page.AppendLines(nil)
-	} else {
-		body = append(page.AppendJSON(nil, name), '\n')
-	}
-	w.Header().Set(columnsHeader, columnsTag(page.Columns))
+	header := w.Header()
+	header.Set(columnsHeader, h.columnsTag(name, page.Columns))
 	if page.Standing != "" {
-		w.Header().Set(standingHeader, page.Standing)
+		header.Set(standingHeader, page.Standing)
 	}
-	h.write(w, r, http.StatusOK, format, body)
+	h.writePage(w, r, format, page, name)
 	return nil
 }
 
@@ -281,48 +278,4 @@ func (h *Handler) waited(r *http.Request, source rowfeed.Source, req rowfeed.Req
 		return source.Fetch(r.Context(), req)
 	}
 	return page, err
-}
-
-const (
-	// writeChunk is what a client must take within the write timeout: a slow one may read
-	// a large page for as long as it takes, one that stands still is cut off.
-	writeChunk          = 64 << 10
-	defaultWriteTimeout = 30 * time.Second
-	defaultHeartbeat    = 15 * time.Second
-)
-
-// write answers a request with a body that is all there.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", mediaType)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
-	if h.send(w, body) != nil {
-		return // the client is gone
-	}
-	// Other handlers may answer on this connection: leave no deadline of ours behind.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-}
-
-// send writes data through to the client, which must take it chunk by chunk in time.
-func (h *Handler) send(w http.ResponseWriter, data []byte) error {
-	control := http.NewResponseController(w)
-	for len(data) > 0 {
-		n := min(len(data), writeChunk)
-		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout)) // where it is not supported the server's own holds
-		if _, err := w.Write(data[:n]); err != nil {
-			return err
-		}
-		data = data[n:]
-	}
-	err := control.Flush()
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/rowfeed/rowfeed"
 )
@@ -15,6 +16,25 @@ const columnsHeader = "Rowfeed-Columns"
 
 // standingHeader tells how far a page's shard was, see [rowfeed.Page].
 const standingHeader = "Rowfeed-Standing"
+
+// taggedColumns are columns whose tag is known.
+type taggedColumns struct {
+	columns []rowfeed.Column
+	tag     string
+}
+
+// columnsTag is that of the columns that a feed's page has, most of which have those of the
+// page before.
+func (h *Handler) columnsTag(feed string, columns []rowfeed.Column) string {
+	if known, ok := h.tags.Load(feed); ok {
+		if known := known.(taggedColumns); slices.Equal(known.columns, columns) {
+			return known.tag
+		}
+	}
+	tag := columnsTag(columns)
+	h.tags.Store(feed, taggedColumns{slices.Clone(columns), tag})
+	return tag
+}
 
 func columnsTag(columns []rowfeed.Column) string {
 	data, _ := json.Marshal(columns) // strings only

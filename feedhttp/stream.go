@@ -65,7 +65,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 		return nil
 	}
 	for early := false; ; {
-		data, err := appendEvents(nil, page, req.After)
+		data, err := events(page, req.After)
 		if err != nil {
 			h.endWith(ctx, w, name, err)
 			return nil
@@ -113,6 +113,21 @@ func streamRequest(query string, header http.Header) (rowfeed.Request, error) {
 	return req, err
 }
 
+// events are a page's, made once for all who have waited for it where they are.
+func events(page rowfeed.Page, after rowfeed.Cursor) (data []byte, err error) {
+	data, shared := page.Shared("events after "+string(after), func() []byte {
+		data, failed := appendEvents(nil, page, after)
+		if failed != nil || len(data) > sharedSize {
+			return nil
+		}
+		return data
+	})
+	if shared && data != nil {
+		return data, nil
+	}
+	return appendEvents(nil, page, after)
+}
+
 // appendEvents appends a page as events. Where the page has moved the cursor on and
 // shows nothing of it, the id goes out by itself: clients take it, and tell nobody.
 func appendEvents(dst []byte, page rowfeed.Page, after rowfeed.Cursor) ([]byte, error) {
@@ -121,8 +136,15 @@ func appendEvents(dst []byte, page rowfeed.Page, after rowfeed.Cursor) ([]byte, 
 		if err != nil {
 			return nil, err
 		}
-		dst = append(append(dst, "id: "...), cursor...)
-		dst = append(appendData(append(dst, '\n'), e.AppendJSON(nil)), '\n')
+		dst = append(append(append(dst, "id: "...), cursor...), "\ndata: "...)
+		begun := len(dst)
+		dst = e.AppendJSON(dst)
+		if bytes.ContainsAny(dst[begun:], "\n\r") {
+			dst = appendData(dst[:begun-len("data: ")], bytes.Clone(dst[begun:]))
+		} else {
+			dst = append(dst, '\n')
+		}
+		dst = append(dst, '\n')
 	}
 	if len(page.Entries) == 0 && page.Cursor != after {
 		dst = append(append(append(dst, "id: "...), page.Cursor...), "\n\n"...)

@@ -30,6 +30,7 @@ var mutants = slices.Concat(
 	printing,
 	trying,
 	benching,
+	serving,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

@@ -193,7 +193,7 @@ var waiting = []mutant{
 	},
 	{
 		Name: "slow-reader-kept", Guards: "a client that stands still is cut off",
-		File:    "feedhttp/handler.go",
+		File:    "feedhttp/answer.go",
 		Old:     "_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout))",
 		New:     "_ = control.SetWriteDeadline(time.Time{})",
 		Package: "./feedhttp", Test: "TestStreamSlowReader", Engines: "sqlite",
