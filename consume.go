@@ -56,8 +56,15 @@ type Consumer struct {
 	// same. Of shards that are feeds by themselves that is looked up for each, before any is
 	// read, a page for each of them; one that comes later begins at its beginning.
 	Start Cursor
-	// Limit is the greatest number of entries handed over at once. Default DefaultLimit.
+	// Limit is the greatest number of entries handed over at once. Default: it adapts between
+	// DefaultLimit and 5000, and doubles while more waits and a batch is through, transaction and
+	// all, within a tenth of a second. After a failure it begins anew.
 	Limit int
+	// NoReadAhead has each page read when the batch before it is through. By default it is read
+	// while that is handled, so that its rows may be as they were before the handler's own
+	// writes: whoever changes in Handle the rows that he is handed may want it. Nothing is lost
+	// either way, since what has changed comes again.
+	NoReadAhead bool
 	// Wait is how long the source may keep a request waiting for an entry; a consumer
 	// without work learns of a seek or reset after it. Default 10 s.
 	Wait time.Duration

@@ -53,11 +53,14 @@ type consuming struct {
 	missed   int           // calls of Deliver without a decision, in a row
 	denials  int           // deadlocks, locks and the like in the handler's way, in a row
 	idle     time.Duration // the next pause, where the source does not wait by itself
+	asked    int           // entries, where Consumer.Limit does not say: see limit
+	next     *ahead        // the page behind the one that was handled last
 	complete bool          // OnComplete has been called for a feed without entries
 }
 
 // run works until the head is reached, if once, or until the shard is to be handed over.
 func (r *consuming) run(ctx context.Context) error {
+	defer r.dropAhead()
 	for r.until.Err() == nil {
 		done, err := r.step(ctx)
 		switch {
@@ -96,6 +99,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 	}
 	if r.row.paused {
 		r.row = nil
+		r.dropAhead()
 		if r.once {
 			return false, r.isPaused()
 		}
@@ -118,7 +122,7 @@ func (r *consuming) isPaused() error {
 func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 	after, wait := r.row.value, r.wait()
 	started := time.Now()
-	page, err := r.c.Source.Fetch(r.until, Request{After: after, Limit: r.c.Limit, Shards: r.shards(), Wait: wait})
+	page, err := r.fetch(after, wait)
 	if r.until.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
@@ -152,11 +156,14 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 			r.failedAt, r.failures = after, 0
 		}
 		held := r.row.aside > 0 && !after.settled()
+		begun := time.Now()
 		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
 			err = r.oneByOne(ctx, after, page)
 		} else {
+			r.readAhead(page)
 			err = r.apply(ctx, page.Entries, page.Cursor)
 		}
+		r.learn(page, time.Since(begun), err)
 		r.idle = firstIdle
 		if err != nil {
 			return false, r.settle(ctx, err)

@@ -100,6 +100,36 @@ var consuming = []mutant{
 		Package: conformance, Test: "TestConsumerOperations", Engines: "sqlite",
 	},
 	{
+		Name: "page-ahead-of-another-batch", Guards: "hazards 2 and 3: a page that was read ahead is for one cursor",
+		File: "consume_page.go", Old: "a != nil && a.after == after {", New: "a != nil {",
+		Package: conformance, Test: "TestReadAheadFails|TestReadAheadMoved", Engines: "sqlite", Short: true,
+	},
+	{
+		Name: "ahead-of-the-head", Guards: "a page is read ahead where there is one",
+		File: "consume_page.go", Old: "if !page.More || ", New: "if ",
+		Package: conformance, Test: "TestReadAheadOnePage", Engines: "sqlite",
+	},
+	{
+		Name: "ahead-all-the-same", Guards: "NoReadAhead: a page is read when the batch before is through",
+		File: "consume_page.go", Old: " || r.c.NoReadAhead", New: "",
+		Package: conformance, Test: "TestReadAheadNot", Engines: "sqlite",
+	},
+	{
+		Name: "reads-on-after-the-end", Guards: "Run leaves nothing behind",
+		File: "consume_run.go", Old: "	defer r.dropAhead()\n", New: "",
+		Package: conformance, Test: "TestReadAheadOnePage", Engines: "sqlite",
+	},
+	{
+		Name: "a-page-that-lay-for-long", Guards: "rows as they are now, while a handler takes long",
+		File: "consume_page.go", Old: " && time.Since(a.at) < staleAhead", New: "",
+		Package: ".", Test: "TestReadAheadGrowsStale", Engines: "sqlite",
+	},
+	{
+		Name: "large-batches-after-a-failure", Guards: "one bad key delays only itself",
+		File: "consume_page.go", Old: "		r.asked = 0 //", New: "		_ = 0 //",
+		Package: ".", Test: "TestBatchesAdapt", Engines: "sqlite",
+	},
+	{
 		Name: "processed-twice", Guards: "M73: the mark tells whether it is the first time",
 		File: "processed.go", Old: "	return n == 1, db.fail", New: "	return n <= 1, db.fail",
 		Package: conformance, Test: "TestProcessedOnce", Engines: "sqlite",

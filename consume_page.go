@@ -1,0 +1,91 @@
+package rowfeed
+
+import (
+	"context"
+	"time"
+)
+
+// Without Consumer.Limit the number of entries asked for adapts: it doubles while batches are
+// quick and more waits, and halves when one was slow, since for so long its transaction is open.
+const (
+	mostAsked             = 5000
+	quickBatch, slowBatch = 100 * time.Millisecond, 500 * time.Millisecond
+	// staleAhead is how long a page that was read ahead may lie: who takes longer for a batch
+	// gains little by it, and gets rows as they are now.
+	staleAhead = time.Second
+)
+
+// limit is the number of entries to ask for.
+func (r *consuming) limit() int {
+	if r.c.Limit > 0 {
+		return r.c.Limit
+	}
+	return max(r.asked, DefaultLimit)
+}
+
+// learn adapts it to what became of a batch.
+func (r *consuming) learn(page Page, took time.Duration, err error) {
+	switch {
+	case err != nil:
+		r.asked = 0 // whatever is at fault is found sooner among few
+	case took > slowBatch:
+		r.asked = max(r.limit()/2, DefaultLimit)
+	case page.More && took < quickBatch:
+		r.asked = min(r.limit()*2, mostAsked)
+	}
+}
+
+// ahead is the page behind the batch that is being handled, read meanwhile. It is good for
+// the cursor that this batch leaves, and for no other: see DESIGN.md.
+type ahead struct {
+	after Cursor
+	end   context.CancelFunc
+	done  chan struct{}
+
+	// Once done is closed:
+	page Page
+	err  error
+	at   time.Time // when it had been read
+}
+
+// readAhead has the next page read while this one is handled, where there is one: a page that
+// came to the head has none, and after a failure this one may have to be read again. Shards
+// that take turns do without: each would keep a page until its next turn.
+func (r *consuming) readAhead(page Page) {
+	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.ofShard || r.c.NoReadAhead {
+		return
+	}
+	ctx, end := context.WithCancel(r.until)
+	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{})}
+	req := Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
+	go func() {
+		defer close(a.done)
+		a.page, a.err = r.c.Source.Fetch(ctx, req)
+		a.at = time.Now()
+	}()
+	r.next = a
+}
+
+// fetch reads the page above the cursor, unless it was read ahead.
+func (r *consuming) fetch(after Cursor, wait time.Duration) (Page, error) {
+	if a := r.next; a != nil && a.after == after {
+		<-a.done
+		// An error is met again, if it has not passed, and at the head there is waiting.
+		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
+			r.next = nil
+			a.end()
+			return a.page, nil
+		}
+	}
+	r.dropAhead()
+	return r.c.Source.Fetch(r.until, Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
+}
+
+// dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.
+func (r *consuming) dropAhead() {
+	if a := r.next; a != nil {
+		r.next = nil
+		a.end()
+		<-a.done
+	}
+}

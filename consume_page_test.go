@@ -1,0 +1,88 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pages is a source of endless pages that counts them.
+type pages struct{ read, failing int }
+
+func (p *pages) Fetch(_ context.Context, req Request) (Page, error) {
+	if p.read++; p.failing > 0 {
+		p.failing--
+		return Page{}, errors.New("away")
+	}
+	return Page{Entries: make([]Entry, req.Limit), Cursor: req.After + "1", More: true}, nil
+}
+
+func (p *pages) Info(context.Context) (*Info, error) { return nil, errors.New("not asked for") }
+
+func reads(p *pages) *consuming {
+	return &consuming{c: &Consumer{Source: p}, count: 1, until: context.Background()}
+}
+
+// TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that
+// could not be read.
+func TestReadAheadGrowsStale(t *testing.T) {
+	for name, c := range map[string]struct {
+		lies    time.Duration
+		failing int
+		want    int
+	}{
+		"fresh": {staleAhead - 1, 0, 2}, "stale": {staleAhead, 0, 3}, "failed": {0, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pages{}
+				r := reads(p)
+				page, err := r.fetch("1", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.failing = c.failing
+				r.readAhead(page)
+				synctest.Wait()
+				<-time.After(c.lies)
+				got, err := r.fetch(page.Cursor, 0)
+				if err != nil || got.Cursor != "111" || p.read != c.want || r.next != nil {
+					t.Errorf("page to %q, error %v, %d pages read, want %d", got.Cursor, err, p.read, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestBatchesAdapt: without a Limit batches grow while they are quick and more waits, shrink
+// when one was slow, and begin anew after a failure.
+func TestBatchesAdapt(t *testing.T) {
+	r := reads(&pages{})
+	full, last := Page{More: true}, Page{}
+	for i, step := range []struct {
+		page Page
+		took time.Duration
+		err  error
+		want int
+	}{
+		{full, 0, nil, 200},
+		{full, quickBatch, nil, 200},
+		{last, 0, nil, 200},
+		{full, 0, nil, 400},
+		{full, slowBatch + 1, nil, 200},
+		{full, slowBatch + 1, nil, 100},
+		{full, slowBatch + 1, nil, 100},
+		{full, 0, nil, 200}, {full, 0, nil, 400}, {full, 0, nil, 800}, {full, 0, nil, 1600}, {full, 0, nil, 3200}, {full, 0, nil, 5000}, {full, 0, nil, 5000},
+		{full, 0, errors.New("failed"), 100},
+	} {
+		if r.learn(step.page, step.took, step.err); r.limit() != step.want {
+			t.Errorf("after step %d %d entries are asked for, want %d", i, r.limit(), step.want)
+		}
+	}
+	r.c.Limit = 7
+	if r.learn(full, 0, nil); r.limit() != 7 {
+		t.Errorf("%d entries are asked for where 7 are the limit", r.limit())
+	}
+}
