@@ -56,3 +56,5 @@ func TestTogether(t *testing.T) {
 type marks struct{ dialect.Spelling }
 
 func (marks) Placeholder(int) string { return "?" }
+
+func (marks) Inline(any) (string, bool) { return "", false }

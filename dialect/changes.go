@@ -89,6 +89,15 @@ func Assigned(f *Feed, as []Assignment) *Assignments {
 	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Triples: wish || f.Sharded()}
 }
 
+// Seqs are those of the changes, ascending as these are.
+func (as *Assignments) Seqs() []int64 {
+	seqs := make([]int64, len(as.List))
+	for i, a := range as.List {
+		seqs[i] = a.Seq
+	}
+	return seqs
+}
+
 // JSON is a list of seqs; where Triples is set, of [seq, shard, kind].
 func (as *Assignments) JSON() string {
 	return list(as.List, func(b []byte, a Assignment) []byte {

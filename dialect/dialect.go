@@ -39,8 +39,11 @@ type Spelling interface {
 	Quote(ident string) string
 	// Placeholder is the n-th parameter of a statement, n from 1.
 	Placeholder(n int) string
-	// Literal quotes a string as a literal; only printed scripts have any.
+	// Literal quotes a string as a literal, for printed scripts.
 	Literal(text string) string
+	// Inline writes a parameter's value into the statement itself, on databases where
+	// that spares a round trip; ok is false for a value that goes beside the statement.
+	Inline(v any) (text string, ok bool)
 	// RowValues tells whether an index answers (a, b) > (?, ?).
 	RowValues() bool
 	// Frame are the statements before and after those of a printed script, so that it is

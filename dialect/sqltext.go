@@ -111,7 +111,7 @@ func NewBuilder(s Spelling) *Builder { return &Builder{spelling: s} }
 func NewScript(s Spelling) *Builder { return &Builder{spelling: s, literal: true} }
 
 // Arg adds a parameter (a string, an integer or nil in a script) and answers its
-// placeholder.
+// placeholder, or what stands for it in the statement.
 func (b *Builder) Arg(v any) string {
 	if b.literal {
 		switch v := v.(type) {
@@ -122,6 +122,9 @@ func (b *Builder) Arg(v any) string {
 		default:
 			return fmt.Sprint(v)
 		}
+	}
+	if text, ok := b.spelling.Inline(v); ok {
+		return text
 	}
 	b.args = append(b.args, v)
 	return b.spelling.Placeholder(len(b.args))

@@ -4,6 +4,7 @@
 package mysql
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -48,6 +49,29 @@ func (Dialect) Terminate(statement string) string {
 
 // Placeholder implements [dialect.Spelling].
 func (Dialect) Placeholder(int) string { return "?" }
+
+// Inline implements [dialect.Spelling]. The protocol has no parameters but those of a
+// statement that was prepared by a round trip of its own, and planned twice. Numbers
+// are written out, and strings of characters that mean nothing in any sql_mode and
+// character set, such as names, cursors and digests; all others stay parameters.
+func (Dialect) Inline(v any) (string, bool) {
+	switch v := v.(type) {
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case string:
+		if len(v) <= maxInline && strings.Trim(v, inlined) == "" {
+			return "'" + v + "'", true
+		}
+	}
+	return "", false
+}
+
+const (
+	inlined   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-/"
+	maxInline = 200
+)
 
 var literalEscapes = strings.NewReplacer(`'`, `''`, `\`, `\\`)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -45,8 +46,9 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
 	var locked string
+	b := dialect.NewBuilder(d)
 	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+" FROM "+
-		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ? FOR UPDATE", []any{f.Name},
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = "+b.Arg(f.Name)+" FOR UPDATE", b.Args(),
 		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked)
 	if err == nil && isReadOnly(locked) {
 		err = dialect.ErrReadOnly
@@ -90,48 +92,85 @@ func inKeyMode(verb string) string {
 	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" + keyMode + "') */ "
 }
 
-// AssignPositions implements [dialect.Publish] in one statement. The assignments
-// travel as JSON and the keys not at all. The join's order is the list's, so that
-// among keys that are one by collation the later has the last word; each step is a
-// lookup by a unique key. In READ COMMITTED the SELECT part locks nothing and
-// waits for nobody.
+// maxRuns is the number of runs of seqs up to which they are named as ranges. With
+// more of them a list by which each is looked up is better.
+const maxRuns = 16
+
+// AssignPositions implements [dialect.Publish] in one statement, to which no key has to
+// travel. In READ COMMITTED the SELECT part locks nothing and waits for nobody. Among
+// keys that are one by collation the later has the last word.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	positions := dialect.Qualified(d, f.Positions())
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	row := dialect.Ref(d, "t", f.Key[0].Name)
-	list, shard, kind := "seq BIGINT PATH '$'", "0", "0"
-	if assigned.Triples {
-		list, shard, kind = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind"
-	}
+	from := d.assigned(f, assigned)
 
 	var q strings.Builder
 	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
-	fmt.Fprintf(&q, "SELECT %s, %d + j.place, %s, %s, %s IS NULL, %s = 2, %d\n", strings.Join(dialect.StoredRefs(d, f, "c"), ", "), assigned.Base, shard, f.Bucket(shard, "DIV"), row, kind, publishedAt)
-	q.WriteString("FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, " + list + ")) j\n")
-	q.WriteString("STRAIGHT_JOIN " + dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY) ON c.seq = j.seq\n")
-	q.WriteString("LEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c") + "\n")
-	q.WriteString("WHERE " + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + "\nORDER BY j.place\n")
+	fmt.Fprintf(&q, "SELECT %s, %s, %s, %s, %s IS NULL, %s, %d\n", strings.Join(dialect.StoredRefs(d, f, "c"), ", "),
+		from.position, from.shard, f.Bucket(from.shard, "DIV"), row, from.hides, publishedAt)
+	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c"))
+	q.WriteString("\nWHERE " + from.where + "(" + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + ")\n")
+	inexact := func(c dialect.Column) bool { return !c.Exact }
+	if slices.ContainsFunc(f.Key, inexact) {
+		q.WriteString("ORDER BY " + from.order + "\n")
+	}
 	// From left to right, so hidden is still the old one until its own turn. VALUES()
 	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
 	own := func(column string) string { return positions + "." + column }
 	q.WriteString("ON DUPLICATE KEY UPDATE ")
 	for _, c := range f.Key {
-		if !c.Exact { // the spelling, where a collation ignores it
+		if inexact(c) { // the spelling, where a collation ignores it
 			ref := dialect.Ref(d, "", c.Stored)
 			q.WriteString(ref + " = VALUES(" + ref + "), ")
 		}
 	}
 	for _, column := range []string{"feed_sync_id", "published_at"} {
-		q.WriteString(column + " = IF(" + own("hidden") + " = 1 AND " + kind + " = 0, " + own(column) + ", VALUES(" + column + ")), ")
+		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" + column + ")), ")
 	}
-	q.WriteString("deleted = VALUES(deleted), hidden = (" + kind + " = 2 OR " + own("hidden") + " = 1 AND " + kind + " <> 1)")
-	_, err := tx.Exec(ctx, q.String(), assigned.JSON())
+	q.WriteString("deleted = VALUES(deleted)")
+	if assigned.Wish {
+		q.WriteString(", hidden = (j.kind = 2 OR " + own("hidden") + " = 1 AND j.kind <> 1)")
+	}
+	_, err := tx.Exec(ctx, q.String())
 	return err
 }
 
-// maxRuns is the number of DELETEs up to which they beat one join.
-const maxRuns = 16
+// source is where AssignPositions finds the changes, c, and what it knows of them.
+type source struct {
+	changes, where, order         string
+	position, shard, hides, keeps string
+}
+
+// assigned reads the changes in runs of their seqs, whose places follow from these; where
+// there are many, or a key has a shard or a kind, by a list of JSON. Either way each step
+// of the join is a lookup by a unique key, and the join's order is fixed.
+func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) source {
+	changes := dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY)"
+	runs := dialect.Runs(as.Seqs())
+	if !as.Triples && len(runs) <= maxRuns {
+		ranges, places := make([]string, len(runs)), make([]string, len(runs))
+		place := as.Base + 1
+		for i, r := range runs {
+			ranges[i] = fmt.Sprintf("c.seq BETWEEN %d AND %d", r.First, r.Last())
+			places[i] = fmt.Sprintf("WHEN c.seq <= %d THEN %d", r.Last(), place-r.First)
+			place += r.N
+		}
+		return source{changes, "(" + strings.Join(ranges, " OR ") + ") AND ", "c.seq",
+			"c.seq + CASE " + strings.Join(places, " ") + " END", "0", "0", ""}
+	}
+	s := source{position: fmt.Sprintf("%d + j.place", as.Base), shard: "0", hides: "0", order: "j.place"}
+	list := "seq BIGINT PATH '$'"
+	if as.Triples {
+		list, s.shard, s.hides = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
+	}
+	if as.Wish {
+		s.keeps = " AND j.kind = 0"
+	}
+	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list + ")) j\nSTRAIGHT_JOIN " + changes + " ON c.seq = j.seq"
+	return s
+}
 
 // DeleteChanges implements [dialect.Publish]. A DELETE that scans waits for the
 // first record of an open writer that it meets, even outside its range; the two
@@ -141,8 +180,8 @@ func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *diale
 	changes := dialect.Qualified(d, f.Changes())
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
-			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq", dialect.SeqList(seqs))
+		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE('"+dialect.SeqList(seqs)+"', '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
+			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq")
 	}
 	var total int64
 	for _, r := range runs {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,6 +183,71 @@ func TestSeqsWithGaps(t *testing.T) {
 			t.Errorf("%s changes left", n)
 		}
 	})
+}
+
+// Hazard 10: a few runs of seqs are published by their ranges, in the order of the seqs and with
+// positions that follow each other, whatever lies between the runs.
+func TestRunsOfSeqs(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
+		f := h.add(h.open(), "t")
+		h.sql("INSERT INTO t SELECT seq, 0 FROM (SELECT 1 AS seq UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6) s")
+		h.publish(f)
+		// A key that is superseded in the batch, one that was never seen, and a delete.
+		h.sql("DELETE FROM t WHERE id = 4")
+		h.sql("DELETE FROM rowfeed_changes_t")
+		h.sql("INSERT INTO rowfeed_changes_t (seq, id) VALUES (101, 6), (102, 5), (103, 2), (110, 4), (111, 9), (112, 3), (120, 2), (130, 1)")
+		h.expect(f, "6", `7 upsert {"id":6} {"id":6,"v":0}`, `8 upsert {"id":5} {"id":5,"v":0}`, `9 delete {"id":4}`,
+			`11 upsert {"id":3} {"id":3,"v":0}`, `12 upsert {"id":2} {"id":2,"v":0}`, `13 upsert {"id":1} {"id":1,"v":0}`)
+	})
+}
+
+// A pass prepares no statement: each would be a round trip more, and planned twice.
+func TestPassPreparesNothing(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
+		h.sql("INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i, 0 FROM n")
+		pool := h.pool()
+		pool.SetMaxOpenConns(1)
+		db, err := rowfeed.Open(h.ctx(), pool, mysql.New(), &rowfeed.Config{UnsafeDurability: true})
+		h.must(err)
+		_, err = db.Migrate(h.ctx())
+		h.must(err)
+		f := h.add(db, "t")
+		h.publish(f)
+		prepared := func() string {
+			rows, err := dialect.QueryAll(h.ctx(), dialect.On(pool), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'", nil, func(rows dialect.Rows) (v []string, err error) {
+				return dialect.ScanStrings(rows, 2)
+			})
+			h.must(err)
+			return rows[0][1]
+		}
+		for _, spread := range []int{1, 7} { // one run of seqs, and many
+			h.sql(fmt.Sprintf("INSERT INTO rowfeed_changes_t (seq, id) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i * %d + 1000, i FROM n", spread))
+			before := prepared()
+			if n := h.publish(f); n != 50 {
+				t.Errorf("published %d keys of 50", n)
+			}
+			if after := prepared(); after != before {
+				t.Errorf("seqs %d apart: %s statements prepared before the passes, %s after", spread, before, after)
+			}
+		}
+	})
+}
+
+// Only what means the same in every sql_mode and character set stands in a statement.
+func TestInline(t *testing.T) {
+	for _, v := range []any{0, -5, int64(math.MinInt64), "", "feed_1", "1.25:ab-CD/3"} {
+		text, ok := mysql.New().Inline(v)
+		if want := strings.ReplaceAll(fmt.Sprintf("%#v", v), `"`, "'"); !ok || text != want {
+			t.Errorf("%#v is written %s, %t", v, text, ok)
+		}
+	}
+	for _, v := range []any{nil, []byte("a"), 1.5, true, uint64(1), "it's", `a\b`, "a b", "what?", "naïve", "a\x00", "x;y", strings.Repeat("x", 201)} {
+		if text, ok := mysql.New().Inline(v); ok {
+			t.Errorf("%#v is written %s", v, text)
+		}
+	}
 }
 
 // DeleteChanges deletes the seqs it is given and no other, also when some are gone.

@@ -52,6 +52,9 @@ func (Dialect) Terminate(statement string) string { return statement + ";" }
 // Placeholder is $n.
 func (Dialect) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
+// Inline implements [dialect.Spelling]: parameters travel with the statement, which is prepared once.
+func (Dialect) Inline(any) (string, bool) { return "", false }
+
 // Now is clock_timestamp(): now() is the start of the transaction.
 func (Dialect) Now() string {
 	return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"

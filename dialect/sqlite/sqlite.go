@@ -48,6 +48,9 @@ func (Dialect) Terminate(statement string) string { return statement + ";" }
 // Placeholder is "?".
 func (Dialect) Placeholder(int) string { return "?" }
 
+// Inline implements [dialect.Spelling]: there are no round trips.
+func (Dialect) Inline(any) (string, bool) { return "", false }
+
 // Now works back to SQLite 3.0: unixepoch('subsec') is younger than the clients
 // that fire our triggers. It has a resolution of a millisecond.
 func (Dialect) Now() string {

@@ -19,9 +19,23 @@ var publishing = []mutant{
 	{
 		Name: "sequence-lock-dropped-mysql", Guards: "guarantee 2: positions become visible in order",
 		File:    "dialect/mysql/publish.go",
-		Old:     " WHERE name = ? FOR UPDATE\"",
-		New:     " WHERE name = ?\"",
+		Old:     "b.Arg(f.Name)+\" FOR UPDATE\"",
+		New:     "b.Arg(f.Name)",
 		Package: conformance, Test: "TestPublishersTakeTurns", Engines: "mariadb",
+	},
+	{
+		Name: "places-of-runs-mysql", Guards: "guarantee 2: positions in the order of the changes, and each once",
+		File:    "dialect/mysql/publish.go",
+		Old:     "\t\t\tplace += r.N\n",
+		New:     "\t\t\tplace += r.N - 1\n",
+		Package: "./dialect/mysql", Test: "TestRunsOfSeqs", Engines: "mariadb", Short: true,
+	},
+	{
+		Name: "strings-written-out", Guards: "no value of a parameter is taken for SQL",
+		File:    "dialect/mysql/mysql.go",
+		Old:     "&& strings.Trim(v, inlined) == \"\"",
+		New:     "",
+		Package: "./dialect/mysql", Test: "TestInline",
 	},
 	{
 		Name: "changes-deleted-by-range-postgres", Guards: "guarantee 1: exactly the changes read are deleted",
