@@ -12,7 +12,7 @@ import (
 // FeedUp makes the feed's tables and triggers. The steps run in one transaction,
 // so that a table is never without its triggers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
-	steps := append(d.tables(f), d.rowColumns(f, t)...)
+	steps := append(d.tables(f, t), d.rowColumns(f, t)...)
 	if f.Outbox {
 		steps = d.outboxTables(f)
 	}
@@ -31,12 +31,16 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	return steps, nil
 }
 
-func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
+func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	var decls []string
 	for _, c := range f.Key {
 		decls = append(decls, strings.TrimSpace(d.Quote(c.Stored)+" "+c.Decl)+" NOT NULL"+c.Collate)
 	}
 	key := strings.Join(decls, ",\n  ")
+	shape := " WITHOUT ROWID"
+	if isRowID(f, t) {
+		shape = "" // the key is the rowid here, too, which is found faster
+	}
 	steps := []dialect.Step{
 		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
@@ -55,7 +59,7 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
   hidden INTEGER NOT NULL,
   published_at INTEGER NOT NULL,
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
-) WITHOUT ROWID`},
+)` + shape},
 		{Note: "pages are read in this order; no position is given twice",
 			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
 		{Note: "old tombstones are found here",
@@ -65,6 +69,14 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 		steps = append(steps, d.bucketIndex(f))
 	}
 	return steps
+}
+
+// isRowID tells whether the feed's key is the source's rowid: an INTEGER PRIMARY KEY, which
+// has no index of its own and holds nothing but integers.
+func isRowID(f *dialect.Feed, t *dialect.Table) bool {
+	return t != nil && len(f.Key) == 1 && slices.ContainsFunc(t.Unique, func(ix dialect.Index) bool {
+		return ix.Primary && ix.Name == "" && sameColumns(f, ix)
+	})
 }
 
 // bucketIndex covers what a page reads, for hardly more than it would take without (small

@@ -57,39 +57,68 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)
 }
 
-// AssignPositions upserts in one statement. CROSS JOIN keeps SQLite from any other
-// order than: an assignment, its change by rowid, the row and the old position each
-// by key. The conflict target is the key alone: a clash of positions is an error.
+// AssignPositions upserts the keys that have a row, and counts them; only when some have
+// none a second statement looks where those stood. One statement for both would read the
+// table that it writes, for which SQLite collects all rows before it writes the first. CROSS
+// JOIN keeps SQLite from any other order than: an assignment, its change by rowid, the row
+// and the old position each by key. The conflict target is the key alone: a clash of
+// positions is an error.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
 	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
 	stored, row := dialect.StoredRefs(d, f, ""), dialect.Ref(d, "t", f.Key[0].Name)
+	from := d.assigned(f, assigned)
+	u := assigned.Upsert(from.position, strconv.FormatInt(publishedAt, 10))
 	var sets []string // the spelling; not shard and bucket, which a key keeps
+	order := ""
 	for i, c := range f.Key {
 		if !c.Exact {
 			sets = append(sets, stored[i]+" = excluded."+stored[i])
+			order = "\nORDER BY " + from.order // the later of two spellings has the last word
 		}
+	}
+	set := strings.Join(append(sets, u.Set), ", ")
+	upsert := func(deleted, join, where string) (int64, error) {
+		return tx.Exec(ctx, "INSERT INTO "+positions+" AS p ("+strings.Join(stored, ", ")+", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT "+
+			strings.Join(dialect.StoredRefs(d, f, "c"), ", ")+", "+u.Position+", "+from.shard+", "+f.Bucket(from.shard, "/")+", "+deleted+", "+u.Hidden+", "+u.PublishedAt+
+			"\nFROM "+from.changes+"\n"+join+"\nWHERE "+from.where+" AND ("+where+")"+order+
+			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+set, from.args...)
+	}
+	source, known := dialect.Qualified(d, f.Source)+" t ON "+dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
+	if assigned.Wish {
+		_, err := upsert(row+" IS NULL", "LEFT JOIN "+source+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
+			f.Seen(row, dialect.Ref(d, "old", f.Key[0].Stored)+" IS NOT NULL"))
+		return err
+	}
+	n, err := upsert("0", "CROSS JOIN "+source, "1")
+	if err == nil && n < int64(len(as)) {
+		_, err = upsert("1", "LEFT JOIN "+source, row+" IS NULL AND ("+f.Seen(row, known)+")")
+	}
+	return err
+}
+
+// assignedFrom is where AssignPositions finds the changes, c, and what it knows of them.
+type assignedFrom struct {
+	changes, where, order string
+	position, shard       string
+	args                  []any
+}
+
+// assigned reads consecutive seqs as a range, and the positions follow from them. Where there
+// are gaps, or a key has a shard or a kind, the assignments travel as a list.
+func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) assignedFrom {
+	changes := dialect.Qualified(d, f.Changes()) + " c"
+	if runs := dialect.Runs(as.Seqs()); !as.Triples && len(runs) == 1 {
+		r := runs[0]
+		return assignedFrom{changes: changes, where: "c.seq BETWEEN ? AND ?", order: "c.seq",
+			position: strconv.FormatInt(as.Base+1-r.First, 10) + " + c.seq", shard: "0", args: []any{r.First, r.Last()}}
 	}
 	// key is the place in the list, from 0.
 	list, shard := "value AS seq", "0"
-	if assigned.Triples {
+	if as.Triples {
 		list, shard = "value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind", "j.shard"
 	}
-	u := assigned.Upsert(strconv.FormatInt(assigned.Base+1, 10)+" + j.place", strconv.FormatInt(publishedAt, 10))
-	join, known := "", dialect.Known(d, f, "")
-	if assigned.Wish {
-		join = "\nLEFT JOIN " + positions + " old ON " + dialect.StoredJoin(d, f, "old", "c")
-		known = dialect.Ref(d, "old", f.Key[0].Stored) + " IS NOT NULL"
-	}
-	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
-		strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", " + row + " IS NULL, " + u.Hidden + ", " + u.PublishedAt + `
-FROM (SELECT key AS place, ` + list + ` FROM json_each(?)) j
-CROSS JOIN ` + dialect.Qualified(d, f.Changes()) + ` c ON c.seq = j.seq
-LEFT JOIN ` + dialect.Qualified(d, f.Source) + " t ON " + dialect.SourceJoin(d, f, "t", "c") + join + `
-WHERE ` + f.Seen(row, known) + `
-ORDER BY j.place
-ON CONFLICT (` + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(append(sets, u.Set), ", ")
-	_, err := tx.Exec(ctx, query, assigned.JSON())
-	return err
+	return assignedFrom{changes: "(SELECT key AS place, " + list + " FROM json_each(?)) j\nCROSS JOIN " + changes + " ON c.seq = j.seq", where: "1", order: "j.place",
+		position: strconv.FormatInt(as.Base+1, 10) + " + j.place", shard: shard, args: []any{as.JSON()}}
 }
 
 // DeleteChanges may delete by range: the changes were taken in seq order from the

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +78,54 @@ func TestKeysThatLookAlike(t *testing.T) {
 		x.wantDrain(f, "", `upsert {"k":1}`, `upsert {"k":"1"}`, `upsert {"k":"Fred"}`, `upsert {"k":"fred"}`, `upsert {"k":"{\"$binary\":\"/w==\"}"}`, `upsert {"k":{"$text64":"/g=="}}`, `upsert {"k":{"$text64":"/w=="}}`,
 			`upsert {"k":{"$binary":"MQ=="}}`, `upsert {"k":{"$binary":"/w=="}}`)
 		x.wantSound(f)
+	})
+}
+
+// TestIntegerKeys: a key declared INTEGER holds anything but where it is the rowid itself, as
+// it is in the table that has such a key's positions.
+func TestIntegerKeys(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		if e != testdb.SQLite {
+			return
+		}
+		x := newEnv(t, e, nil)
+		x.migrate()
+		for name, c := range map[string]struct {
+			table string
+			rowid bool
+			odd   string
+		}{
+			"rowids":   {"(id INTEGER PRIMARY KEY)", true, ""},
+			"named":    {"(v, id INTEGER, PRIMARY KEY (id))", true, ""},
+			"lists":    {"(id INTEGER PRIMARY KEY) WITHOUT ROWID", false, "abc"},
+			"backward": {"(id INTEGER NOT NULL PRIMARY KEY DESC)", false, "abc"},
+			"wide":     {"(id INT PRIMARY KEY NOT NULL)", false, "abc"},
+		} {
+			x.exec("CREATE TABLE "+name+" "+c.table, "INSERT INTO "+name+" (id) VALUES (3), (-1), (9223372036854775807)")
+			if c.odd != "" {
+				x.exec("INSERT INTO " + name + " (id) VALUES ('" + c.odd + "')")
+			}
+			f := x.add(rowfeed.FeedSpec{Name: name, Table: name})
+			want := []string{"-1", "3", "9223372036854775807"}
+			if c.odd != "" {
+				want = append(want, strconv.Quote(c.odd))
+			}
+			var got []string
+			x.publish(f)
+			x.exec("DELETE FROM "+name+" WHERE id = 3", "INSERT INTO "+name+" (id) VALUES (3)") // again, by a change
+			x.publish(f)
+			for _, e := range x.fetch(f, "", 100).Entries {
+				got = append(got, strings.TrimSuffix(strings.TrimPrefix(string(e.Key.AppendJSON(nil)), `{"id":`), "}"))
+			}
+			slices.Sort(got)
+			if slices.Sort(want); !slices.Equal(got, want) {
+				t.Errorf("%s: keys %s, want %s", name, got, want)
+			}
+			if rowid := x.scalar("SELECT wr FROM pragma_table_list WHERE name = 'rowfeed_positions_"+name+"'") == 0; rowid != c.rowid {
+				t.Errorf("%s: the positions' key is the rowid: %t", name, rowid)
+			}
+			x.wantSound(f)
+		}
 	})
 }
 
