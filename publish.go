@@ -138,6 +138,13 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) 
 	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
 		return e, err
 	}
+	if seq.Value <= math.MaxInt64-int64(limit) {
+		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, limit)
+		if err != nil || all.OK {
+			e.Changes, e.Keys, e.Head, e.Generation = all.Changes, all.Keys, seq.Value+int64(all.Keys), r.Generation
+			return e, firstError(err, allAlike(feed, all))
+		}
+	}
 	changes, err := d.TakeChanges(ctx, tx, feed, limit)
 	if err != nil {
 		return e, err
@@ -183,22 +190,31 @@ func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dial
 		seqs[i] = c.Seq
 	}
 	n, err := f.db.d.DeleteChanges(ctx, tx, feed, seqs)
-	if err == nil && n != int64(len(seqs)) {
-		err = fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, len(seqs), feed.Changes())
-	}
-	return err
+	return firstError(err, allDeleted(feed, int(n), len(seqs)))
 }
 
-// advance moves the sequence to head. The version is the optimistic lock of the
-// original design: it tells of an in-house publisher that does not lock the row. The
-// generation tells that the feed is still the one whose table and key were used here,
-// and not another that was added under its name meanwhile.
+func allDeleted(feed *dialect.Feed, n, of int) error {
+	if n != of {
+		return fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, of, feed.Changes())
+	}
+	return nil
+}
+
+// allAlike looks whether one statement has done all that a pass has to do.
+func allAlike(feed *dialect.Feed, all dialect.Alike) error {
+	switch {
+	case all.Changes == 0:
+		return errNothing
+	case all.Deleted == all.Changes && !all.Advanced:
+		return errStale
+	}
+	return allDeleted(feed, all.Deleted, all.Changes)
+}
+
+// advance moves the sequence to head, unless somebody else has, or the feed is another.
 func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *record, seq dialect.Sequence, head int64) error {
 	b := dialect.NewBuilder(f.db.d)
-	n, err := tx.Exec(ctx, "UPDATE "+f.db.table("sequences")+
-		" SET value = "+b.Arg(head)+", version = version + 1, updated_at = "+b.Arg(max(seq.Now, seq.UpdatedAt))+
-		" WHERE name = "+b.Arg(f.name)+" AND version = "+b.Arg(seq.Version)+
-		" AND EXISTS (SELECT 1 FROM "+f.db.table("feeds")+" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+")", b.Args()...)
+	n, err := tx.Exec(ctx, dialect.Advance(f.db.d, b, r.feed(f.db.names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}

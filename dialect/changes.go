@@ -131,16 +131,43 @@ type Upserted struct{ Position, Hidden, PublishedAt, Set string }
 // and saves a look at the positions for each key.
 func (as *Assignments) Upsert(position, publishedAt string) Upserted {
 	if !as.Wish {
-		kept := func(column string) string {
+		stays := func(column string) string {
 			return column + " = CASE WHEN p.hidden = 1 THEN p." + column + " ELSE excluded." + column + " END"
 		}
-		return Upserted{position, "0", publishedAt, kept("feed_sync_id") + ", " + kept("published_at") + ", deleted = excluded.deleted"}
+		return Upserted{position, "0", publishedAt, stays("feed_sync_id") + ", " + stays("published_at") + ", deleted = excluded.deleted"}
 	}
-	was := func(column, otherwise string) string {
-		return "CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old." + column + " ELSE " + otherwise + " END"
-	}
-	return Upserted{was("feed_sync_id", position), "CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END", was("published_at", publishedAt),
+	return Upserted{kept("old", "j.kind", "feed_sync_id", position), hidden("j.kind", "COALESCE(old.hidden, 0)"), kept("old", "j.kind", "published_at", publishedAt),
 		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden"}
+}
+
+// UpsertAlike is Upsert for keys of one kind, an expression: what stood there before the row
+// in a key's way tells.
+func UpsertAlike(kind, position, publishedAt string) Upserted {
+	return Upserted{position, hidden(kind, "0"), publishedAt,
+		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " + kept("p", kind, "published_at", "excluded.published_at") +
+			", deleted = excluded.deleted, hidden = " + hidden(kind, "p.hidden")}
+}
+
+// kept is a column of a key whose change has a kind: a hidden key's stays as it was, unless more
+// than a change is asked for.
+func kept(was, kind, column, otherwise string) string {
+	return "CASE WHEN " + was + ".hidden = 1 AND " + kind + " = 0 THEN " + was + "." + column + " ELSE " + otherwise + " END"
+}
+
+// hidden is whether a key whose change has a kind is hidden.
+func hidden(kind, was string) string {
+	return "CASE " + kind + " WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE " + was + " END"
+}
+
+// Advance is the statement that moves a feed's sequence to head, an expression. The version is the
+// optimistic lock of the original design: it tells of an in-house publisher that does not lock the
+// row. The generation tells that the feed is still the one whose table and key were used, and not
+// another that was added under its name meanwhile.
+func Advance(s Spelling, b *Builder, f *Feed, seq Sequence, generation int64, head string) string {
+	return "UPDATE " + Qualified(s, f.Names.Table("sequences")) +
+		" SET value = " + head + ", version = version + 1, updated_at = " + b.Arg(max(seq.Now, seq.UpdatedAt)) +
+		" WHERE name = " + b.Arg(f.Name) + " AND version = " + b.Arg(seq.Version) +
+		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(generation) + ")"
 }
 
 // Known is the condition that the key of a change, alias c, stands in the positions.

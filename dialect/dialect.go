@@ -147,6 +147,10 @@ type Publish interface {
 	// LockSequence locks the feed's row of the sequences table until the transaction
 	// ends. The row lock is what makes positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
+	// PublishAlike does in one statement, where a database is quicker so, all of what follows
+	// for up to limit changes, and advances the sequence. Where it does not, or where these
+	// changes are not of one kind, the answer is not OK, and nothing was written.
+	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, limit int) (Alike, error)
 	// TakeChanges reads up to limit changes in seq order, in one snapshot, without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, limit int) ([]Change, error)
 	// AssignPositions upserts the keys of the assignments, one at least, with consecutive
@@ -266,6 +270,15 @@ type Change struct {
 	// Key holds the key columns' values. Different keys never have equal values; equal
 	// keys may differ in spelling where the key's collation says so.
 	Key []any
+}
+
+// Alike is what became of changes that were published by one statement.
+type Alike struct {
+	OK       bool
+	Changes  int  // how many were read
+	Deleted  int  // how many of these were there to be deleted
+	Keys     int  // positions given, one for each key
+	Advanced bool // the sequence was; not where somebody else did, or the generation is another
 }
 
 // Assignment gives a position to the key of one change.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -107,6 +109,39 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
+// PublishAlike publishes in one statement, which has one snapshot, taken behind the lock: no change
+// and no seq travels to the client. Its rows are found by keys: what a CTE holds, the arrays and
+// the LATERAL joins leave the planner no other way; see AssignPositions. The limit is in its text, since a
+// plan is kept only where it is not worth knowing the parameters, and making this one anew costs as
+// much as publishing fifty keys. What has a shard, which the client computes, different texts for one
+// key, or rows with positions is left to the statements below.
+func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, limit int) (dialect.Alike, error) {
+	var done dialect.Alike
+	if f.Sharded() || f.InRows() || slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return !c.Exact }) {
+		return done, nil
+	}
+	changes, positions := dialect.Qualified(d, f.Changes()), dialect.Qualified(d, f.Positions())
+	stored, row := strings.Join(dialect.StoredRefs(d, f, ""), ", "), dialect.Ref(d, "t", f.Key[0].Name)
+	b := dialect.NewBuilder(d)
+	base := "CAST(" + b.Arg(seq.Value) + " AS bigint)"
+	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
+	query := `WITH batch AS MATERIALIZED (SELECT seq, kind FROM ` + changes + ` ORDER BY seq LIMIT ` + strconv.Itoa(limit) + `),
+asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
+gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 FROM asked))) RETURNING seq, ` + stored + `),
+keys AS (SELECT ` + stored + `, max(seq) AS seq FROM gone GROUP BY ` + stored + `),
+placed AS (INSERT INTO ` + positions + ` AS p (` + stored + `, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position + `, 0, 0, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END, ` + u.Hidden + `, ` + u.PublishedAt + `
+FROM keys c
+LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
+WHERE ` + f.Seen(row, d.known(f)) + `
+ON CONFLICT (` + stored + `) DO UPDATE SET ` + u.Set + `),
+advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") + ` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0`
+	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys, &done.Advanced)
+	done.OK = done.OK || done.Changes == 0
+	return done, err
+}
+
 // TakeChanges is a statement of its own after the lock: in READ COMMITTED it has a
 // snapshot of its own, which sees everything the publisher before committed.
 func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
@@ -146,7 +181,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	from := "unnest(" + lists + ") WITH ORDINALITY AS j(" + columns + `, place)
 CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) + ` c WHERE c.seq = j.seq OFFSET 0) c
 LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
-	known := dialect.Known(d, f, "")
+	known := d.known(f)
 	if assigned.Wish {
 		from += `
 LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions + " old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
@@ -158,6 +193,12 @@ LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.publi
 		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(append(sets, u.Set), ", ")
 	_, err := tx.Exec(ctx, query, b.Args()...)
 	return err
+}
+
+// known is dialect.Known as a look for each key: without OFFSET the planner may read all positions
+// into a table of hashes, where the statistics call them few.
+func (d Dialect) known(f *dialect.Feed) string {
+	return strings.TrimSuffix(dialect.Known(d, f, ""), ")") + " OFFSET 0)"
 }
 
 // maxRuns is the number of DELETEs up to which they beat one by a list of keys.

@@ -52,6 +52,11 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
+// PublishAlike leaves it to the statements below.
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, int) (dialect.Alike, error) {
+	return dialect.Alike{}, nil
+}
+
 // TakeChanges reads the oldest changes.
 func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
 	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)

@@ -194,6 +194,7 @@ func TestConsistentTogether(t *testing.T) {
 		x.addKV()
 		x.fill(1)
 		var catchUps atomic.Int64
+		x.piecemeal()
 		held := testdb.Hold(deletes) // the pass has read its changes
 		if x.family() == "sqlite" {  // and on SQLite it keeps writers out until it has committed
 			held = testdb.Hold(func(ev testdb.TapEvent) bool { return strings.HasSuffix(ev.SQL, "ORDER BY seq DESC LIMIT 1") })

@@ -175,7 +175,7 @@ func TestPublishKilledAtEveryStep(t *testing.T) {
 				break
 			}
 		}
-		if n <= 3*6 {
+		if n <= 3*5 {
 			x.Errorf("it ended before statement %d: three passes have more", n)
 		}
 		k.judge(x.kvRows(), byID)

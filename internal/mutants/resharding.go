@@ -87,7 +87,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "publishes-by-the-former-division", Guards: "hazard 24: who read the record before an upgrade publishes nothing by it",
-		File: "publish.go", Old: `" AND generation = "+b.Arg(r.Generation)+")"`, New: `" AND generation >= "+b.Arg(r.Generation)+")"`,
+		File: "dialect/changes.go", Old: `" AND generation = " + b.Arg(generation) + ")"`, New: `" AND generation >= " + b.Arg(generation) + ")"`,
 		Package: conformance, Test: "TestReshardBeside", Engines: "sqlite",
 	},
 	{

@@ -159,8 +159,8 @@ var sharding = []mutant{
 	{
 		Name: "shard-follows-the-spelling", Guards: "hazard 24: a key keeps its data shard",
 		File:    "dialect/changes.go",
-		Old:     "kept(\"published_at\") + \", deleted",
-		New:     "kept(\"published_at\") + \", shard = excluded.shard, bucket = excluded.bucket, deleted",
+		Old:     "stays(\"published_at\") + \", deleted",
+		New:     "stays(\"published_at\") + \", shard = excluded.shard, bucket = excluded.bucket, deleted",
 		Package: conformance, Test: "TestShardKept", Engines: "postgres15,sqlite",
 	},
 	{

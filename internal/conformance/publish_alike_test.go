@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TestAlikeOrPiecemeal: what becomes of a key does not depend on whether one statement publishes its
+// batch or several do: with every kind of change, of keys that are shown, hidden, deleted, hidden and deleted,
+// new, and gone before they were seen, each of them twice.
+func TestAlikeOrPiecemeal(t *testing.T) {
+	each(t, func(x *env) {
+		x.migrate()
+		x.exec("CREATE TABLE things (id BIGINT NOT NULL PRIMARY KEY)")
+		whole := x.dialect
+		for kind := dialect.Changed; kind <= dialect.Placed; kind++ {
+			stand := map[string][]string{}
+			for _, way := range []string{"whole", "pieces"} {
+				name := fmt.Sprint(way, int(kind))
+				record := func(kind dialect.ChangeKind, ids ...int) {
+					for _, id := range ids {
+						x.exec(fmt.Sprintf("INSERT INTO rowfeed_changes_%s (id, kind) VALUES (%d, %d)", name, id, kind))
+					}
+				}
+				x.exec("DELETE FROM things", "INSERT INTO things VALUES (1), (2), (3), (4)")
+				x.add(rowfeed.FeedSpec{Name: name, Table: "things", Capture: dialect.CaptureApp})
+				if x.dialect = whole; way == "pieces" {
+					x.piecemeal()
+				}
+				rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, nil)
+				if err != nil {
+					x.Fatal(err)
+				}
+				f, err := rf.Feed(x.ctx, name)
+				if err != nil {
+					x.Fatal(err)
+				}
+				x.publish(f)
+				record(dialect.Unpublished, 2, 4)
+				x.publish(f)
+				x.exec("DELETE FROM things WHERE id IN (3, 4)", "INSERT INTO things VALUES (5)")
+				record(dialect.Changed, 3, 4)
+				x.publish(f)
+				record(kind, 2, 1, 6, 2, 5, 3, 4, 3, 1, 4, 6, 5)
+				x.publish(f)
+				stand[way] = x.list("SELECT id, deleted, hidden FROM rowfeed_positions_" + name + " ORDER BY feed_sync_id")
+				if n := x.scalar("SELECT count(*) FROM rowfeed_changes_" + name); n != 0 {
+					x.Errorf("kind %d, %s: %d changes are left", kind, way, n)
+				}
+				x.wantSound(f)
+			}
+			if !slices.Equal(stand["whole"], stand["pieces"]) {
+				x.Errorf("kind %d: in one statement\n%s\nin several\n%s", kind, strings.Join(stand["whole"], "\n"), strings.Join(stand["pieces"], "\n"))
+			}
+			hidden := map[dialect.ChangeKind]int{dialect.Changed: 2, dialect.Republished: 0, dialect.Unpublished: 5, dialect.Placed: 2}
+			if n := len(slices.DeleteFunc(stand["whole"], func(row string) bool { return !strings.HasSuffix(row, " 1") })); n != hidden[kind] {
+				x.Errorf("kind %d: %d hidden keys, want %d", kind, n, hidden[kind])
+			}
+		}
+	})
+}
