@@ -30,9 +30,9 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 			if v == nil {
 				return []byte{}, nil // not NULL: some drivers answer it for an empty value
 			}
-			return v, nil
+			return raw, nil
 		case string, int64, float64:
-			return v, nil
+			return raw, nil
 		}
 		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: open the pool without its settings that turn values into others, such as _texttotime", raw)
 	case dialect.Boolean:
@@ -66,6 +66,9 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 	case dialect.TimestampTZ:
 		return instant(text), nil
 	}
+	if _, is := raw.(string); is {
+		return raw, nil
+	}
 	return text, nil
 }
 
@@ -84,12 +87,12 @@ func toText(raw any) (string, bool) {
 func toInteger(raw any) (any, error) {
 	switch v := raw.(type) {
 	case int64:
-		return v, nil
+		return raw, nil // which allocates nothing, as another any of v would
 	case uint64:
 		if v <= math.MaxInt64 {
 			return int64(v), nil
 		}
-		return v, nil
+		return raw, nil
 	}
 	text, _ := toText(raw)
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {

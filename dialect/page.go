@@ -133,7 +133,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 // placing reads what a page's statement says of positions, between what is the same for
 // all feeds.
 type placing interface {
-	// head and row are where the columns of the next row go.
+	// head and row are where the columns of each row go.
 	head() []any
 	row() []any
 	// place sets the page's head, and answers where the row stands; false where the page
@@ -143,9 +143,8 @@ type placing interface {
 
 // numbered are the positions of a sequence.
 type numbered struct {
-	below, value                     int64
-	position, shard, deleted, hidden *int64
-	present                          int64
+	below, value                              scanNumber
+	position, shard, deleted, hidden, present scanNumber
 }
 
 func (n *numbered) head() []any { return []any{&n.below, &n.value} }
@@ -155,12 +154,9 @@ func (n *numbered) row() []any {
 }
 
 func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
-	page.TombstonesBelow, page.Head, page.Given = Numbered(n.below), Numbered(n.value), Numbered(n.value)
-	if n.position == nil {
-		return PageRow{}, false, nil
-	}
-	return PageRow{Position: Numbered(*n.position), Shard: int(*n.shard),
-		Deleted: *n.deleted == 1, Hidden: *n.hidden == 1, Present: n.present == 1}, true, nil
+	page.TombstonesBelow, page.Head, page.Given = Numbered(n.below.n), Numbered(n.value.n), Numbered(n.value.n)
+	return PageRow{Position: Numbered(n.position.n), Shard: int(n.shard.n),
+		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
 }
 
 // ScanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
@@ -175,7 +171,16 @@ func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 	if f.ULIDs != nil {
 		places = &ulided{shard: q.Shard, outbox: f.Outbox}
 	}
+	var generation scanNumber
+	var signature scanText
+	cells := cellsOf(f)
+	dest := append([]any{&generation}, places.head()...)
+	dest = append(append(dest, &signature), places.row()...)
+	for i := range cells {
+		dest = append(dest, &cells[i])
+	}
 	var bytes int
+	var free []any // values of rows to come
 	found := false
 	for rows.Next() {
 		found = true
@@ -183,15 +188,17 @@ func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 			page.Truncated = true
 			break
 		}
-		values := make([]any, len(f.Key)+len(f.Columns))
-		dest := append([]any{&page.Generation}, places.head()...)
-		dest = append(append(dest, &page.Signature), places.row()...)
-		for i := range values {
-			dest = append(dest, &values[i])
+		if len(free) == 0 {
+			free = make([]any, min(len(page.Rows)+1, rowsTogether)*len(cells))
+		}
+		values := free[:len(cells):len(cells)]
+		for i := range cells {
+			cells[i].to = &values[i]
 		}
 		if err := rows.Scan(dest...); err != nil {
 			return nil, err
 		}
+		page.Generation, page.Signature = generation.n, signature.text
 		row, ok, err := places.place(page)
 		if err != nil {
 			return nil, err
@@ -199,10 +206,11 @@ func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 		if !ok {
 			continue // an empty page
 		}
+		free = free[len(cells):]
 		for _, v := range values {
 			bytes += size(v)
 		}
-		row.Key, row.Values = values[:len(f.Key)], values[len(f.Key):]
+		row.Key, row.Values = values[:len(f.Key):len(f.Key)], values[len(f.Key):]
 		page.Rows = append(page.Rows, row)
 	}
 	if err := rows.Err(); err != nil {

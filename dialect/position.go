@@ -100,6 +100,16 @@ func (p Position) String() string {
 	return strconv.FormatUint(p.Low, 10)
 }
 
+// Append appends what String answers.
+func (p Position) Append(dst []byte) []byte {
+	if !p.IsULID() {
+		return strconv.AppendUint(dst, p.Low, 10)
+	}
+	dst = append(dst, make([]byte, ulid.EncodedSize)...)
+	_ = ulid.ULID(p.Bytes()).MarshalTextTo(dst[len(dst)-ulid.EncodedSize:]) // which has room
+	return dst
+}
+
 // ordered is the length of the longest number.
 const ordered = 19
 

@@ -176,7 +176,7 @@ type ulided struct {
 	state               ULIDState
 	greatest, position  ScanULID
 	waiting             int
-	present             *int64
+	present             scanNumber
 	live                ScanLive
 }
 
@@ -192,5 +192,5 @@ func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	if u.outbox {
 		page.EntriesBelow = LowestULID.Max(Position{uint64(u.belowHigh), uint64(u.belowLow)})
 	}
-	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present != nil && *u.present == 1}, u.position.Valid, nil
+	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present.n == 1}, u.position.Valid, nil
 }

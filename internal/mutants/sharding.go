@@ -165,7 +165,7 @@ var sharding = []mutant{
 	},
 	{
 		Name: "adopted-shards-shown", Guards: "M18: a feed of one data shard has all keys in shard 0",
-		File:    "fetch.go",
+		File:    "fetch_assemble.go",
 		Old:     "if l.feed.ULIDs == nil && !l.feed.Sharded() {",
 		New:     "if l.feed.DataShards < 0 {",
 		Package: conformance, Test: "TestShardOfOne", Engines: "sqlite",

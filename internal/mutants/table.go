@@ -41,6 +41,16 @@ var capturing = []mutant{
 		Package: conformance, Test: "TestColumnsAddedLater", Engines: "sqlite,postgres15,mariadb",
 	},
 	{
+		Name: "a-value-of-the-driver", Guards: "M66: values as they were when their row was read",
+		File: "dialect/page_scan.go", Old: "*c.to = bytes.Clone(b)", New: "*c.to = b; _ = bytes.Clone",
+		Package: conformance, Test: "TestValuesTogether", Engines: "mariadb",
+	},
+	{
+		Name: "a-row-of-another", Guards: "every entry has its own row",
+		File: "dialect/page.go", Old: "		free = free[len(cells):]\n", New: "",
+		Package: conformance, Test: "TestValuesTogether", Engines: "sqlite",
+	},
+	{
 		Name: "first-change-counts", Guards: "guarantee 2: a collapsed key stands where its last change stands",
 		File: "publish.go", Old: "		which[i], f.last = k, i\n", New: "		if which[i] = k; !ok {\n			f.last = i\n		}\n",
 		Package: conformance, Test: "TestCollapse", Engines: "sqlite", Short: true,
@@ -152,7 +162,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "vanished-shown-as-deleted", Guards: "guarantee 1: a vanished row is no delete",
-		File: "fetch.go", Old: "		case r.Deleted:\n", New: "		case r.Deleted || !r.Present:\n",
+		File: "fetch_assemble.go", Old: "		case r.Deleted:\n", New: "		case r.Deleted || !r.Present:\n",
 		Package: conformance, Test: "TestVanishedRows", Engines: "sqlite",
 	},
 	{

@@ -1,0 +1,78 @@
+package rowfeed
+
+import (
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// assemble makes entries of a page's rows, whose values become theirs, and counts those left
+// out: keys whose row is gone although nothing has published that; their tombstone follows.
+func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
+	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
+	var places labels
+	for i, r := range rows.Rows {
+		e := Entry{Position: places.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
+		if l.feed.ULIDs == nil && !l.feed.Sharded() {
+			e.Shard = 0 // whatever stands in a column shard of the table's own
+		}
+		switch {
+		case r.Hidden:
+			e.Op = Delete
+		case r.Present:
+			e.Op = Upsert
+		case r.Deleted:
+			e.Op = Delete
+		default:
+			vanished++
+			continue
+		}
+		if e.Key, err = newRow(l.key, r.Key); err != nil {
+			return Page{}, 0, err
+		}
+		if e.Op == Upsert {
+			if e.Row, err = newRow(l.columns, r.Values); err != nil {
+				return Page{}, 0, err
+			}
+		}
+		page.Entries = append(page.Entries, e)
+	}
+	return page, vanished, nil
+}
+
+// newRow makes a row of what the database answered, in its place.
+func newRow(columns []Column, values []any) (Row, error) {
+	for i, v := range values {
+		var err error
+		if values[i], err = fromDatabase(columns[i].Kind, v); err != nil {
+			return Row{}, fmt.Errorf("column %q: %w", columns[i].Name, err)
+		}
+	}
+	return Row{columns: columns, values: values}, nil
+}
+
+// labels writes the positions of a page's rows, several at once: each text of its own would be
+// an allocation.
+type labels struct {
+	text        string // of the rows from first to next
+	first, next int
+	ends        [labelsTogether + 1]int // in it, one behind the other
+}
+
+// labelsTogether is of how many rows: whoever keeps one of them keeps the text of all.
+const labelsTogether = 16
+
+// of is the position of the i-th row; i counts up.
+func (l *labels) of(rows []dialect.PageRow, i int) string {
+	if i >= l.next {
+		var buf [labelsTogether * 26]byte
+		text := buf[:0]
+		l.first, l.next = i, min(i+labelsTogether, len(rows))
+		for n, r := range rows[i:l.next] {
+			text = r.Position.Append(text)
+			l.ends[n+1] = len(text)
+		}
+		l.text = string(text)
+	}
+	return l.text[l.ends[i-l.first]:l.ends[i-l.first+1]]
+}

@@ -1,0 +1,52 @@
+package rowfeed
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// answered are a page's rows as a database answers them, with an integer and a text each.
+func answered(n int, at func(i int) dialect.Position) (*layout, *dialect.PageRows) {
+	l := &layout{feed: &dialect.Feed{}, key: []Column{{Name: "id", Kind: dialect.Integer}},
+		columns: []Column{{Name: "id", Kind: dialect.Integer}, {Name: "v", Kind: dialect.Text}}}
+	rows := &dialect.PageRows{Generation: 1}
+	for i := range n {
+		id := any(int64(1_000_000 + i))
+		rows.Rows = append(rows.Rows, dialect.PageRow{Position: at(i), Present: i%3 > 0, Deleted: i%3 == 0, Key: []any{id}, Values: []any{id, strconv.Itoa(i)}})
+	}
+	return l, rows
+}
+
+// TestAssemble: every entry has its own position, key and row, numbers and ULIDs alike.
+func TestAssemble(t *testing.T) {
+	for name, at := range map[string]func(i int) dialect.Position{
+		"numbers": func(i int) dialect.Position { return dialect.Numbered(int64(8 + i)) },
+		"ULIDs":   func(i int) dialect.Position { return dialect.Position{High: 1 << 60, Low: uint64(i)} },
+	} {
+		for _, n := range []int{0, 1, labelsTogether, 2*labelsTogether + 1, 100} {
+			l, rows := answered(n, at)
+			page, vanished, err := l.assemble(rows)
+			if err != nil || vanished != 0 || len(page.Entries) != n {
+				t.Fatalf("%s: %d entries of %d, %d vanished, error %v", name, len(page.Entries), n, vanished, err)
+			}
+			for i, e := range page.Entries {
+				id, _ := e.Key.Get("id")
+				v, there := e.Row.Get("v")
+				if e.Position != at(i).String() || id != int64(1_000_000+i) || there != (i%3 > 0) || there && v != strconv.Itoa(i) {
+					t.Errorf("%s: entry %d of %d is %+v", name, i, n, e)
+				}
+			}
+		}
+	}
+}
+
+// TestAssembleAllocates: what a page costs above what its values are in.
+func TestAssembleAllocates(t *testing.T) {
+	const rows = 1000
+	l, page := answered(rows, func(i int) dialect.Position { return dialect.Numbered(int64(1_000_000 + i)) })
+	if n := testing.AllocsPerRun(10, func() { _, _, _ = l.assemble(page) }); n > rows/labelsTogether+3 {
+		t.Errorf("%.0f allocations for %d rows", n, rows)
+	}
+}
