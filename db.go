@@ -35,8 +35,8 @@ type Config struct {
 	// BatchSize is the number of changes that a publisher takes at first; it adapts
 	// between 100 and 5000. Default 1000.
 	BatchSize int
-	// IdlePoll is the longest pause between a publisher's looks at a quiet feed.
-	// Default 50 ms.
+	// IdlePoll is the longest pause between looks at a quiet feed for its publisher; one
+	// look is for all feeds of the DB. Default 50 ms.
 	IdlePoll time.Duration
 	// WatchPoll is the longest pause between looks at a quiet database while somebody
 	// waits for an entry (Request.Wait). What a publisher of this process publishes needs
@@ -109,6 +109,7 @@ type DB struct {
 	names dialect.Names
 	home  string // the connection's schema: where a source is that names none
 	watch *watcher
+	seen  seen // by the watcher's last look
 
 	flushes sharing[struct{}, struct{}]
 
@@ -131,7 +132,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
 		feeds: make(map[string]*Feed),
 	}
-	rf.watch = newWatcher(full.WatchPoll, rf.standings)
+	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, rf.fail("database", "cannot be reached", err)
 	}

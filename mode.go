@@ -77,6 +77,8 @@ type mode interface {
 	fill(ctx context.Context, f *Feed, shard, limit int) error
 	// pass publishes up to so many changes.
 	pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error)
+	// firstWaiting is a query with a row where something waits for a publisher, "" where nothing ever does.
+	firstWaiting(f *Feed) string
 	// publishVisible publishes what is visible now, of a shard where each is a feed by itself.
 	publishVisible(ctx context.Context, f *Feed, shard int) error
 	// asBefore refuses a database in which the feed was set back.

@@ -207,6 +207,10 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 	return n, nil
 }
 
+func (outbox) firstWaiting(f *Feed) string {
+	return dialect.FirstRecords(f.db.d, f.dialectFeed())
+}
+
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
 // that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
 // because they were purged have left their mark, which is looked for behind it.

@@ -169,6 +169,10 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (Publi
 	return f.passOnce(ctx, limit, full)
 }
 
+func (sequenced) firstWaiting(f *Feed) string {
+	return dialect.FirstChange(f.db.d, f.dialectFeed())
+}
+
 func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }
 
 func (sequenced) publishVisible(ctx context.Context, f *Feed, _ int) error {

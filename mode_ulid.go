@@ -363,6 +363,8 @@ func (blocking) backfill(context.Context, *Feed, *record) (int64, error) {
 
 func (blocking) fill(context.Context, *Feed, int, int) error { return nil }
 
+func (blocking) firstWaiting(*Feed) string { return "" }
+
 func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
 	return PublishEvent{Feed: f.name}, nil
 }

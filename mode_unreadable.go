@@ -87,6 +87,8 @@ func (m unreadable) backfill(context.Context, *Feed, *record) (int64, error) { r
 
 func (m unreadable) fill(context.Context, *Feed, int, int) error { return m.why }
 
+func (unreadable) firstWaiting(*Feed) string { return "" }
+
 // pass looks whether the record was put right.
 func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
 	if err := f.reload(ctx); err != nil {

@@ -7,13 +7,9 @@ import (
 	"time"
 )
 
-const (
-	// firstPoll is the pause after a pass that took something.
-	firstPoll = time.Millisecond
-	// verifyEvery is how often a publisher looks whether its triggers are in place and
-	// purges tombstones.
-	verifyEvery = time.Minute
-)
+// verifyEvery is how often a publisher looks whether its triggers are in place and
+// purges tombstones.
+const verifyEvery = time.Minute
 
 // RunPublisher publishes until ctx ends, and then answers nil. It survives whatever
 // may pass (a database that is away, locks, a full disk), telling the Observer of
@@ -37,10 +33,13 @@ var errCannotPublish = errors.New("the publisher fails again and again")
 // with 0 it never gives up.
 func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
-	idle, failures, full := firstPoll, 0, false
+	looks := pace{longest: f.db.cfg.IdlePoll}
+	failures, full := 0, false
 	var verified time.Time
+	defer f.db.watch.serve(f.name)()
 	for ctx.Err() == nil {
 		var err error
+		before := f.db.watch.looked()
 		if time.Since(verified) >= verifyEvery {
 			if err = f.keepHouse(ctx); err == nil {
 				verified = time.Now()
@@ -48,6 +47,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 		}
 		// A publisher whose house is not in order still publishes what was captured.
 		e, failed := f.pass(ctx, batch.size, full)
+		quiet := failed == nil && e.Changes == 0
 		if errors.Is(failed, errShardHeld) { // the others were served
 			f.tellHeld(ctx)
 			failed = nil
@@ -60,15 +60,19 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 		if failed != nil {
 			err = failed
 		}
+		if e.Changes > 0 {
+			looks.brought(e.Changes, time.Now())
+		}
+		idle := looks.pause(time.Now())
 		switch {
 		case failed == nil && e.Changes > 0:
 			batch.learn(e)
-			idle, failures = firstPoll, 0
+			failures = 0
 			if e.Changes >= batch.size/2 {
 				continue // there is likely more
 			}
 		case err == nil:
-			idle, failures = min(idle+idle/2+firstPoll/2, f.db.cfg.IdlePoll), 0
+			failures = 0
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, UnknownFeed) || errors.Is(err, UnsafeDurability):
@@ -84,7 +88,11 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 				return errCannotPublish
 			}
 		}
-		f.doze(ctx, idle)
+		if quiet && err == nil && idle >= f.db.cfg.IdlePoll {
+			f.db.watch.sleep(ctx, f.name, before, f.wake, time.Until(verified.Add(verifyEvery)))
+		} else {
+			doze(ctx, f.wake, idle)
+		}
 	}
 	return nil
 }
@@ -98,13 +106,14 @@ func (f *Feed) Wake() {
 	}
 }
 
-func (f *Feed) doze(ctx context.Context, d time.Duration) {
+// doze ends when the time is over, when something wakes or with ctx.
+func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	case <-f.wake:
+	case <-wake:
 	}
 }
 

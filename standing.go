@@ -120,10 +120,11 @@ func (f *Feed) standings(ctx context.Context) (*Standings, error) {
 		return nil, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
-		all, err := f.db.standings(ctx, []watchKey{everyShard(f.name)})
+		asked, err := f.db.ask(ctx, question{waiting: true, shards: []watchKey{everyShard(f.name)}})
 		if err != nil {
 			return fail(err)
 		}
+		all := asked.at
 		_, there := all[watchKey{feed: f.name}]
 		at, _ := standingOf(all, everyShard(f.name))
 		if fresh || there && at.generation == f.Generation() {

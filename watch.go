@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// firstWatch is the pause after a look that brought news.
-	firstWatch = time.Millisecond
 	// watchTimeout bounds one look: a database that does not answer is one that failed.
 	watchTimeout = 10 * time.Second
 	// maxWatchPause bounds the pause while looks fail.
@@ -43,24 +41,31 @@ func (s standing) ahead(other standing) bool {
 
 // watcher lets any number of callers wait for any number of feeds of a DB at the price
 // of one: while somebody waits it looks now and then, with one statement, how far every
-// feed is; a publisher of this process tells it directly.
+// feed is; a publisher of this process tells it directly. Publishers with nothing to do wait
+// here as well, for changes, at the price of the same statement; see watch_sleep.go.
 //
 // No wake-up is lost, because there are none to lose: who waits says how far the feed
 // was when it was read, and is woken by whatever shows it elsewhere, be that known
 // already or found by a look that begins later.
 type watcher struct {
-	look look
-	idle time.Duration
+	look   look
+	asleep time.Duration // between looks while publishers sleep
 
-	mu      sync.Mutex
-	known   map[watchKey]known
-	crowds  map[watched]*crowd
-	waiting int           // callers in crowds
-	running bool          // a goroutine looks
-	left    chan struct{} // the last waiting caller is gone
-	pause   time.Duration // until the next look
-	round   int64         // looks begun
-	sure    int64         // the last one that succeeded; 0 after one that failed
+	mu       sync.Mutex
+	known    map[watchKey]known
+	crowds   map[watched]*crowd
+	waiting  int // callers in crowds
+	sleepers map[*sleeper]struct{}
+	serving  map[string]int // publishers at work in this process, by feed
+	running  bool           // a goroutine looks
+	poke     chan struct{}  // the next look is due earlier, or nobody needs one any more
+	paces    pace           // of looks for those who wait
+	outage   time.Duration  // the pause while looks fail; 0 while they do not
+	due      time.Time      // the next look
+	round    int64          // looks begun
+	ended    int64          // looks whose result was taken in
+	stirred  int64          // the last of them that found that something may have changed
+	sure     int64          // the last one that succeeded; 0 after one that failed
 }
 
 // known is how far a feed was when it was last heard of.
@@ -86,13 +91,28 @@ type crowd struct {
 	pages sharing[pageKey, reading]
 }
 
-// look finds out how far everything is, and whether anything waits in those shards for
-// which somebody waits.
-type look func(ctx context.Context, waited []watchKey) (map[watchKey]standing, error)
+// look finds out what has happened.
+type look func(ctx context.Context, q question) (answer, error)
 
-func newWatcher(idle time.Duration, look look) *watcher {
-	return &watcher{look: look, idle: idle, pause: idle, left: make(chan struct{}, 1),
-		known: make(map[watchKey]known), crowds: make(map[watched]*crowd)}
+// question is what a look is for.
+type question struct {
+	waiting bool       // somebody waits for entries, of some feed
+	shards  []watchKey // the shards for which somebody waits
+	asleep  []string   // feeds whose publishers sleep
+}
+
+// answer is what a look has found.
+type answer struct {
+	at map[watchKey]standing // how far everything is, if somebody waits
+	// changed are feeds for whose publishers something waits; stirred says that it may be any:
+	// something was committed, and who sleeps is to ask himself.
+	changed map[string]bool
+	stirred bool
+}
+
+func newWatcher(waiting, asleep time.Duration, look look) *watcher {
+	return &watcher{look: look, asleep: asleep, paces: pace{longest: waiting}, poke: make(chan struct{}, 1),
+		known: make(map[watchKey]known), crowds: make(map[watched]*crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
 }
 
 // verdict is how waiting ended.
@@ -124,10 +144,7 @@ func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient
 	c.size++
 	w.waiting++
 	joined := w.round
-	if !w.running {
-		w.running = true
-		go w.run()
-	}
+	w.wanted()
 	w.mu.Unlock()
 	select {
 	case <-c.moved:
@@ -142,12 +159,7 @@ func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient
 		if c.size == 0 {
 			delete(w.crowds, what)
 		}
-		if w.waiting == 0 {
-			select {
-			case w.left <- struct{}{}:
-			default:
-			}
-		}
+		w.unwanted()
 	}
 	if w.sure > joined {
 		return quiet, nil, standing{}
@@ -155,53 +167,103 @@ func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient
 	return unsure, nil, standing{}
 }
 
-// run looks for as long as somebody waits. The time of the next look does not depend on
-// who comes and goes meanwhile, nor on how late the one before was.
+// wanted has the next look come in time, now that one more wants it; w.mu is held. Who comes
+// does not bring it about by itself.
+func (w *watcher) wanted() {
+	due := time.Now().Add(w.interval())
+	switch {
+	case !w.running:
+		w.running, w.due = true, due
+		go w.run()
+	case due.Before(w.due):
+		w.due = due
+		w.poked()
+	}
+}
+
+// unwanted lets looks end where nobody wants them any more; w.mu is held.
+func (w *watcher) unwanted() {
+	if w.waiting == 0 && len(w.sleepers) == 0 {
+		w.poked()
+	}
+}
+
+func (w *watcher) poked() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// interval is the pause between looks, for those who want one; w.mu is held.
+func (w *watcher) interval() time.Duration {
+	interval := w.asleep
+	if w.waiting > 0 {
+		interval = w.paces.pause(time.Now())
+		if len(w.sleepers) > 0 {
+			interval = min(interval, w.asleep)
+		}
+	}
+	return max(interval, w.outage)
+}
+
+// run looks for as long as somebody wants it. The time of the next look does not depend on
+// how late the one before was.
 func (w *watcher) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	next := time.Now().Add(w.pause)
-	t := time.NewTimer(w.pause)
+	t := time.NewTimer(time.Until(w.due))
 	defer t.Stop()
 	for {
-		due := false
 		w.mu.Unlock()
 		select {
 		case <-t.C:
-			due = true
-		case <-w.left:
+		case <-w.poke:
 		}
 		w.mu.Lock()
-		if w.waiting == 0 {
+		if w.waiting == 0 && len(w.sleepers) == 0 {
 			w.running = false
 			return
 		}
-		if !due {
+		if wait := time.Until(w.due); wait > 0 {
+			t.Reset(wait)
 			continue
 		}
 		w.round++
-		round := w.round
-		shards := w.shards()
+		round, q := w.round, w.question()
 		w.mu.Unlock()
 		// Who waits may leave at any time; a look that has begun is worth its end.
 		ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
-		now, err := w.look(ctx, shards)
+		a, err := w.look(ctx, q)
 		cancel()
 		w.mu.Lock()
-		switch {
-		case err != nil:
-			w.sure = 0
-			w.pause = min(2*max(w.pause, w.idle), max(maxWatchPause, w.idle))
-		case w.found(round, now):
-			w.sure, w.pause = round, min(firstWatch, w.idle)
-		default:
-			w.sure, w.pause = round, min(w.pause+w.pause/2+firstWatch/2, w.idle)
+		w.ended = round
+		if err != nil {
+			w.sure, w.outage = 0, min(2*max(w.outage, w.paces.longest), max(maxWatchPause, w.paces.longest))
+		} else {
+			w.outage = 0
 		}
-		if next = next.Add(w.pause); time.Until(next) < 0 {
-			next = time.Now() // what was missed is not made up for
+		if a.at != nil {
+			w.sure = round
+			if w.found(round, a.at) {
+				w.paces.brought(1, time.Now())
+			}
 		}
-		t.Reset(time.Until(next))
+		w.rouse(round, a, err)
+		if w.due = w.due.Add(w.interval()); time.Until(w.due) < 0 {
+			w.due = time.Now() // what was missed is not made up for
+		}
+		t.Reset(time.Until(w.due))
 	}
+}
+
+// question is that of a look; w.mu is held.
+func (w *watcher) question() question {
+	q := question{waiting: w.waiting > 0, shards: w.shards()}
+	for s := range w.sleepers {
+		q.asleep = append(q.asleep, s.feed)
+	}
+	return q
 }
 
 // shards are those that somebody waits for; w.mu is held.
@@ -215,7 +277,8 @@ func (w *watcher) shards() []watchKey {
 	return slices.Collect(maps.Keys(waited))
 }
 
-// found takes the result of a look in, and tells whether it woke anybody.
+// found takes the result of a look in, and tells whether it woke anybody whom no publisher of this
+// process was about to wake.
 func (w *watcher) found(round int64, now map[watchKey]standing) (news bool) {
 	for key, old := range w.known {
 		// What was told while the look was under way may be newer.
@@ -234,7 +297,7 @@ func (w *watcher) found(round int64, now map[watchKey]standing) (news bool) {
 		// is news, also a feed that is gone or was set back.
 		if c.since < round && (!ok || at != what.seen) || ok && at.ahead(what.seen) {
 			w.wake(what, c, at)
-			news = true
+			news = news || w.serving[what.key.feed] == 0
 		}
 	}
 	return news
@@ -260,12 +323,7 @@ func (w *watcher) wake(what watched, c *crowd, at standing) {
 	delete(w.crowds, what)
 	w.waiting -= c.size
 	close(c.moved)
-	if w.waiting == 0 {
-		select {
-		case w.left <- struct{}{}:
-		default:
-		}
-	}
+	w.unwanted()
 }
 
 // at is how far a feed or shard is, as far as is known.

@@ -2,27 +2,91 @@ package rowfeed
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// standings reads how far all feeds are, and those shards for which somebody waits. It is a
+// seenFor is how long what a look has seen is taken for what there is, because nothing seems to
+// have been committed since. It is bounded for the sake of pools that lead to several servers.
+const seenFor = 3 * time.Second
+
+// seen is what a look has seen, and at which stamp of the database.
+type seen struct {
+	stamp  string
+	until  time.Time
+	at     map[watchKey]standing
+	shards map[watchKey]bool
+}
+
+// look asks a database that stamps what is committed for its stamp, and for more only where that
+// has changed: then whoever sleeps has to ask himself. Others are asked everything at once.
+func (db *DB) look(ctx context.Context, q question) (a answer, err error) {
+	stamp := ""
+	if query := db.d.Stamp(); query != "" {
+		if err := dialect.QueryRow(ctx, db.on(), query, nil, &stamp); err != nil {
+			return answer{}, err
+		}
+		if stamp == db.seen.stamp && time.Now().Before(db.seen.until) {
+			if !q.waiting {
+				return answer{}, nil
+			}
+			if db.seen.covers(q.shards) {
+				return answer{at: db.seen.at}, nil
+			}
+		}
+	}
+	if stamp != "" {
+		q.asleep = nil
+	}
+	if a, err = db.ask(ctx, q); err != nil {
+		return answer{}, err
+	}
+	a.stirred = stamp != ""
+	db.seen = seen{stamp: stamp, until: time.Now().Add(seenFor), at: a.at, shards: make(map[watchKey]bool)}
+	for _, shard := range q.shards {
+		db.seen.shards[shard] = true
+	}
+	return a, nil
+}
+
+// covers tells whether the shards were looked at.
+func (s *seen) covers(shards []watchKey) bool {
+	return s.at != nil && !slices.ContainsFunc(shards, func(shard watchKey) bool { return !s.shards[shard] })
+}
+
+// ask reads in one statement how far all feeds are, and those shards for which somebody waits, and
+// for which of the publishers asleep something waits. It is a
 // statement by itself, without a transaction around it: were it to show something that is
 // not committed yet, readers would look in vain, and wait on. Where readers move the
 // records of an outbox, one that waits in a shard for whose entries somebody waits is as
 // good as an entry.
-func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]standing, error) {
-	all := make(map[watchKey]standing)
-	feeds := db.table("feeds") + " f ON f.name = "
+func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
+	const changed = -1 // in place of a generation
+	var parts []string
 	b := dialect.NewBuilder(db.d)
-	query := "SELECT s.name, f.generation, s.value, NULL, 0 FROM " + db.table("sequences") + " s JOIN " + feeds + "s.name"
-	if len(waited) > 0 {
-		query += " UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM " + db.table("shards") + " h JOIN " + feeds + "h.feed" + among(b, waited)
+	if q.waiting {
+		a.at = make(map[watchKey]standing)
+		feeds := db.table("feeds") + " f ON f.name = "
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.table("sequences")+" s JOIN "+feeds+"s.name")
+		if len(q.shards) > 0 {
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.shards))
+		}
 	}
-	_, err := dialect.QueryAll(ctx, db.on(), query, b.Args(),
+	for _, feed := range q.asleep {
+		if first := db.firstWaiting(feed); first != "" {
+			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", db.d.Literal(feed), changed, first))
+		}
+	}
+	if len(parts) == 0 {
+		return a, nil
+	}
+	a.changed = make(map[string]bool)
+	_, err = dialect.QueryAll(ctx, db.on(), strings.Join(parts, " UNION ALL "), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key watchKey
 			var at standing
@@ -33,20 +97,39 @@ func (db *DB) standings(ctx context.Context, waited []watchKey) (map[watchKey]st
 				key.ofShard, key.shard = true, *shard
 				at.head = dialect.ULIDState{High: high, Low: low}.Given()
 			}
-			all[key] = at
+			if at.generation == changed {
+				a.changed[key.feed] = true
+			} else {
+				a.at[key] = at
+			}
 			return struct{}{}, err
 		})
-	if err != nil || db.publishesNothing() {
-		return together(all, waited), err
+	if err != nil || !q.waiting {
+		return a, err
 	}
-	for feed, shards := range shardsOf(waited) {
-		for _, shard := range db.filled(ctx, feed, shards) {
-			key := watchKey{feed: feed, ofShard: true, shard: shard}
-			at, _ := standingOf(all, key)
-			all[key] = standing{generation: at.generation, head: at.head, waiting: true}
+	if !db.publishesNothing() {
+		for feed, shards := range shardsOf(q.shards) {
+			for _, shard := range db.filled(ctx, feed, shards) {
+				key := watchKey{feed: feed, ofShard: true, shard: shard}
+				at, _ := standingOf(a.at, key)
+				a.at[key] = standing{generation: at.generation, head: at.head, waiting: true}
+			}
 		}
 	}
-	return together(all, waited), nil
+	a.at = together(a.at, q.shards)
+	return a, nil
+}
+
+// firstWaiting is a query with a row where something waits for the feed's publisher; "" where nothing
+// ever does, or nothing is known of the feed.
+func (db *DB) firstWaiting(feed string) string {
+	db.mu.Lock()
+	f := db.feeds[feed]
+	db.mu.Unlock()
+	if f == nil {
+		return ""
+	}
+	return f.mode().firstWaiting(f)
 }
 
 // shardsOf are the shards that somebody waits for, by feed; nil where that is all of them.

@@ -144,6 +144,10 @@ type Publish interface {
 	// HasChanges is the cheap question that comes before a publishing transaction, in
 	// one round trip and without locks: whether a change waits.
 	HasChanges(ctx context.Context, q Querier, f *Feed) (bool, error)
+	// Stamp is a query for a text that is another one whenever a commit has become visible
+	// since, whoever made it and to whatever table; "" where nothing as cheap tells. So is the
+	// text where this server cannot tell.
+	Stamp() string
 	// LockSequence locks the feed's row of the sequences table until the transaction
 	// ends. The row lock is what makes positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)

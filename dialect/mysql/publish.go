@@ -42,6 +42,9 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 	return dialect.HasChanges(ctx, q, d, f)
 }
 
+// Stamp implements [dialect.Publish]: nothing tells cheaply that something was committed.
+func (Dialect) Stamp() string { return "" }
+
 // LockSequence implements [dialect.Publish].
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence

@@ -15,7 +15,7 @@ func (Dialect) ByShard() string { return "" }
 
 // HasRecords asks as HasChanges does, with the settings in the same message.
 func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
-	n, err := q.Exec(ctx, byKey+"; "+dialect.FirstRecords(d, f, shards...))
+	n, err := q.Exec(ctx, askFirst+dialect.FirstRecords(d, f, shards...))
 	return n > 0, err
 }
 

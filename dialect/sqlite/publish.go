@@ -44,6 +44,10 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 	return dialect.HasChanges(ctx, q, d, f)
 }
 
+// Stamp is none: PRAGMA data_version tells of other connections' commits alone, and compares with
+// itself on one connection, which would have to be kept for it.
+func (Dialect) Stamp() string { return "" }
+
 // LockSequence reads the row; the transaction has the database's only write lock.
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence

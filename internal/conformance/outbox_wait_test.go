@@ -89,7 +89,7 @@ func TestOutboxWaitRace(t *testing.T) {
 			g := newGate()
 			cfg := &rowfeed.Config{WatchPoll: 2 * time.Millisecond, Observer: &rowfeed.Observer{}}
 			hooks := testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if moment == "while a look is under way" && looks(ev) ||
+				if moment == "while a look is under way" && readsStandings(ev) ||
 					moment == "while it looks for records" && strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard") {
 					g.pass()
 				}

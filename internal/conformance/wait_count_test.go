@@ -147,6 +147,9 @@ func TestWaitersCostNothing(t *testing.T) {
 			asked -= before
 			took := time.Since(began)
 			extra, most := asked-(last-first), int64(took/interval)+2
+			if x.dialect.Stamp() != "" {
+				most += int64(took/(3*time.Second)) + 2 // now and then it asks although nothing was committed
+			}
 			t.Logf("%d waiting on %d feeds: %d statements, %d looks in %s", c.waiters, c.feeds, asked, last-first, took)
 			if asked > most || extra > 2 || extra < -2 {
 				t.Errorf("%d waiting on %d feeds: %d statements in %s, of which %d were looks; want at most %d, and nothing else", c.waiters, c.feeds, asked, took, last-first, most)

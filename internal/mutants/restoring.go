@@ -171,6 +171,13 @@ var restoring = []mutant{
 		Package: conformance, Test: "TestPooler", Engines: "postgres15",
 	},
 	{
+		Name: "setting-of-a-question-left-in-the-session", Guards: "hazard 30: settings end with their transaction",
+		File:    "dialect/postgres/publish.go",
+		Old:     "set_config('enable_seqscan', 'off', true)",
+		New:     "set_config('enable_seqscan', 'off', false)",
+		Package: conformance, Test: "TestPooler", Engines: "postgres15",
+	},
+	{
 		Name: "lock-left-in-the-session", Guards: "hazard 30: locks end with their transaction",
 		File:    "dialect/postgres/schema.go",
 		Old:     "pg_advisory_xact_lock(",
