@@ -80,10 +80,11 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 	return f.db.fail(feedObject(f.name), "set its retention", err)
 }
 
-// expiry is the highest position of a shard that need not be kept any longer.
+// expiry is the highest position of a shard that need not be kept any longer, and that of
+// the batch before, zero in the first.
 type expiry struct {
-	shard int
-	last  dialect.Position
+	shard       int
+	last, above dialect.Position
 }
 
 // purge forgets what need not be kept any longer, in batches, and answers how many entries.
@@ -130,18 +131,23 @@ func shardsToPurge(due []expiry) []int {
 	return shards
 }
 
-// purgeShard purges a shard, batch by batch, until somebody else has it.
+// purgeShard purges a shard, batch by batch, until somebody else has it. Each batch goes on
+// behind the one before: what was deleted lingers in the index where the database has not
+// cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
+// placed behind meanwhile is left to the next purge.
 func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
-	for n := purgeBatchSize; n == purgeBatchSize && err == nil; total += n {
-		err = f.db.inTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
-			n, err = f.purgePlaces(ctx, tx, e)
+	for n := purgeBatchSize; n == purgeBatchSize; {
+		var last dialect.Position
+		err := f.db.inTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+			n, last, err = f.purgePlaces(ctx, tx, e)
 			return err
 		})
 		if err != nil {
-			n = 0
+			return total, err
 		}
+		total, e.above = total+n, last
 	}
-	return total, err
+	return total, nil
 }
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
@@ -189,26 +195,30 @@ func withEntries(all []expiry) (due []expiry) {
 // purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
-func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (int, error) {
+func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last dialect.Position, err error) {
 	d, feed := f.db.d, f.dialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
-		return 0, fmt.Errorf("%w: %w", errShardHeld, err)
+		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
 	} else if err != nil {
-		return 0, err
+		return 0, last, err
 	}
 	b := dialect.NewBuilder(d)
-	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+" g WHERE g.shard = "+b.Arg(e.shard)+
+	where := " g WHERE g.shard = " + b.Arg(e.shard)
+	if !e.above.IsZero() {
+		where += " AND g.ulid > " + feed.ULIDs.Arg(d, b, e.above)
+	}
+	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+where+
 		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(purgeBatchSize), b.Args(),
 		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
 	if err != nil || len(batch) == 0 {
-		return 0, err
+		return 0, last, err
 	}
-	last := batch[len(batch)-1].Position
+	last = batch[len(batch)-1].Position
 	var high, low int64
 	b = dialect.NewBuilder(d)
 	ofShard := " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(e.shard)
 	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.table("shards")+ofShard, b.Args(), &high, &low); err != nil {
-		return 0, err
+		return 0, last, err
 	}
 	// Rows placed behind the head may stand below what was purged before.
 	mark := dialect.Position{High: uint64(high), Low: uint64(low)}.Max(last)
@@ -216,11 +226,12 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (i
 	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
 		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
 	if err != nil {
-		return 0, err
+		return 0, last, err
 	}
 	b = dialect.NewBuilder(d)
-	return len(batch), f.beside(ctx, tx, func() error {
-		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+	return len(batch), last, f.beside(ctx, tx, func() error {
+		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid >= "+feed.ULIDs.Arg(d, b, batch[0].Position)+
+			" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
 		return err
 	})
 }

@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,45 @@ func TestRetainWhileFilling(t *testing.T) {
 		y.expired(0, reader)
 		y.wantIDs(y.page(y.feed, 0, "", 10), false, 12)
 		y.wantIDs(y.page(y.feed, 3, "", 10), false, 3)
+	})
+}
+
+// TestRetainGoesOn: what was purged lingers in the index, so each batch of a purge begins behind the
+// one before, and deletes nothing below its first entry; nor of another shard, whatever times
+// its entries have.
+func TestRetainGoesOn(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		const entries = 1400
+		hour := x.now().Add(-time.Hour)
+		tx := x.begin(sql.LevelReadCommitted)
+		for id := range entries {
+			if err := x.append(tx, id, id%2, hour.Add(time.Duration(id)*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.commit(tx)
+		x.publish(x.feed)
+		x.retain(rowfeed.Retention{Count: 3})
+		var looks, deletes []bool // bounded from below
+		f := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "g.shard = ") && strings.Contains(ev.SQL, "g.ulid <= ") {
+				switch {
+				case strings.HasPrefix(ev.SQL, "DELETE"):
+					deletes = append(deletes, strings.Contains(ev.SQL, "g.ulid >= "))
+				case strings.Contains(ev.SQL, "ORDER BY g.ulid"):
+					looks = append(looks, strings.Contains(ev.SQL, "g.ulid > "))
+				}
+			}
+			return nil
+		}}, nil)
+		if n, err := f.Purge(x.ctx); err != nil || n != entries-2*3 {
+			t.Fatalf("%d entries purged, %v", n, err)
+		}
+		if !slices.Equal(looks, []bool{false, true, false, true}) || !slices.Equal(deletes, []bool{true, true, true, true}) {
+			t.Errorf("looks bounded from below: %t, deletes: %t", looks, deletes)
+		}
+		x.wantIDs(x.page(x.feed, 0, "", 10), false, entries-6, entries-4, entries-2)
+		x.wantIDs(x.page(x.feed, 1, "", 10), false, entries-5, entries-3, entries-1)
 	})
 }
 
