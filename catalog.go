@@ -197,6 +197,7 @@ type Feed struct {
 	layout atomic.Pointer[layout]
 	fit    fit
 	pages  sharing[pageKey, reading] // of those who wait
+	tail   tail
 	// catchUps are the publishing that consistent requests share, of a shard where each is a feed
 	// by itself.
 	catchUps sharing[int, struct{}]

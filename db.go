@@ -52,6 +52,10 @@ type Config struct {
 	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
 	// A single larger row still makes a page of its own. Default 16 MiB.
 	MaxPageBytes int
+	// TailBytes bounds the values of what is read near the end of a feed for several readers
+	// with different cursors, limits or parts at once, and kept for a second. Default 1 MiB; below 0
+	// everybody reads for himself.
+	TailBytes int
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
 }
@@ -77,6 +81,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxPageBytes == 0 {
 		c.MaxPageBytes = 16 << 20
+	}
+	if c.TailBytes == 0 {
+		c.TailBytes = 1 << 20
 	}
 	return c
 }

@@ -30,7 +30,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
 	} else if req.Wait > 0 {
 		return f.await(ctx, asked, req.Wait)
 	}
-	got, err := f.read(ctx, asked)
+	got, err := f.read(ctx, time.Now(), asked)
 	return got.Page, err
 }
 
@@ -44,25 +44,26 @@ type reading struct {
 }
 
 // read reads a page, which is empty only when nothing is to be shown, or after
-// emptyPages tries.
-func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
+// emptyPages tries. It shows whatever had happened by then.
+func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading, error) {
 	started := time.Now()
 	at, err := f.resolve(ctx, asked.after, asked.shards)
 	if err != nil {
 		return reading{}, err
 	}
 	var got reading
-	vanished := 0
+	vanished, shared := 0, false
 	for range emptyPages {
 		limit := f.fit.cap(asked.limit)
 		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
 		if at.start {
 			q.Mark = dialect.LastPosition // the head of this page, whatever it is
 		}
-		rows, l, err := f.readPage(ctx, q, asked.shards)
+		rows, l, together, err := f.rows(ctx, then, at, q, asked.shards)
 		if err != nil {
 			return reading{}, err
 		}
+		shared = shared || together
 		f.fit.learn(rows, limit)
 		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
 		if asked.after == Now {
@@ -103,7 +104,7 @@ func (f *Feed) read(ctx context.Context, asked pageKey) (reading, error) {
 			break
 		}
 	}
-	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Vanished: vanished, Took: time.Since(started)})
+	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	return got, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -83,7 +84,7 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 // nextRow is the position of the row behind a cursor, zero where there is none; nil where the
 // feed refuses the cursor, or has no single head: the consumer says so.
 func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*dialect.Position, error) {
-	page, err := f.read(ctx, pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
+	page, err := f.read(ctx, time.Now(), pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {

@@ -34,7 +34,10 @@ type FetchEvent struct {
 	Feed     string
 	Entries  int
 	Vanished int // keys left out: their rows are gone and not yet published as deleted
-	Took     time.Duration
+	// Shared says that the database was not asked for the page alone: it was read near the
+	// feed's end, together with pages that others have asked for at the same time.
+	Shared bool
+	Took   time.Duration
 }
 
 // RetryEvent is a transaction that is run again after a deadlock or the like.

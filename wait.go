@@ -26,32 +26,30 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 	defer end()
 	got, err := f.resting(ctx, asked)
 	if err == nil && got == nil {
-		got, err = f.shareInTime(ctx, over, &f.pages, asked)
+		got, err = f.shareInTime(ctx, over, nil, asked)
 	}
 	patient := false
 	var news standing // what woke us last
 	stuck := 0
 	for err == nil && len(got.Entries) == 0 {
-		pages := &f.pages
+		var woken *crowd
 		before := got
 		if !got.More {
-			how, woken, seen := f.db.watch.wait(over, got.key, got.at, patient)
+			var how verdict
+			how, woken, news = f.db.watch.wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
 				return Page{}, f.db.fail(feedObject(f.name), "wait for an entry", ctx.Err())
 			case how == quiet && !got.key.ofShard: // what a writer uses late moves no state
 				return got.Page, nil
-			case woken != nil:
-				pages = &woken.pages
 			}
-			news = seen
 		}
 		if before.stuck { // what waits there is news at every look
 			stuck++
 			_ = pause(over, backoff(stuck))
 		}
 		asked.after = before.Cursor
-		got, err = f.shareInTime(ctx, over, pages, asked)
+		got, err = f.shareInTime(ctx, over, woken, asked)
 		if over.Err() != nil {
 			break
 		}
@@ -92,21 +90,29 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits
 // for an entry has time for that, too.
-func (f *Feed) shareInTime(ctx, over context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
+func (f *Feed) shareInTime(ctx, over context.Context, woken *crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
-		got, err := f.share(ctx, pages, key)
+		got, err := f.share(ctx, woken, key)
 		if !errors.Is(err, Locked) || pause(over, backoff(tries)) != nil {
 			return got, err
 		}
-		pages = &f.pages // of a crowd's the answer is kept
+		woken = nil // of a crowd's the answer is kept
 	}
 }
 
-// share reads a page together with all who want the same one. The entries are the
-// caller's own; their values are not.
-func (f *Feed) share(ctx context.Context, pages *sharing[pageKey, reading], key pageKey) (*reading, error) {
+// share reads a page together with all who want the same one: those who were woken together,
+// or where that is nil, all who ask now. The entries are the caller's own; their values are not.
+func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, error) {
+	pages := &f.pages
+	if woken != nil {
+		pages = &woken.pages
+	}
 	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) {
-		got, err := f.read(ctx, key)
+		then := time.Now()
+		if woken != nil {
+			then = woken.at
+		}
+		got, err := f.read(ctx, then, key)
 		got.made = new(sync.Map)
 		return got, err
 	})

@@ -84,6 +84,7 @@ type watched struct {
 type crowd struct {
 	moved chan struct{} // closed when they are woken
 	news  standing      // what woke them, by then; none where the feed is gone
+	at    time.Time     // when they were woken
 	since int64         // looks begun when the first of them came
 	size  int
 	// pages are what those woken read: each has asked when it was woken, so that they
@@ -319,7 +320,7 @@ func (w *watcher) tell(key watchKey, at standing) {
 
 // wake wakes a crowd; w.mu is held.
 func (w *watcher) wake(what watched, c *crowd, at standing) {
-	c.news = at
+	c.news, c.at = at, time.Now()
 	delete(w.crowds, what)
 	w.waiting -= c.size
 	close(c.moved)

@@ -310,7 +310,8 @@ type PageQuery struct {
 	// replica is. Else a page of a feed with ULIDs has no signature there.
 	AnyDatabase bool
 	// Unserved are the states of a feed in which a part must not be served: its page then
-	// has no signature. At least one, where From and To are set. With an outbox they are those in which
+	// has no signature. At least one, where From and To are set, or parts are taken from a page
+	// of the whole feed. With an outbox they are those in which
 	// rows are being placed behind the head; see PageRows.Filling.
 	Unserved []string
 }

@@ -84,11 +84,11 @@ func SequenceHead(s Spelling, f *Feed) func(*Builder) string {
 	}
 }
 
-// signature is that of the source's columns; of a page of a part only where the snapshot
+// signature is that of the source's columns; of a page that parts are taken from only where the snapshot
 // serves parts of this division of the feed. What was read of the feed before may be of
 // another time, or of another server, in the same generation.
 func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) string {
-	if q.To == 0 {
+	if len(q.Unserved) == 0 {
 		return columns
 	}
 	states := make([]string, len(q.Unserved))

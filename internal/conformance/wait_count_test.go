@@ -178,7 +178,7 @@ func TestOnePageForAll(t *testing.T) {
 				pages.Add(1)
 			}
 			return nil
-		}}, &rowfeed.Config{WatchPoll: never})
+		}}, &rowfeed.Config{WatchPoll: never, TailBytes: -1}) // by being woken together
 		x.publish(f)
 		n := x.waiters()
 		answers := make(chan fetched, n)

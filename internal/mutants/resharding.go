@@ -82,7 +82,7 @@ var resharding = []mutant{
 	},
 	{
 		Name: "parts-of-another-snapshot", Guards: "hazard 24: the page's own snapshot says whether parts are served",
-		File: "dialect/page.go", Old: "	if q.To == 0 {\n		return columns", New: "	if q.To >= 0 {\n		return columns",
+		File: "dialect/page.go", Old: "	if len(q.Unserved) == 0 {\n		return columns", New: "	if len(q.Unserved) >= 0 {\n		return columns",
 		Package: conformance, Test: "TestPartsOfTheirSnapshot", Engines: "sqlite",
 	},
 	{

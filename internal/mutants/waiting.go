@@ -75,8 +75,8 @@ var waiting = []mutant{
 	{
 		Name: "everyone-reads-for-themselves", Guards: "M69: one page for all who are woken together",
 		File:    "wait.go",
-		Old:     "\t\t\t\tpages = &woken.pages\n",
-		New:     "\t\t\t\tpages = new(sharing[pageKey, reading])\n",
+		Old:     "\t\tpages = &woken.pages\n",
+		New:     "\t\tpages = new(sharing[pageKey, reading])\n",
 		Package: conformance, Test: "TestOnePageForAll", Engines: "sqlite",
 	},
 	{

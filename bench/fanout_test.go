@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// ahead is how many entries a writer commits before the slowest consumer has the first.
+const ahead = 100
+
+// TestFanOut measures what it takes to bring every committed row to many consumers who have
+// read all before it: over one `rowfeed serve`, next to as many pollers of the table itself,
+// who ask as often as rowfeed looks (every 50 ms), and would miss rows. One row after the
+// other, and as many as the slowest consumer allows.
+func TestFanOut(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "rowfeed")
+	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n := scaled(1000)
+	out := table{title: "Every row to " + count(float64(n)) + " consumers", head: []string{"database", "consumers", "one row: to the last, ms", "entries/s", "÷ pollers",
+		fmt.Sprintf("at most %d rows ahead: rows/s", ahead), "entries/s", "÷ pollers"}}
+	each(t, func(b *bed) {
+		db := b.rowfeed(b.pool, nil)
+		b.fill("items", 1)
+		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		_, err := f.Publish(b.Context())
+		b.must(err)
+		served := b.serve(bin)
+		hows := []string{"SQL pollers", "stream", "wait=60s"}
+		last, one, rate, flow := figures[string]{}, figures[string]{}, figures[string]{}, figures[string]{}
+		id := 1
+		commit := func() {
+			id++
+			b.sql(fmt.Sprintf("INSERT INTO items VALUES (%d, '%s')", id, payload))
+		}
+		for range *reps {
+			for _, how := range hows {
+				_, err := f.Fetch(b.Context(), rowfeed.Request{After: rowfeed.Now, Consistent: true})
+				b.must(err) // nothing of the one before is still to come
+				c := newConsumers(b, served.address, how, n, id)
+				var rounds figure
+				for range 10 {
+					began := time.Now()
+					commit()
+					c.all(id, 0)
+					rounds = append(rounds, milliseconds(time.Since(began)))
+				}
+				last.add(how, rounds.median())
+				one.add(how, float64(n)/rounds.median()*1000)
+				began, first := time.Now(), id
+				for time.Since(began) < *window {
+					commit()
+					c.all(id, ahead)
+				}
+				c.all(id, 0)
+				rate.add(how, float64(id-first)/time.Since(began).Seconds())
+				flow.add(how, float64(id-first)*float64(n)/time.Since(began).Seconds())
+				c.close()
+			}
+		}
+		for _, how := range hows {
+			out.row(b.Engine.Name, how, fmt.Sprintf("%.0f", last[how].median()), count(one[how].median()), one[how].over(one[hows[0]]).ratio(),
+				count(rate[how].median()), count(flow[how].median()), flow[how].over(flow[hows[0]]).ratio())
+		}
+	})
+	out.print()
+}
+
+// consumers are those who are told of every row, and count.
+type consumers struct {
+	*bed
+	ctx     context.Context
+	end     context.CancelFunc
+	got     []atomic.Int64 // the last row, for each
+	news    chan struct{}
+	running sync.WaitGroup
+}
+
+// newConsumers returns when all of them have everything up to the row.
+func newConsumers(b *bed, address, how string, n, row int) *consumers {
+	b.Helper()
+	c := &consumers{bed: b, got: make([]atomic.Int64, n), news: make(chan struct{}, 1)}
+	c.ctx, c.end = context.WithCancel(b.Context())
+	b.Cleanup(c.end)
+	if how == "SQL pollers" {
+		// Of 8, 16 and 64 connections the best on two cores.
+		pool, _ := b.open("")
+		pool.SetMaxOpenConns(16)
+		pool.SetMaxIdleConns(16)
+		for i := range c.got {
+			c.running.Go(func() { c.poll(pool, &c.got[i], row) })
+		}
+	} else {
+		dialing := make(chan struct{}, 64)
+		for i := range c.got {
+			dialing <- struct{}{}
+			conn, err := net.Dial("tcp", address)
+			<-dialing
+			b.must(err)
+			context.AfterFunc(c.ctx, func() { _ = conn.Close() })
+			c.running.Go(func() { c.read(conn, how, &c.got[i], row) })
+		}
+	}
+	c.all(row, 0)
+	return c
+}
+
+// tell notes the last row that a consumer has.
+func (c *consumers) tell(got *atomic.Int64, row int) {
+	got.Store(int64(row))
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// all returns when nobody is further behind the row than that.
+func (c *consumers) all(row, behind int) {
+	c.Helper()
+	late := time.After(time.Minute)
+	for i := 0; i < len(c.got); {
+		if int(c.got[i].Load()) >= row-behind {
+			i++
+			continue
+		}
+		select {
+		case <-c.news:
+		case <-late:
+			c.Fatalf("consumer %d has row %d of %d", i, c.got[i].Load(), row)
+		}
+	}
+}
+
+func (c *consumers) close() {
+	c.end()
+	c.running.Wait()
+}
+
+// poll asks for rows again and again, and rests where there was less than a page.
+func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
+	const interval = 50 * time.Millisecond
+	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.dialect.Placeholder(1), rowfeed.DefaultLimit)
+	rest := rand.N(interval)
+	for {
+		select {
+		case <-time.After(rest):
+		case <-c.ctx.Done():
+			return
+		}
+		rows, err := pool.QueryContext(c.ctx, query, row)
+		if err != nil {
+			return
+		}
+		n := 0
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&row, &text); err != nil {
+				c.Error(err)
+			}
+			n++
+		}
+		_ = rows.Close()
+		if c.tell(got, row); n < rowfeed.DefaultLimit {
+			rest = interval
+		} else {
+			rest = 0
+		}
+	}
+}
+
+// read follows the feed from its head. Every row of the table is one entry, and no other.
+func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) {
+	lines := bufio.NewReaderSize(conn, 64<<10)
+	// next is how many entries the next line has, and its cursor.
+	next := func(entry, cursor string) (entries int, after string, err error) {
+		line, err := lines.ReadSlice('\n')
+		entries = bytes.Count(line, []byte(entry))
+		if _, rest, ok := bytes.Cut(line, []byte(cursor)); ok && cursor != "" {
+			rest, _, _ = bytes.Cut(rest, []byte(`"`))
+			after = string(rest)
+		}
+		return entries, after, err
+	}
+	if how == "stream" {
+		ask(conn, "/_feeds/stream/items?after=now")
+		for begun := false; ; {
+			entries, _, err := next("data: {", "")
+			switch {
+			case err != nil:
+				return
+			case !begun: // answered, and so its place is known
+				begun = true
+				c.tell(got, row)
+			case entries > 0:
+				row += entries
+				c.tell(got, row)
+			}
+		}
+	}
+	for path := "/_feeds/fetch/items?after=now"; ; {
+		ask(conn, path)
+		entries, after := 0, ""
+		for after == "" {
+			var err error
+			if entries, after, err = next(`{"position"`, `"cursor":"`); err != nil {
+				return
+			}
+		}
+		row += entries
+		c.tell(got, row)
+		path = "/_feeds/fetch/items?" + how + "&after=" + after
+	}
+}

@@ -1,0 +1,249 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+const (
+	// tailRows is how near to its end a feed's tail begins, and how much is read of it at once.
+	tailRows = 1000
+	// tailPatience is how long anybody waits for what is read together with others: one
+	// connection that hangs must not hold up those who could take another.
+	tailPatience = 5 * time.Second
+	// tailKept is how long the last reading is kept for those who were woken before it began.
+	tailKept = time.Second
+)
+
+// tail lets all who read near the end of a feed share what is read of it, whatever their
+// cursors, limits and data shards: while one reading is under way all who come ask for one
+// more, of everything that any of them wants, and take from it what is theirs.
+//
+// It is no cache of what was. Nobody is answered with a reading that began before he asked (for
+// who waited: before he was woken), so that it shows whatever had happened by then as one of his
+// own would: publications, deletes, generations, purges, another database. One who reads
+// alone reads just what he asks for.
+type tail struct {
+	readings sharing[struct{}, *tailReading]
+
+	mu   sync.Mutex
+	asks map[tailAsk]int // what is waited for, and by how many: the next reading is to answer it
+	last *tailReading
+}
+
+// tailAsk is what somebody wants of the tail.
+type tailAsk struct {
+	after  dialect.Position
+	limit  int
+	shards Shards
+}
+
+// tailReading is what was read of the tail: what one ask wants, or everything above the
+// lowest of several.
+type tailReading struct {
+	began time.Time
+	ask   tailAsk // its limit is that of the statement
+	asks  int
+	rows  *dialect.PageRows
+	l     *layout
+
+	taken sync.Once
+}
+
+// rows reads what is above a place, alone or from the tail. Any reading will do that began after
+// since. shared says that another one has been given some of the same reading.
+func (f *Feed) rows(ctx context.Context, since time.Time, at place, q dialect.PageQuery, shards Shards) (rows *dialect.PageRows, l *layout, shared bool, err error) {
+	if ask := (tailAsk{at.position, q.Limit, shards}); f.isTail(at, ask) {
+		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
+			return rows, l, shared, err
+		}
+	}
+	rows, l, err = f.readPage(ctx, q, shards)
+	return rows, l, false, err
+}
+
+// isTail tells whether a place is near the end of the feed, as far as that is known. Who is not
+// to be shown tombstones below a mark of his own reads by himself.
+func (f *Feed) isTail(at place, ask tailAsk) bool {
+	if _, sequence := f.mode().(sequenced); !sequence || f.db.cfg.TailBytes < 0 || f.db.cfg.Replica || at.start || at.mark.Above(at.position) {
+		return false
+	}
+	now, known := f.db.watch.at(watchKey{feed: f.name})
+	if seen := f.highest(0); seen.position.Above(now.head) {
+		now.head, known = seen.position, true
+	}
+	return known && ask.after.Number() >= now.head.Number()-tailRows
+}
+
+// fromTail answers no rows and no error where the caller has to read by himself.
+func (f *Feed) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *layout, bool, error) {
+	t := &f.tail
+	t.mu.Lock()
+	last := t.last
+	if last == nil || !last.began.After(since) {
+		last = nil
+		if t.asks == nil {
+			t.asks = make(map[tailAsk]int)
+		}
+		t.asks[ask]++
+		defer t.answered(ask)
+	}
+	t.mu.Unlock()
+	if last != nil {
+		if rows, shared := last.part(ctx, f, ask); rows != nil {
+			return rows, last.l, shared, nil
+		}
+		return nil, nil, false, nil
+	}
+	patient, end := context.WithTimeout(ctx, tailPatience)
+	defer end()
+	reading, err := t.readings.do(patient, struct{}{}, func(ctx context.Context) (*tailReading, error) { return f.readTail(ctx, ask) })
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, false, ctx.Err()
+	case err != nil:
+		return nil, nil, false, nil // his own reading says what is wrong
+	}
+	rows, shared := reading.part(ctx, f, ask)
+	return rows, reading.l, shared, nil
+}
+
+// answered takes an ask back, with an answer or without.
+func (t *tail) answered(ask tailAsk) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asks[ask]--; t.asks[ask] == 0 {
+		delete(t.asks, ask)
+	}
+}
+
+// errUntold: a page that is not what it was asked for as; reading it again is for who needs it.
+var errUntold = errors.New("the feed or its table is another one by now")
+
+// readTail reads for all who have asked by now, own among them.
+func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
+	t := &f.tail
+	t.mu.Lock()
+	asks := slices.Collect(maps.Keys(t.asks))
+	t.mu.Unlock()
+	r := &tailReading{began: time.Now(), ask: own, asks: 1}
+	parts := !own.shards.All()
+	for _, ask := range asks {
+		if ask == own {
+			continue
+		}
+		r.asks++
+		r.ask.shards, r.ask.limit, parts = Shards{}, tailRows, parts || !ask.shards.All()
+		if r.ask.after.Above(ask.after) {
+			r.ask.after = ask.after
+		}
+	}
+	l, err := f.currentLayout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.l = l
+	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.db.cfg.MaxPageBytes}
+	if r.asks > 1 {
+		q.MaxBytes = min(q.MaxBytes, f.db.cfg.TailBytes)
+	}
+	if err := f.mode().part(ctx, f, l, &q, r.ask.shards); err != nil {
+		return nil, err
+	}
+	if r.asks > 1 && parts {
+		q.Unserved = unplaced // whoever wants a part of it
+	}
+	floor := f.highest(q.Shard)
+	if r.rows, err = f.db.d.ReadPage(ctx, f.db.sql, l.feed, q); err != nil {
+		return nil, err
+	}
+	if r.rows.Generation != l.generation || r.rows.Signature != l.table.Signature {
+		return nil, errUntold
+	}
+	if err := f.notSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
+		return nil, err
+	}
+	if err := f.makeDurable(ctx, q.Shard, r.rows); err != nil {
+		return nil, err
+	}
+	f.saw(q.Shard, r.rows.Generation, r.rows.Given)
+	if size(r.rows) <= f.db.cfg.TailBytes {
+		t.keep(r)
+	}
+	return r, nil
+}
+
+// keep keeps a reading for a while.
+func (t *tail) keep(r *tailReading) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = r
+	time.AfterFunc(tailKept, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.last == r {
+			t.last = nil
+		}
+	})
+}
+
+// part is what an ask would have been answered by itself at the time of the reading, as far as
+// the reading tells; nil where it does not. shared says that it was not the first to be answered.
+func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialect.PageRows, shared bool) {
+	rows := *r.rows
+	if r.asks == 1 && ask == r.ask {
+		rows.Rows = slices.Clone(rows.Rows)
+		return &rows, !r.first()
+	}
+	q := dialect.PageQuery{After: ask.after}
+	switch err := f.mode().part(ctx, f, r.l, &q, ask.shards); {
+	case err != nil, r.ask.after.Above(ask.after), ask.shards != r.ask.shards && !r.ask.shards.All():
+		return nil, false
+	case r.asks == 1 && r.ask.shards.All() && !ask.shards.All():
+		return nil, false // nobody has looked whether parts are served
+	}
+	var some []dialect.PageRow
+	for _, row := range r.rows.Rows {
+		if row.Position.Above(q.After) && (q.To == 0 || row.Shard >= q.From && row.Shard < q.To) {
+			if some = append(some, row); len(some) == ask.limit {
+				break
+			}
+		}
+	}
+	if ended := len(r.rows.Rows) < r.ask.limit && !rows.Truncated && !rows.Cut; !ended && len(some) < ask.limit {
+		return nil, false
+	}
+	rows.Rows, rows.Truncated, rows.Cut = some, false, false
+	return &rows, !r.first()
+}
+
+// first tells whether nobody has taken anything of the reading before.
+func (r *tailReading) first() (first bool) {
+	r.taken.Do(func() { first = true })
+	return first
+}
+
+// size is about how many bytes a page's values take.
+func size(page *dialect.PageRows) (bytes int) {
+	for _, row := range page.Rows {
+		for _, values := range [][]any{row.Key, row.Values} {
+			for _, v := range values {
+				switch v := v.(type) {
+				case string:
+					bytes += len(v)
+				case []byte:
+					bytes += len(v)
+				default:
+					bytes += 8
+				}
+			}
+		}
+	}
+	return bytes
+}

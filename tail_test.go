@@ -1,0 +1,86 @@
+package rowfeed
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TestTailPart: what is taken from a reading is what the same page would have been, read by
+// itself; a reading that cannot tell does not.
+func TestTailPart(t *testing.T) {
+	f := &Feed{}
+	f.record.Store(&record{Mode: ModeSequence})
+	l := &layout{feed: &dialect.Feed{DataShards: 4}}
+	parts := []Shards{{}, One(0), One(3), Part(0, 2), Part(1, 2), Part(1, 3), Part(4, 9), Part(0, 1)}
+	random := rand.New(rand.NewPCG(1, 2))
+	position := func(n int) dialect.Position { return dialect.Numbered(int64(n)) }
+	taken := 0
+	for range 50_000 {
+		const head = 12
+		var all []dialect.PageRow
+		for p := 1; p <= head; p++ {
+			if random.IntN(3) > 0 {
+				all = append(all, dialect.PageRow{Position: position(p), Shard: random.IntN(4)})
+			}
+		}
+		read := func(ask tailAsk, truncate bool) *dialect.PageRows {
+			page := &dialect.PageRows{Generation: 1, Head: position(head), Given: position(head)}
+			var q dialect.PageQuery
+			if err := f.mode().part(t.Context(), f, l, &q, ask.shards); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range all {
+				if row.Position.Above(ask.after.Max(q.After)) && (q.To == 0 || row.Shard >= q.From && row.Shard < q.To) {
+					if page.Rows = append(page.Rows, row); len(page.Rows) == ask.limit || truncate && random.IntN(3) == 0 {
+						page.Truncated = len(page.Rows) < ask.limit
+						break
+					}
+				}
+			}
+			return page
+		}
+		some := func() tailAsk {
+			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))]}
+			if random.IntN(8) == 0 {
+				ask.after = dialect.LastPosition
+			}
+			return ask
+		}
+		r := &tailReading{ask: some(), asks: 1 + random.IntN(2), l: l}
+		if r.asks > 1 {
+			r.ask.shards = Shards{}
+		}
+		r.rows = read(r.ask, random.IntN(2) == 0)
+		ask := some()
+		if random.IntN(4) == 0 {
+			ask = r.ask
+		}
+		got, shared := r.part(t.Context(), f, ask)
+		if got == nil {
+			if r.asks == 1 && ask == r.ask || r.asks > 1 && !r.rows.Truncated && len(r.rows.Rows) < r.ask.limit && !r.ask.after.Above(ask.after) {
+				t.Fatalf("%+v does not tell %+v", r, ask)
+			}
+			continue
+		}
+		taken++
+		want := read(ask, false)
+		if ask == r.ask && r.asks == 1 {
+			want = r.rows
+		}
+		gotTo, gotMore := next(ask.after, got, ask.limit)
+		wantTo, wantMore := next(ask.after, want, ask.limit)
+		if diff := cmp.Diff(want.Rows, got.Rows); diff != "" || gotTo != wantTo || gotMore != wantMore || got.Truncated != want.Truncated || shared {
+			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows\n%s", ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, diff)
+		}
+		if _, shared := r.part(t.Context(), f, ask); !shared {
+			t.Fatal("nobody is told that a page was shared")
+		}
+	}
+	if taken < 10_000 {
+		t.Errorf("only %d were taken", taken)
+	}
+}
