@@ -317,12 +317,24 @@ func TestForeignOperators(t *testing.T) {
 			return // elsewhere operators cannot be replaced
 		}
 		f := x.addKV()
-		x.exec("CREATE SCHEMA evil",
-			"CREATE FUNCTION evil.eq(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$",
-			"CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.eq)",
+		x.exec("CREATE SCHEMA evil")
+		for _, of := range []string{"bigint", "pg_catalog.text", "numeric"} {
+			x.exec("CREATE FUNCTION evil.called("+of+", "+of+") RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$",
+				"CREATE OPERATOR evil.= (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)",
+				"CREATE OPERATOR evil.<> (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)")
+		}
+		x.exec("CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
 			"INSERT INTO kv VALUES (1, 'a', 0)",
-			"SET search_path = evil, pg_catalog, public; UPDATE public.kv SET id = 2; RESET search_path")
-		x.wantDrain(f, "", kv(2, "a", 0))
+			"CREATE TABLE prices (amount numeric NOT NULL PRIMARY KEY)") // whose equal values have different texts
+		prices := x.add(rowfeed.FeedSpec{Name: "prices", Table: "prices"})
+		x.exec("SET search_path = evil, pg_catalog, public; INSERT INTO public.kv VALUES (3, 'b', 0), (4, 'c', 0); UPDATE public.kv SET id = 2 WHERE id OPERATOR(pg_catalog.=) 1; " +
+			"DELETE FROM public.kv WHERE id OPERATOR(pg_catalog.=) 3; INSERT INTO public.prices VALUES (1.0), (2); UPDATE public.prices SET amount = 1.00 WHERE amount OPERATOR(pg_catalog.<) 2; RESET search_path")
+		x.wantDrain(f, "", kv(4, "c", 0), kv(2, "a", 0))
+		x.publish(prices)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_positions_prices"); n != 2 {
+			x.Errorf("%d prices", n)
+		}
+		x.wantSound(prices)
 	})
 }
 

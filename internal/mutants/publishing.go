@@ -259,7 +259,21 @@ var publishing = []mutant{
 		File:    "dialect/changes.go",
 		Old:     "\" ORDER BY seq LIMIT \"",
 		New:     "\" ORDER BY seq DESC LIMIT \"",
-		Package: conformance, Test: "TestRacing$", Engines: "postgres15",
+		Package: conformance, Test: "TestRacing$", Engines: "mariadb",
+	},
+	{
+		Name: "changes-in-any-order-alike", Guards: "guarantee 2: the oldest changes first",
+		File:    "dialect/postgres/publish.go",
+		Old:     "` ORDER BY seq LIMIT ` + strconv",
+		New:     "` ORDER BY seq DESC LIMIT ` + strconv",
+		Package: conformance, Test: "TestPublishKilledAtEveryStep", Engines: "postgres15",
+	},
+	{
+		Name: "numbered-in-any-order-alike", Guards: "guarantee 2: keys stand in the order of their last changes",
+		File:    "dialect/postgres/publish.go",
+		Old:     "OVER (ORDER BY c.seq)",
+		New:     "OVER (ORDER BY c.seq DESC)",
+		Package: conformance, Test: "TestCollapse", Engines: "postgres15",
 	},
 	{
 		Name: "full-page-is-the-end", Guards: "guarantee 4: more=false means the head",
@@ -281,13 +295,6 @@ var publishing = []mutant{
 		Old:     "\t\tdefault:\n\t\t\tfailures++\n",
 		New:     "\t\tdefault:\n\t\t\tif failures >= 0 {\n\t\t\t\treturn err\n\t\t\t}\n\t\t\tfailures++\n",
 		Package: conformance, Test: "TestRacingServerKilled", Engines: "postgres15",
-	},
-	{
-		Name: "deletes-outside-the-transaction-racing", Guards: "guarantee 5 under SIGKILL (the racing checker)",
-		File:    "publish.go",
-		Old:     "d.DeleteChanges(ctx, tx, feed, seqs)",
-		New:     "d.DeleteChanges(ctx, f.db.on(), feed, seqs)",
-		Package: conformance, Test: "TestRacing$", Engines: "postgres15",
 	},
 	{
 		Name: "broken-off-triggers-in-the-way", Guards: "feed add can be run again",

@@ -62,7 +62,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "moved-key-forgotten-postgres", Guards: "guarantee 1: a changed key records both",
-		File: "dialect/postgres/capture.go", Old: "TG_OP = 'UPDATE' AND (", New: "TG_OP = 'UPDATE' AND false AND (",
+		File: "dialect/postgres/capture.go", Old: "TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND (", New: "TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND false AND (",
 		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "postgres15",
 	},
 	{
@@ -77,12 +77,22 @@ var capturing = []mutant{
 	},
 	{
 		Name: "trigger-with-the-writers-rights", Guards: "hazard 22: writers without rights on rowfeed's tables",
-		File: "dialect/postgres/capture.go", Old: `"SECURITY DEFINER SET`, New: `"SET`,
+		File: "dialect/postgres/capture.go", Old: `"SECURITY DEFINER"`, New: `"SECURITY INVOKER"`,
 		Package: conformance, Test: "TestWriterWithoutRights", Engines: "postgres15",
 	},
 	{
-		Name: "trigger-with-the-sessions-names", Guards: "hazard 22: fixed search_path, qualified names",
-		File: "dialect/postgres/capture.go", Old: " SET search_path = pg_catalog, pg_temp", New: "",
+		Name: "trigger-with-the-sessions-names", Guards: "hazard 22: qualified names",
+		File: "dialect/postgres/capture.go", Old: "TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR", New: "TG_OP = 'DELETE' OR",
+		Package: conformance, Test: "TestForeignOperators", Engines: "postgres15",
+	},
+	{
+		Name: "keys-compared-by-the-sessions-operators", Guards: "hazard 22: qualified operators",
+		File: "dialect/postgres/capture.go", Old: "\" OPERATOR(pg_catalog.<>) \" + newKey[i]\n", New: "\" <> \" + newKey[i]\n",
+		Package: conformance, Test: "TestForeignOperators", Engines: "postgres15",
+	},
+	{
+		Name: "keys-compared-as-the-sessions-text", Guards: "hazard 22: qualified types",
+		File: "dialect/postgres/capture.go", Old: "oldKey[i] + \"::pg_catalog.text", New: "oldKey[i] + \"::text",
 		Package: conformance, Test: "TestForeignOperators", Engines: "postgres15",
 	},
 	{
