@@ -193,11 +193,12 @@ type Feed struct {
 	name string
 	wake chan struct{} // a pass is wanted
 
-	record atomic.Pointer[record]
-	layout atomic.Pointer[layout]
-	fit    fit
-	pages  sharing[pageKey, reading] // of those who wait
-	tail   tail
+	record  atomic.Pointer[record]
+	layout  atomic.Pointer[layout]
+	appends atomic.Pointer[appending]
+	fit     fit
+	pages   sharing[pageKey, reading] // of those who wait
+	tail    tail
 	// catchUps are the publishing that consistent requests share, of a shard where each is a feed
 	// by itself.
 	catchUps sharing[int, struct{}]

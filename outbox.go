@@ -21,10 +21,10 @@ type OutboxRecord struct {
 // AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
 // inserts the row. It waits for nobody.
 func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
-	feed := f.dialectFeed()
-	if !feed.Outbox {
+	a := f.appending()
+	if !a.feed.Outbox {
 		next := "write to the table"
-		if feed.ULIDs != nil {
+		if a.feed.ULIDs != nil {
 			next = "take ULIDs with Lock in the transaction that inserts the row"
 		}
 		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
@@ -36,7 +36,7 @@ func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) err
 	if !record.Hint.IsZero() {
 		hint = record.Hint.UnixMilli()
 	}
-	_, err := tx.Exec(ctx, dialect.AppendRecord(f.db.d, feed), append([]any{record.Shard, hint}, record.Key...)...)
+	_, err := tx.Exec(ctx, a.record, append([]any{record.Shard, hint}, record.Key...)...)
 	if err != nil {
 		return f.keyError(record.Key, "append a record to its outbox", err)
 	}

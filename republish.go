@@ -42,19 +42,18 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 	if err := f.mode().keys(f, "record changes"); err != nil {
 		return err
 	}
-	feed := f.dialectFeed()
+	first := f.appending().change
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(f.db.d)
-		marks := make([]string, len(key))
-		for i, v := range key {
-			marks[i] = b.Arg(v)
+		query := append(make([]byte, 0, len(first)+64), first...)
+		for _, v := range key {
+			query = append(append(query, b.Arg(v)...), ", "...)
 		}
-		query := "INSERT INTO " + dialect.Qualified(f.db.d, feed.Changes()) + " (" +
-			strings.Join(dialect.StoredRefs(f.db.d, feed, ""), ", ") + ", kind) VALUES (" + strings.Join(marks, ", ") + ", " + b.Arg(int64(kind)) + ")"
-		if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
+		query = append(append(query, b.Arg(int64(kind))...), ')')
+		if _, err := tx.Exec(ctx, string(query), b.Args()...); err != nil {
 			return f.keyError(key, "record a change", err)
 		}
 	}

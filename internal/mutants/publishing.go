@@ -115,6 +115,11 @@ var publishing = []mutant{
 		Package: conformance, Test: "TestStaleSequence", Engines: "postgres15",
 	},
 	{
+		Name: "appends-to-the-feed-of-yesterday", Guards: "guarantee 1: a feed dropped and added again by another process",
+		File: "append.go", Old: "a != nil && a.of == r {", New: "a != nil {",
+		Package: ".", Test: "TestAppendingFollowsTheRecord",
+	},
+	{
 		Name: "positions-read-whole", Guards: "hazard 17: no plan reads a table whole",
 		File:    "dialect/postgres/publish.go",
 		Old:     " + \" OFFSET 0)\"",

@@ -1,0 +1,31 @@
+package rowfeed
+
+import (
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// appending is what does not change in the statements that writers send all day, as long as the
+// feed has the same record.
+type appending struct {
+	of     *record
+	feed   *dialect.Feed
+	change string // the INSERT of a change, up to the key's values
+	record string // the INSERT into an outbox
+}
+
+func (f *Feed) appending() *appending {
+	r := f.record.Load()
+	if a := f.appends.Load(); a != nil && a.of == r {
+		return a
+	}
+	d, feed := f.db.d, r.feed(f.db.names)
+	a := &appending{of: r, feed: feed,
+		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
+	if feed.Outbox {
+		a.record = dialect.AppendRecord(d, feed)
+	}
+	f.appends.Store(a)
+	return a
+}
