@@ -10,7 +10,7 @@
 //	ROWFEED_TEST_ENGINES=mysql go test -timeout 0         on another database
 //	go test -short                                        does it still work? No figures.
 //
-// The measures are Publish, Writers, Consume, Latency, Held, Size, Shards, Idle, Waiters, Locks, Outbox, Profile and Peers;
+// The measures are Publish, Writers, Consume, Latency, Held, Size, Shards, Idle, Waiters, FanOut, Locks, Outbox, Profile and Peers;
 // each prints Markdown. Peers are watermill-sql, River, logical replication by pglogrepl, and a poller that trusts ids:
 // drain, cost, latency-200, latency-1000, racing, first, idle, held, hang. Each peer's file has the configurations that
 // were tried, peers_chosen_test.go the best of them for each measure.

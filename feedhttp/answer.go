@@ -29,6 +29,14 @@ const (
 // buffers are those that parts of answers are made in.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, writeChunk+writeChunk/4); return &b }}
 
+func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
+
+func leaveBuffer(b []byte) {
+	if cap(b) <= keepBuffer {
+		buffers.Put(&b)
+	}
+}
+
 // part appends a part of an answer to dst, in the manner of [rowfeed.Page.AppendJSONPart].
 type part func(dst []byte, i, size int) (_ []byte, next int)
 
@@ -44,6 +52,7 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, format strin
 			return dst, i
 		}
 	}
+	zip := h.compressed(w, r)
 	whole, shared := page.Shared(format, func() []byte {
 		data, next := parts(nil, 0, sharedSize)
 		if next >= 0 {
@@ -51,25 +60,36 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, format strin
 		}
 		return data
 	})
-	if shared && whole != nil {
-		h.write(w, r, http.StatusOK, format, whole)
+	if !shared || whole == nil {
+		h.writeParts(w, r, format, parts, zip)
 		return
 	}
-	h.writeParts(w, r, format, parts)
+	if zip && len(whole) >= gzipFrom {
+		w.Header().Set("Content-Encoding", "gzip")
+		whole, _ = page.Shared(format+" gzip", func() []byte {
+			data, _ := newZipped(nil, whole, -1).part(nil, 0, 0)
+			return data
+		})
+	}
+	h.write(w, r, http.StatusOK, format, whole)
 }
 
 // writeParts sends an answer while it is made. What breaks off after the first byte must not
 // look whole: then the connection does, too (of HTTP/2 the stream), and the last part, which
 // has the cursor, was not sent.
-func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part) {
-	buffer := buffers.Get().(*[]byte)
-	defer func() {
-		if cap(*buffer) <= keepBuffer {
-			buffers.Put(buffer)
-		}
-	}()
-	data, next := parts((*buffer)[:0], 0, writeChunk)
-	*buffer = data
+func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, zip bool) {
+	buffer := takeBuffer()
+	defer func() { leaveBuffer(buffer) }()
+	data, next := parts(buffer, 0, writeChunk)
+	buffer = data
+	if zip && (next >= 0 || len(data) >= gzipFrom) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := newZipped(parts, data, next)
+		defer func() { leaveBuffer(z.plain) }()
+		parts = z.part
+		data, next = parts(takeBuffer(), 0, writeChunk)
+		buffer = data
+	}
 	if next < 0 {
 		h.write(w, r, http.StatusOK, mediaType, data)
 		return
@@ -94,7 +114,7 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 			break
 		}
 		data, next = parts(data[:0], next, writeChunk)
-		*buffer = data
+		buffer = data
 	}
 	undeadline(w)
 }

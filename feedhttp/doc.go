@@ -17,4 +17,8 @@
 // No status of 200 is sent before the page has been read. A large page is sent while it
 // is made; if that fails the connection breaks off (of HTTP/2 the stream), and the cursor,
 // which stands behind the entries, is not there.
+//
+// Pages of 1400 bytes or more are compressed for who sends "Accept-Encoding: gzip" (see
+// Config.NoCompression). A [Client] does, as its transport does by itself, unless the server is
+// on the same machine; its MaxBytes bounds what it inflates.
 package feedhttp

@@ -22,6 +22,9 @@ type Config struct {
 	// NoPublish says that this process must not publish: consistent=true, which would,
 	// is then refused with 400.
 	NoPublish bool
+	// NoCompression leaves pages as they are, also for who would take them compressed. Default:
+	// those of 1400 bytes or more are, by gzip. Streams never are.
+	NoCompression bool
 	// Heartbeat is how often a stream without entries sends a comment, so that neither
 	// end nor what is between takes it for dead. Default 15 s.
 	Heartbeat time.Duration

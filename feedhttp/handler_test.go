@@ -109,7 +109,7 @@ func TestPageGolden(t *testing.T) {
 				want = "application/x-ndjson"
 			}
 			if h := got.header; h.Get("Content-Type") != want || h.Get("Cache-Control") != "no-store" ||
-				h.Get("Content-Length") != fmt.Sprint(len(got.body)) || h.Get("Vary") != "Accept" {
+				h.Get("Content-Length") != fmt.Sprint(len(got.body)) || h.Get("Vary") != "Accept, Accept-Encoding" {
 				t.Errorf("header %v", h)
 			}
 			head := ask(t, x.server, "HEAD", "/_feeds/fetch/kv"+c.query, header...)

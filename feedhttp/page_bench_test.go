@@ -48,16 +48,20 @@ func BenchmarkFetch(b *testing.B) {
 	for _, n := range []int{1, 1000, 10_000} {
 		page := pageOf(b, n, 200)
 		h := feedhttp.NewHandler(stubCatalog{stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}}, nil)
-		for _, accept := range []string{"application/json", "application/x-ndjson"} {
-			b.Run(fmt.Sprintf("%s/rows=%d", accept[strings.Index(accept, "/")+1:], n), func(b *testing.B) {
+		for _, how := range []string{"json", "x-ndjson", "json gzip"} {
+			format, zip, _ := strings.Cut(how, " ")
+			b.Run(fmt.Sprintf("%s/rows=%d", how, n), func(b *testing.B) {
 				b.ReportAllocs()
 				r := httptest.NewRequest("GET", "/_feeds/fetch/kv", nil)
-				r.Header.Set("Accept", accept)
+				r.Header.Set("Accept", "application/"+format)
+				r.Header.Set("Accept-Encoding", zip)
+				sent := 0
 				for b.Loop() {
 					d := &discard{header: http.Header{}}
 					h.ServeHTTP(d, r)
-					b.SetBytes(int64(d.n))
+					sent = d.n
 				}
+				b.ReportMetric(float64(sent), "bytes")
 			})
 		}
 	}

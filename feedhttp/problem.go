@@ -116,7 +116,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
 	}
-	body, _ := marshal(p) // strings and an int
+	w.Header().Del("Content-Encoding") // of the page that it stands for
+	body, _ := marshal(p)              // strings and an int
 	h.write(w, r, p.Status, problemMediaType, append(body, '\n'))
 }
 

@@ -29,6 +29,8 @@ type Config struct {
 	Listen string
 	// Publish runs the publishers of all feeds, also of those added later.
 	Publish bool
+	// NoCompression sends pages as they are, also to clients that would take them compressed.
+	NoCompression bool
 	// Log is told what operators should know. Default: nobody.
 	Log *slog.Logger
 	// Ready is called with the address once the server answers. Default: nobody.
@@ -109,7 +111,7 @@ func Run(ctx context.Context, cfg Config) error {
 		_ = publishers.run(publishing) // none gives up
 	}()
 
-	feeds := feedhttp.NewHandler(feedhttp.Of(cfg.DB), &feedhttp.Config{Log: cfg.Log, NoPublish: !cfg.Publish})
+	feeds := feedhttp.NewHandler(feedhttp.Of(cfg.DB), &feedhttp.Config{Log: cfg.Log, NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression})
 	srv := &http.Server{
 		Handler:           newMux(cfg, publishers, feeds),
 		ReadHeaderTimeout: readHeaderTimeout,

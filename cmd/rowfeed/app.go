@@ -34,6 +34,7 @@ type app struct {
 	unsafeDurability   bool
 	replica            bool
 	noPublish          bool
+	noCompression      bool // of serve
 	withoutLease       bool // of publish and serve
 	verbose            bool
 

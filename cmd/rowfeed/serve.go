@@ -12,7 +12,8 @@ import (
 )
 
 type serveOptions struct {
-	listen optionalText
+	listen        optionalText
+	noCompression bool
 }
 
 func newServe(a *app) *cobra.Command {
@@ -40,6 +41,7 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
+	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false, "send pages as they are, also to clients that take gzip")
 	a.leaseFlag(cmd)
 	return cmd
 }
@@ -62,12 +64,13 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	wait := func() {}
 	defer func() { stop(); wait() }()
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
+	a.noCompression = o.noCompression
 	return a.serve(ctx, s.DB, s.log, listen, !a.noPublish && !a.replica, func(string) { wait = a.startRelays(relaying, s, relays, relayAgain) })
 }
 
 // serve runs the server until ctx ends; ready may be nil.
 func (a *app) serve(ctx context.Context, db *rowfeed.DB, log *slog.Logger, listen string, publish bool, ready func(string)) error {
-	return server.Run(ctx, server.Config{DB: db, Listen: listen, Publish: publish, Log: log, Ready: func(address string) {
+	return server.Run(ctx, server.Config{DB: db, Listen: listen, Publish: publish, NoCompression: a.noCompression, Log: log, Ready: func(address string) {
 		if ready != nil {
 			ready(address)
 		}

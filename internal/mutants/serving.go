@@ -72,4 +72,18 @@ var serving = []mutant{
 		New:     "context.WithCancel(ctx)",
 		Package: conformance, Test: "TestTailThatFails", Engines: "sqlite",
 	},
+	{
+		Name: "problem-in-the-clothes-of-a-page", Guards: "a problem instead of a compressed page is not announced as compressed",
+		File:    "feedhttp/problem.go",
+		Old:     "\tw.Header().Del(\"Content-Encoding\") // of the page that it stands for\n",
+		New:     "",
+		Package: "./feedhttp", Test: "TestBrokenOff", Engines: "sqlite",
+	},
+	{
+		Name: "compressed-for-all", Guards: "nothing is compressed for who does not ask for it",
+		File:    "feedhttp/encoding.go",
+		Old:     "return wanted(\"gzip\") > 0 && wanted",
+		New:     "return wanted(\"gzip\") >= 0 && wanted",
+		Package: "./feedhttp", Test: "TestCompression", Engines: "sqlite",
+	},
 }
