@@ -55,7 +55,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 	vanished, shared := 0, false
 	for range emptyPages {
 		limit := f.fit.cap(asked.limit)
-		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes}
+		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes, Sorted: limit < asked.limit}
 		if at.start {
 			q.Mark = dialect.LastPosition // the head of this page, whatever it is
 		}

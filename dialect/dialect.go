@@ -314,6 +314,9 @@ type PageQuery struct {
 	// of the whole feed. With an outbox they are those in which
 	// rows are being placed behind the head; see PageRows.Filling.
 	Unserved []string
+	// Sorted has the database sort the page, which is otherwise read in the order in which its
+	// positions are found, and read again if that was not theirs.
+	Sorted bool
 }
 
 // PageRows is a page as the database answered it.

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -72,8 +73,13 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
 	}
 	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
-	// A limit of its own, since a session's default limit would otherwise cut the page.
-	t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
+	// A limit of its own, since a session's default limit would otherwise cut the page. Without
+	// an order it must cut nothing: places has.
+	if q.Sorted {
+		t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
+	} else {
+		t.WriteString("\nLIMIT " + b.Arg(q.Limit+1))
+	}
 	return t.String(), b.Args()
 }
 
@@ -159,8 +165,27 @@ func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
 		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
 }
 
-// ScanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
-func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
+// ReadInOrder reads a page. Its rows are found one by one, in the order of their positions, which
+// the databases know of the positions alone: asked for that order they sort what they have, whole
+// rows. So they are not asked for it, and a page that comes in another order, or is too large to be
+// read to its end, is read again, sorted.
+func ReadInOrder(ctx context.Context, on Querier, s Spelling, f *Feed, q PageQuery, p PageParts) (*PageRows, error) {
+	q.Sorted = q.Sorted || f.ULIDs != nil
+	for {
+		query, args := PageSQL(s, f, q, p)
+		page, err := scanPage(ctx, on, f, q, query, args)
+		if q.Sorted || err == nil && !page.Truncated || err != nil && !errors.Is(err, errDisorder) {
+			return page, err
+		}
+		q.Sorted = true
+	}
+}
+
+// errDisorder is about a page that was not sorted.
+var errDisorder = errors.New("a page has come in another order than that of its positions")
+
+// scanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
+func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
 	rows, err := on.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -205,6 +230,9 @@ func ScanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 		}
 		if !ok {
 			continue // an empty page
+		}
+		if n := len(page.Rows); !q.Sorted && (n == q.Limit || n > 0 && page.Rows[n-1].Position.Above(row.Position)) {
+			return nil, errDisorder
 		}
 		free = free[len(cells):]
 		for _, v := range values {

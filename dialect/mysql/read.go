@@ -40,7 +40,7 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	if err != nil {
 		return nil, err
 	}
-	query, args := dialect.PageSQL(d, f, q, dialect.PageParts{
+	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
 		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", RecordsHint: d.ByShard(),
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
@@ -48,7 +48,6 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		Identity:  identityHere,
 		Hint:      byKey(f),
 	})
-	page, err := dialect.ScanPage(ctx, on, f, q, query, args)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,6 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" + d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
 		parts.Identity = d.IdentitySQL(f.Names)
 	}
-	query, args := dialect.PageSQL(d, f, q, parts)
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {
 		return nil, err
@@ -39,7 +38,7 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 			return nil, err
 		}
 	}
-	page, err := dialect.ScanPage(ctx, on, f, q, query, args)
+	page, err := dialect.ReadInOrder(ctx, on, d, f, q, parts)
 	if err != nil {
 		return nil, err
 	}

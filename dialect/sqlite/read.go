@@ -21,6 +21,5 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	if f.ULIDs != nil {
 		parts.Indexed = indexMade(d.Literal(f.ULIDs.Index)) + " = " + d.Literal(f.ULIDs.IndexMade)
 	}
-	query, args := dialect.PageSQL(d, f, q, parts)
-	return dialect.ScanPage(ctx, dialect.On(db), f, q, query, args)
+	return dialect.ReadInOrder(ctx, dialect.On(db), d, f, q, parts)
 }

@@ -41,6 +41,21 @@ var capturing = []mutant{
 		Package: conformance, Test: "TestColumnsAddedLater", Engines: "sqlite,postgres15,mariadb",
 	},
 	{
+		Name: "pages-in-disorder", Guards: "guarantee 1: a page ends at its highest position",
+		File: "dialect/page.go", Old: "|| n > 0 && page.Rows[n-1].Position.Above(row.Position))", New: ")",
+		Package: conformance, Test: "TestPagesInDisorder", Engines: "mariadb", Short: true,
+	},
+	{
+		Name: "a-page-cut-in-disorder", Guards: "guarantee 1: what was not read of a page is above it",
+		File: "dialect/page.go", Old: "err == nil && !page.Truncated ||", New: "err == nil ||",
+		Package: conformance, Test: "TestPagesInDisorder", Engines: "mariadb",
+	},
+	{
+		Name: "pages-are-sorted", Guards: "M66: a page costs what it shows",
+		File: "dialect/page.go", Old: "	q.Sorted = q.Sorted || f.ULIDs != nil", New: "	q.Sorted = true",
+		Package: conformance, Test: "TestPagesAreNotSorted", Engines: "sqlite",
+	},
+	{
 		Name: "a-value-of-the-driver", Guards: "M66: values as they were when their row was read",
 		File: "dialect/page_scan.go", Old: "*c.to = bytes.Clone(b)", New: "*c.to = b; _ = bytes.Clone",
 		Package: conformance, Test: "TestValuesTogether", Engines: "mariadb",
