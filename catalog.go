@@ -203,6 +203,7 @@ type Feed struct {
 	// by itself.
 	catchUps sharing[int, struct{}]
 	line     line // see outbox.pass
+	unseen   unseen
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found

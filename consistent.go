@@ -61,6 +61,7 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
 	for idle := 0; ; {
 		oldest, err := f.changeSeq(ctx, "ASC")
+		f.unseen.expect(oldest)
 		if err != nil || (oldest == 0 || oldest > newest) && rows.none() {
 			return err
 		}

@@ -170,7 +170,8 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (Publi
 }
 
 func (sequenced) firstWaiting(f *Feed) string {
-	return dialect.FirstChange(f.db.d, f.dialectFeed())
+	r := f.record.Load()
+	return dialect.FirstChange(f.db.d, r.feed(f.db.names), f.unseen.since(r.Generation))
 }
 
 func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }

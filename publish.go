@@ -64,16 +64,20 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
 	started := time.Now()
+	l := f.look(ctx)
 	if !full {
-		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), f.dialectFeed())
+		r := f.record.Load()
+		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), r.feed(f.db.names), l.in(r.Generation))
 		if err != nil || !waiting {
+			f.looked(l, nil, true, err)
 			return e, f.settle(ctx, "publish", err)
 		}
 	}
+	var seqs []int64
 	var err error
 	for attempt := 1; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
-			e, err = f.publishBatch(ctx, tx, limit)
+			e, seqs, err = f.publishBatch(ctx, tx, l, limit)
 			return err
 		})
 		// The record in hand may be older than a bump.
@@ -87,10 +91,13 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 		if err := f.reload(ctx); err != nil {
 			return e, err
 		}
+		l = f.look(ctx) // of the feed as it is now
 	}
 	if errors.Is(err, errNothing) {
+		f.looked(l, nil, true, nil)
 		return PublishEvent{Feed: f.name}, nil
 	}
+	f.looked(l, seqs, len(seqs) < limit, err)
 	if err != nil {
 		return PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
 	}
@@ -119,78 +126,79 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
-func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, limit int) (PublishEvent, error) {
-	e := PublishEvent{Feed: f.name}
+func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e PublishEvent, seqs []int64, err error) {
+	e = PublishEvent{Feed: f.name}
 	d, r := f.db.d, f.record.Load()
 	feed := r.feed(f.db.names)
 	if err := f.assertDurable(ctx, tx); err != nil {
-		return e, err
+		return e, nil, err
 	}
 	floor := f.highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, errNoRows) {
-		return e, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
+		return e, nil, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
 			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
 	}
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
 	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
-		return e, err
+		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
-		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, limit)
+		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, l.in(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head, e.Generation = all.Changes, all.Keys, seq.Value+int64(all.Keys), r.Generation
-			return e, firstError(err, allAlike(feed, all))
+			return e, all.Seqs, firstError(err, allAlike(feed, all))
 		}
 	}
-	changes, err := d.TakeChanges(ctx, tx, feed, limit)
+	changes, err := d.TakeChanges(ctx, tx, feed, l.in(r.Generation), limit)
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
 	room := len(changes)
 	if feed.InRows() {
 		room += limit
 	}
 	if seq.Value > math.MaxInt64-int64(room) {
-		return e, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
+		return e, nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
 	// Deletes and wishes first, so that they are never above a row that came after them.
 	assignments, err := r.assign(changes, seq.Value)
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
 	for _, part := range statements(assignments, feed.Key) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
-			return e, err
+			return e, nil, err
 		}
 	}
-	if err := f.deleteChanges(ctx, tx, feed, changes); err != nil {
-		return e, err
+	if seqs, err = f.deleteChanges(ctx, tx, feed, changes); err != nil {
+		return e, nil, err
 	}
 	rows, err := f.placeRows(ctx, tx, r, seq.Value+int64(len(assignments)), limit)
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
 	if len(changes)+rows == 0 {
-		return e, errNothing
+		return e, nil, errNothing
 	}
 	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
 	e.Head, e.Generation = seq.Value+int64(e.Keys), r.Generation
-	return e, f.advance(ctx, tx, r, seq, e.Head)
+	return e, seqs, f.advance(ctx, tx, r, seq, e.Head)
 }
 
-func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) error {
+// deleteChanges answers their seqs.
+func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
 	if len(changes) == 0 {
-		return nil
+		return nil, nil
 	}
-	seqs := make([]int64, len(changes))
+	seqs = make([]int64, len(changes))
 	for i, c := range changes {
 		seqs[i] = c.Seq
 	}
 	n, err := f.db.d.DeleteChanges(ctx, tx, feed, seqs)
-	return firstError(err, allDeleted(feed, int(n), len(seqs)))
+	return seqs, firstError(err, allDeleted(feed, int(n), len(seqs)))
 }
 
 func allDeleted(feed *dialect.Feed, n, of int) error {

@@ -89,7 +89,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			}
 		}
 		if quiet && err == nil && idle >= f.db.cfg.IdlePoll {
-			f.db.watch.sleep(ctx, f.name, before, f.wake, time.Until(verified.Add(verifyEvery)))
+			f.db.watch.sleep(ctx, f.name, before, f.wake, min(f.unseen.rest(), time.Until(verified.Add(verifyEvery))))
 		} else {
 			doze(ctx, f.wake, idle)
 		}

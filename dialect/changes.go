@@ -10,16 +10,26 @@ import (
 )
 
 // TakeChanges is the statement behind [Publish]'s operation of that name: by seq,
-// the primary key, and without locks. identity is how a key column is read so that
-// different keys have different values.
-func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, limit int, identity func(Column, string) string) ([]Change, error) {
+// the primary key, and without locks. which follows the table's name, and says which seqs; identity is how a key column is
+// read so that different keys have different values.
+func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, which string, limit int, identity func(Column, string) string) ([]Change, error) {
+	b := NewBuilder(s)
+	query := "SELECT " + ChangeColumns(s, f, identity) + " FROM " + Qualified(s, f.Changes()) + which + " ORDER BY seq LIMIT " + b.Arg(limit)
+	return ReadChanges(ctx, tx, f, query, b.Args())
+}
+
+// ChangeColumns are what ReadChanges reads of the table of changes.
+func ChangeColumns(s Spelling, f *Feed, identity func(Column, string) string) string {
 	key := make([]string, len(f.Key))
 	for i, c := range f.Key {
 		key[i] = identity(c, s.Quote(c.Stored))
 	}
-	b := NewBuilder(s)
-	query := "SELECT seq, kind, " + strings.Join(key, ", ") + " FROM " + Qualified(s, f.Changes()) + " ORDER BY seq LIMIT " + b.Arg(limit)
-	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (Change, error) {
+	return "seq, kind, " + strings.Join(key, ", ")
+}
+
+// ReadChanges runs a query for ChangeColumns.
+func ReadChanges(ctx context.Context, tx Querier, f *Feed, query string, args []any) ([]Change, error) {
+	return QueryAll(ctx, tx, query, args, func(rows Rows) (Change, error) {
 		c := Change{Key: make([]any, len(f.Key))}
 		dest := []any{&c.Seq, &c.Kind}
 		for i := range c.Key {
@@ -30,24 +40,28 @@ func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, limit int
 }
 
 // HasChanges is the statement behind [Publish]'s operation of that name.
-func HasChanges(ctx context.Context, q Querier, s Spelling, f *Feed) (bool, error) {
+func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) (bool, error) {
 	var seq int64
-	err := QueryRow(ctx, q, FirstChange(s, f), nil, &seq)
+	err := QueryRow(ctx, q, FirstChange(d, f, among), nil, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// FirstChange reads the oldest change's seq, by the primary key. Where rows hold their
-// positions, a row that waits is a change, too.
-func FirstChange(s Spelling, f *Feed) string {
-	first := "SELECT seq FROM " + Qualified(s, f.Changes()) + " ORDER BY seq LIMIT 1"
+// FirstChange reads a change's seq, by the primary key: the lowest of each look among
+// some seqs. Where rows hold their positions, a row that waits is a change, too.
+func FirstChange(d Dialect, f *Feed, among Seqs) string {
+	var looks []string
+	for i, which := range d.Which(among) {
+		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
+	}
+	first := strings.Join(looks, " UNION ALL ")
 	if !f.InRows() {
 		return first
 	}
-	return "SELECT seq FROM (" + first + ") c UNION ALL SELECT 0 FROM (SELECT " + PositionColumn + " FROM " +
-		Qualified(s, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
+	return first + " UNION ALL SELECT 0 FROM (SELECT " + PositionColumn + " FROM " +
+		Qualified(d, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
 }
 
 // Run is n consecutive numbers from First on.

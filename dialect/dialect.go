@@ -141,9 +141,21 @@ type Publish interface {
 	// IdentitySQL is an expression for the same, NULL on a server that takes no writes; empty
 	// where nothing is known.
 	IdentitySQL(n Names) string
+	// SeqsGrow tells whether a seq is never given twice, nor below those given before by
+	// transactions that are over. Then looks may leave out what was published already: it is
+	// for databases where deleted changes are walked over for as long as somebody has an old
+	// snapshot. Where it is false a Seqs is always all numbers.
+	SeqsGrow() bool
+	// Writers are the open transactions that may have drawn seqs for changes of theirs, which
+	// nobody else sees yet: every one that had drawn any when Writers was called is among them.
+	// told is false where the database, or the login's rights, cannot tell.
+	Writers(ctx context.Context, q Querier, f *Feed) (open []Writer, told bool, err error)
 	// HasChanges is the cheap question that comes before a publishing transaction, in
-	// one round trip and without locks: whether a change waits.
-	HasChanges(ctx context.Context, q Querier, f *Feed) (bool, error)
+	// one round trip and without locks: whether a change waits among some seqs.
+	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
+	// Which says among which seqs a look for changes looks: each answer behind the name of
+	// their table makes a look by itself, and together they are all.
+	Which(among Seqs) []string
 	// Stamp is a query for a text that is another one whenever a commit has become visible
 	// since, whoever made it and to whatever table; "" where nothing as cheap tells. So is the
 	// text where this server cannot tell.
@@ -152,11 +164,12 @@ type Publish interface {
 	// ends. The row lock is what makes positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
 	// PublishAlike does in one statement, where a database is quicker so, all of what follows
-	// for up to limit changes, and advances the sequence. Where it does not, or where these
-	// changes are not of one kind, the answer is not OK, and nothing was written.
-	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, limit int) (Alike, error)
-	// TakeChanges reads up to limit changes in seq order, in one snapshot, without locks.
-	TakeChanges(ctx context.Context, tx Querier, f *Feed, limit int) ([]Change, error)
+	// for up to limit changes among some seqs, and advances the sequence. Where it does not, or
+	// where these changes are not of one kind, the answer is not OK, and nothing was written.
+	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs, limit int) (Alike, error)
+	// TakeChanges reads up to limit changes among some seqs, in seq order, in one snapshot,
+	// without locks.
+	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
 	// AssignPositions upserts the keys of the assignments, one at least, with consecutive
 	// positions, into the feed's positions.
 	// It looks up which rows exist; a key that has neither a row nor a position is left
@@ -252,6 +265,18 @@ type Sequence struct {
 	Identity  string // as [Publish.Identity] answers it
 }
 
+// Writer is an open transaction of somebody else's.
+type Writer struct {
+	// Session is who runs it, and nobody else as long as it is open.
+	Session string
+	// Transaction is its name, which no other one has. It is empty of a session that is at a
+	// statement which may have drawn a seq, and whose transaction has no name yet.
+	Transaction string
+	// Orphan says that its session is gone, or another since the server was restarted: it may be
+	// any that was open before under other names.
+	Orphan bool
+}
+
 // ChangeKind tells what a change record asks for.
 type ChangeKind int
 
@@ -279,10 +304,11 @@ type Change struct {
 // Alike is what became of changes that were published by one statement.
 type Alike struct {
 	OK       bool
-	Changes  int  // how many were read
-	Deleted  int  // how many of these were there to be deleted
-	Keys     int  // positions given, one for each key
-	Advanced bool // the sequence was; not where somebody else did, or the generation is another
+	Changes  int     // how many were read
+	Deleted  int     // how many of these were there to be deleted
+	Keys     int     // positions given, one for each key
+	Advanced bool    // the sequence was; not where somebody else did, or the generation is another
+	Seqs     []int64 // those deleted, ascending
 }
 
 // Assignment gives a position to the key of one change.

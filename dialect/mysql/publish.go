@@ -38,8 +38,8 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 }
 
 // HasChanges implements [dialect.Publish].
-func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (bool, error) {
-	return dialect.HasChanges(ctx, q, d, f)
+func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs) (bool, error) {
+	return dialect.HasChanges(ctx, q, d, f, among)
 }
 
 // Stamp implements [dialect.Publish]: nothing tells cheaply that something was committed.
@@ -60,14 +60,14 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 }
 
 // PublishAlike leaves it to the statements below.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, int) (dialect.Alike, error) {
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 
 // TakeChanges implements [dialect.Publish]: a plain consistent read. A locking one
 // is no snapshot, and would wait for open writers.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
-	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
+	return dialect.TakeChanges(ctx, tx, d, f, which(among), limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
 }
 
 // byKey keeps the planner on the source's primary key: with the statistics of a time

@@ -350,7 +350,7 @@ func TestPlansAreLookups(t *testing.T) {
 					}
 				}
 				var changes []dialect.Change
-				counted("take", int64(step.n)+500, func() (err error) { changes, err = d.TakeChanges(h.ctx(), q, f, step.n); return err })
+				counted("take", int64(step.n)+500, func() (err error) { changes, err = d.TakeChanges(h.ctx(), q, f, dialect.Seqs{}, step.n); return err })
 				var as []dialect.Assignment
 				var seqs []int64
 				for _, c := range changes {

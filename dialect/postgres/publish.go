@@ -99,8 +99,8 @@ func serverForgets(fsync, pages string) error {
 // transaction and plans anew: a plan that was kept from when nothing waited, or made
 // with the statistics of then, reads and sorts everything that waits. The number of
 // rows "affected" is the number found.
-func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (bool, error) {
-	n, err := q.Exec(ctx, askFirst+dialect.FirstChange(d, f))
+func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs) (bool, error) {
+	n, err := q.Exec(ctx, askFirst+dialect.FirstChange(d, f, among))
 	return n > 0, err
 }
 
@@ -125,7 +125,7 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 // plan is kept only where it is not worth knowing the parameters, and making this one anew costs as
 // much as publishing fifty keys. What has a shard, which the client computes, different texts for one
 // key, or rows with positions is left to the statements below.
-func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, limit int) (dialect.Alike, error) {
+func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
 	var done dialect.Alike
 	if f.Sharded() || f.InRows() || slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return !c.Exact }) {
 		return done, nil
@@ -135,7 +135,7 @@ func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialec
 	b := dialect.NewBuilder(d)
 	base := "CAST(" + b.Arg(seq.Value) + " AS bigint)"
 	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
-	query := `WITH batch AS MATERIALIZED (SELECT seq, kind FROM ` + changes + ` ORDER BY seq LIMIT ` + strconv.Itoa(limit) + `),
+	query := `WITH batch AS MATERIALIZED (` + d.oldest(b, f, among, "seq, kind", strconv.Itoa(limit)) + `),
 asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
 gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 FROM asked))) RETURNING seq, ` + stored + `),
 keys AS (SELECT ` + stored + `, max(seq) AS seq FROM gone GROUP BY ` + stored + `),
@@ -146,16 +146,45 @@ LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + 
 WHERE ` + f.Seen(row, d.known(f)) + `
 ON CONFLICT (` + stored + `) DO UPDATE SET ` + u.Set + `),
 advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") + ` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
-SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0`
-	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys, &done.Advanced)
-	done.OK = done.OK || done.Changes == 0
-	return done, err
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
+  array_to_string(ARRAY(SELECT seq FROM gone ORDER BY seq), ',')`
+	var seqs string
+	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys, &done.Advanced, &seqs)
+	if done.OK = done.OK || done.Changes == 0; err != nil || !done.OK || seqs == "" {
+		return done, err
+	}
+	done.Seqs = make([]int64, 0, done.Deleted)
+	for text := range strings.SplitSeq(seqs, ",") {
+		seq, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return done, err
+		}
+		done.Seqs = append(done.Seqs, seq)
+	}
+	return done, nil
 }
 
 // TakeChanges is a statement of its own after the lock: in READ COMMITTED it has a
 // snapshot of its own, which sees everything the publisher before committed.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
-	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
+	b := dialect.NewBuilder(d)
+	query := d.oldest(b, f, among, dialect.ChangeColumns(d, f, d.Value), b.Arg(limit))
+	return dialect.ReadChanges(ctx, tx, f, query, b.Args())
+}
+
+// oldest are the oldest changes among some seqs. Each range is a scan of its own: a condition over
+// all of them would filter one scan from the beginning. Their ends are parameters, so that the
+// statement is one of a few.
+func (d Dialect) oldest(b *dialect.Builder, f *dialect.Feed, among dialect.Seqs, columns, limit string) string {
+	var scans []string
+	most := " ORDER BY seq LIMIT " + limit
+	for _, where := range among.Ranges(func(n int64) string { return b.Arg(n) }) {
+		scans = append(scans, "SELECT "+columns+" FROM "+dialect.Qualified(d, f.Changes())+where+most)
+	}
+	if len(scans) == 1 {
+		return scans[0]
+	}
+	return "(" + strings.Join(scans, ") UNION ALL (") + ")" + most
 }
 
 // AssignPositions upserts in one statement; the keys stay in the server. Where two

@@ -39,9 +39,21 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	return nil
 }
 
+// SeqsGrow is false: the seqs of a table that was emptied begin anew. What was deleted is
+// walked over by nobody.
+func (Dialect) SeqsGrow() bool { return false }
+
+// Which is the whole table: see SeqsGrow.
+func (Dialect) Which(dialect.Seqs) []string { return []string{""} }
+
+// Writers has nothing to tell: see SeqsGrow.
+func (Dialect) Writers(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Writer, bool, error) {
+	return nil, false, nil
+}
+
 // HasChanges reads without the write lock.
-func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (bool, error) {
-	return dialect.HasChanges(ctx, q, d, f)
+func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, _ dialect.Seqs) (bool, error) {
+	return dialect.HasChanges(ctx, q, d, f, dialect.Seqs{})
 }
 
 // Stamp is none: PRAGMA data_version tells of other connections' commits alone, and compares with
@@ -57,13 +69,13 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 }
 
 // PublishAlike leaves it to the statements below.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, int) (dialect.Alike, error) {
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 
 // TakeChanges reads the oldest changes.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, limit int) ([]dialect.Change, error) {
-	return dialect.TakeChanges(ctx, tx, d, f, limit, d.Value)
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, _ dialect.Seqs, limit int) ([]dialect.Change, error) {
+	return dialect.TakeChanges(ctx, tx, d, f, "", limit, d.Value)
 }
 
 // AssignPositions upserts the keys that have a row, and counts them; only when some have

@@ -190,7 +190,7 @@ func TestForeignDelete(t *testing.T) {
 // tests that go between two statements need it.
 type piecemeal struct{ dialect.Dialect }
 
-func (piecemeal) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, int) (dialect.Alike, error) {
+func (piecemeal) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 

@@ -9,6 +9,7 @@ const conformance = "./internal/conformance"
 var mutants = slices.Concat(
 	capturing,
 	publishing,
+	seqs,
 	inRows,
 	resharding,
 	consuming,

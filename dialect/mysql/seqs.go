@@ -1,0 +1,143 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// SeqsGrow: AUTO_INCREMENT is not taken back by a rollback, nor by a crash below what was
+// committed.
+func (Dialect) SeqsGrow() bool { return true }
+
+// maxNumbers bounds the numbers that one statement looks for one by one.
+const maxNumbers = 256
+
+// which says among which seqs a statement looks, behind the table's name. A range that ends
+// before a deleted record is walked far beyond its end, to the first record that is there; so the
+// numbers of gaps are looked up one by one and, where they are many, all from the first one on. The
+// hint keeps the planner from walking the index from its beginning.
+func which(among dialect.Seqs) string {
+	if among.All() {
+		return ""
+	}
+	var numbers []string
+	from := among.Above
+	for _, g := range among.Gaps {
+		if int64(len(numbers))+g.N > maxNumbers {
+			numbers, from = nil, among.Gaps[0].First-1
+			break
+		}
+		for n := g.First; n <= g.Last(); n++ {
+			numbers = append(numbers, dialect.Digits(n))
+		}
+	}
+	where := " FORCE INDEX (PRIMARY) WHERE seq > " + dialect.Digits(from)
+	if len(numbers) > 0 {
+		where += " OR seq IN (" + strings.Join(numbers, ", ") + ")"
+	}
+	return where
+}
+
+// Which implements [dialect.Publish].
+func (Dialect) Which(among dialect.Seqs) []string { return []string{which(among)} }
+
+// Writers implements [dialect.Publish], where MariaDB tells, and the login has the right
+// PROCESS. MySQL's INNODB_TRX is of no use: see errCannotShow.
+//
+// A seq is drawn by a statement, whose transaction InnoDB may begin right behind that. So who
+// is at a statement is read first, and then which transactions are open: whoever had drawn before the
+// first is at that statement then, or in a transaction by the second, or has ended. A transaction has no
+// name before it writes, and keeps the one that it gets, also while it is prepared. One without a name
+// whose statement has no table to write, such as a dump's, has drawn nothing.
+func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
+	if ok, err := numbersAlone(ctx, q); err != nil || !ok {
+		return nil, false, d.untold(err)
+	}
+	// Event handlers and senders of the binary log are at a statement always, and write nothing.
+	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID()", nil,
+		func(rows dialect.Rows) (w dialect.Writer, err error) { return w, rows.Scan(&w.Session) })
+	if err != nil {
+		return nil, false, d.untold(err)
+	}
+	transactions, told, err := openNow(ctx, q, dialect.Qualified(d, f.Names.Table("sequences")))
+	if err != nil || !told {
+		return nil, false, d.untold(err)
+	}
+	for _, w := range busy {
+		if !slices.ContainsFunc(transactions, func(t transaction) bool { return t.Session == w.Session }) {
+			open = append(open, w)
+		}
+	}
+	for _, t := range transactions {
+		if t.Transaction != "" || t.writing {
+			open = append(open, t.Writer)
+		}
+	}
+	return open, true, nil
+}
+
+// untold leaves out errors of those who cannot be told.
+func (d Dialect) untold(err error) error {
+	if class := d.Classify(err); cannotShow(err) || class == dialect.ClassPermission || class == dialect.ClassUndefined {
+		return nil
+	}
+	return err
+}
+
+// numbersAlone tells whether this is MariaDB, and the only server that numbers rows: others in a
+// cluster do not wait for this one's, and it does not see their transactions.
+func numbersAlone(ctx context.Context, q dialect.Querier) (alone bool, err error) {
+	// MySQL takes the end for a comment.
+	err = dialect.QueryRow(ctx, q, "SELECT 0 /*M! + (@@GLOBAL.auto_increment_increment = 1 AND NOT EXISTS "+
+		"(SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')) */", nil, &alone)
+	return alone, err
+}
+
+const (
+	// firstPointer is above all numbers of transactions: what is shown of one that has none yet is 0
+	// or, by some versions, its address.
+	firstPointer = 1 << 48
+	// maxShown is far below the number of transactions at which the server leaves some out.
+	maxShown = 4000
+)
+
+// transaction is one of the server's list.
+type transaction struct {
+	dialect.Writer
+	writing bool // its statement has tables to write
+}
+
+// openNow are the open transactions. The server keeps the list, as old as it may get while others ask
+// for it; that it was made just now tells this very statement, which is on it then, in a transaction that
+// has read something.
+func openNow(ctx context.Context, q dialect.Querier, table string) (open []transaction, fresh bool, err error) {
+	mark := fmt.Sprintf("/* %x */", rand.Uint64())
+	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+table+" LIMIT 1", nil, func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
+		return nil, false, err
+	}
+	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, trx_tables_locked > 0, COALESCE(LEFT(trx_query, 100), '') FROM information_schema.INNODB_TRX", nil,
+		func(rows dialect.Rows) (struct{}, error) {
+			var t transaction
+			var thread, number uint64
+			var query string
+			if err := rows.Scan(&thread, &number, &t.writing, &query); err != nil {
+				return struct{}{}, err
+			}
+			if strings.Contains(query, mark) {
+				fresh = true
+				return struct{}{}, nil
+			}
+			if t.Session, t.Orphan = strconv.FormatUint(thread, 10), thread == 0; number > 0 && number < firstPointer {
+				t.Transaction = strconv.FormatUint(number, 10)
+			}
+			open = append(open, t)
+			return struct{}{}, nil
+		})
+	return open, fresh && len(all) < maxShown, err
+}

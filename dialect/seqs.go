@@ -1,0 +1,42 @@
+package dialect
+
+import "strconv"
+
+// Seqs are the numbers that changes waiting in a feed's table of changes may have: those in
+// Gaps and those above Above. The zero value is all numbers.
+type Seqs struct {
+	Gaps  []Run // ascending, not touching each other, none above Above
+	Above int64
+}
+
+// All tells whether no number is left out.
+func (s Seqs) All() bool { return len(s.Gaps) == 0 && s.Above == 0 }
+
+// Has tells whether a number is one of s.
+func (s Seqs) Has(seq int64) bool {
+	if s.All() || seq > s.Above {
+		return true
+	}
+	for _, g := range s.Gaps {
+		if g.First <= seq && seq <= g.Last() {
+			return true
+		}
+	}
+	return false
+}
+
+// Ranges are conditions on the column seq, with their WHERE, in ascending order; a single empty
+// one where s is all numbers. number writes a number down, as a parameter or as it is.
+func (s Seqs) Ranges(number func(int64) string) []string {
+	if s.All() {
+		return []string{""}
+	}
+	var ranges []string
+	for _, g := range s.Gaps {
+		ranges = append(ranges, " WHERE seq BETWEEN "+number(g.First)+" AND "+number(g.Last()))
+	}
+	return append(ranges, " WHERE seq > "+number(s.Above))
+}
+
+// Digits writes a number down.
+func Digits(n int64) string { return strconv.FormatInt(n, 10) }

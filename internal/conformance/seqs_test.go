@@ -1,0 +1,350 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// looker is a publisher of kv whose looks for changes are noted.
+type looker struct {
+	*env
+	feed *rowfeed.Feed
+
+	mu      sync.Mutex
+	failing bool // the COMMIT of the next pass that deletes fails
+	deleted bool
+	asked   int    // how often it asked who is at work
+	last    string // the last look
+	trouble []error
+}
+
+func (x *env) looker() *looker {
+	l := &looker{env: x}
+	l.feed = x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.deleted = l.deleted || strings.Contains(ev.SQL, "DELETE FROM") && strings.Contains(ev.SQL, "changes_kv")
+		if ev.Kind == testdb.Commit && l.failing && l.deleted {
+			l.failing = false
+			return testdb.ErrInjected
+		}
+		return nil
+	}, After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch {
+		case strings.Contains(ev.SQL, "pg_locks") || strings.Contains(ev.SQL, "auto_increment_increment"):
+			l.asked++
+		case !ev.InTx && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM"):
+			l.last = ev.SQL
+		}
+		return err
+	}}, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.trouble = append(l.trouble, e.Err)
+	}}})
+	return l
+}
+
+func (l *looker) asks() int { l.mu.Lock(); defer l.mu.Unlock(); return l.asked }
+
+func (l *looker) troubles() []error { l.mu.Lock(); defer l.mu.Unlock(); return l.trouble }
+
+// tells says whether the server tells who is at work.
+func (l *looker) toldWho() bool { return l.family() == "postgres" || l.engine == testdb.MariaDB }
+
+// askedAgain publishes until it was asked n times more who is at work.
+func (l *looker) askedAgain(n int) {
+	l.Helper()
+	enough := l.asks() + n
+	l.eventually("it asks who is at work", func() bool { l.publish(l.feed); return l.asks() >= enough })
+}
+
+// many publishes more changes than are looked at again for the sake of a gap.
+func (l *looker) many(from int) {
+	l.Helper()
+	for id := from; id < from+600; id += 50 {
+		var values []string
+		for i := range 50 {
+			values = append(values, fmt.Sprintf("(%d, 'k', 0)", id+i))
+		}
+		l.exec("INSERT INTO kv VALUES " + strings.Join(values, ", "))
+	}
+	if n := l.publish(l.feed); n != 600 {
+		l.Fatalf("%d keys of 600", n)
+	}
+}
+
+// wantNext publishes once, which must find exactly these.
+func (l *looker) wantNext(what string, keys int) {
+	l.Helper()
+	if n := l.publish(l.feed); n != keys {
+		l.Errorf("%s: %d keys published at once, want %d", what, n, keys)
+	}
+	if found := l.troubles(); len(found) > 0 {
+		l.Errorf("%s: %v", what, found)
+	}
+}
+
+// gone waits until no look goes back to what was published; where nobody tells who is at work
+// gaps stay.
+func (l *looker) gone() {
+	l.Helper()
+	if !l.toldWho() {
+		return
+	}
+	l.eventually("gaps are given up", func() bool {
+		l.publish(l.feed)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return strings.Contains(l.last, "WHERE seq > ") && !strings.Contains(l.last, "BETWEEN") && !strings.Contains(l.last, " IN (")
+	})
+}
+
+// TestLateSeqs (guarantees 1 and 2): writers draw their seqs early and commit late, in every way that
+// there is, while others' changes with higher ones are published. They are not given up as long
+// as that may be, and found by the first look behind each commit. When all have ended no look
+// goes back to them.
+func TestLateSeqs(t *testing.T) {
+	each(t, func(x *env) {
+		if !x.engine.HasServer() {
+			return // one writer at a time
+		}
+		x.addKV()
+		l := x.looker()
+		open := func(statements ...string) *sql.Tx {
+			tx := x.begin(sql.LevelReadCommitted)
+			x.in(tx, statements...)
+			return tx
+		}
+		insert := func(id int) string { return fmt.Sprintf("INSERT INTO kv VALUES (%d, 'late', 0)", id) }
+		record := "INSERT INTO rowfeed_changes_kv (id) VALUES (5)"
+		x.exec(insert(5))
+		l.wantNext("a row", 1)
+		type writer struct {
+			what string
+			end  func()
+			keys int
+		}
+		var writers []writer
+		add := func(what string, tx *sql.Tx, keys int) {
+			writers = append(writers, writer{what, func() { x.commit(tx) }, keys})
+		}
+		add("a transaction", open(insert(1)), 1)
+		add("under a savepoint", open("SAVEPOINT s", insert(2), "RELEASE SAVEPOINT s"), 1)
+		add("behind a savepoint rolled back", open("SAVEPOINT s", insert(3), "ROLLBACK TO SAVEPOINT s", insert(4)), 1)
+		add("one that records itself", open(record), 1)
+		reader := open("SELECT count(*) FROM kv") // who has written nothing yet
+		rolled := open(insert(6))
+		writers = append(writers, writer{"one that is rolled back", func() {
+			if err := rolled.Rollback(); err != nil {
+				x.Error(err)
+			}
+		}, 0})
+		what, end := x.prepared(insert(7))
+		writers = append(writers, writer{what, end, 1})
+		if x.family() == "postgres" { // InnoDB lets nobody draw beside such a statement
+			writers = append(writers, writer{"in the middle of INSERT … SELECT", l.halfway(8, 9), 2})
+		}
+		l.many(1000)
+		l.askedAgain(2)
+		l.many(2000)
+		x.in(reader, insert(10))
+		add("who had only read at first", reader, 1)
+		l.many(3000)
+		l.askedAgain(2)
+		for i, w := range writers {
+			w.end()
+			l.wantNext(w.what, w.keys)
+			l.many(4000 + 1000*i)
+		}
+		l.gone()
+		x.wantSound(l.feed)
+	})
+}
+
+// prepared is a transaction that outlives its session. (MySQL detaches one from it at once.)
+func (x *env) prepared(statement string) (what string, commit func()) {
+	x.Helper()
+	conn, err := x.db.Admin().Conn(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	name := "of " + x.db.Name
+	do, commitIt := []string{"BEGIN", statement, "PREPARE TRANSACTION '" + name + "'"}, "COMMIT PREPARED '"+name+"'"
+	if x.family() == "mysql" {
+		do, commitIt = []string{"XA START '" + name + "'", statement, "XA END '" + name + "'", "XA PREPARE '" + name + "'"}, "XA COMMIT '"+name+"'"
+	}
+	for _, s := range do {
+		if _, err := conn.ExecContext(x.ctx, s); err != nil {
+			x.Fatalf("%s: %v", s, err)
+		}
+	}
+	// The session ends.
+	if err := conn.Raw(func(any) error { return driver.ErrBadConn }); !errors.Is(err, driver.ErrBadConn) {
+		x.Fatal(err)
+	}
+	over := false
+	x.Cleanup(func() {
+		if !over { // it would keep the database from being dropped
+			x.exec(strings.Replace(commitIt, "COMMIT", "ROLLBACK", 1))
+		}
+	})
+	return "a prepared transaction", func() { over = true; x.exec(commitIt) }
+}
+
+// halfway begins a statement that records two keys and waits between them.
+func (x *looker) halfway(first, second int) (end func()) {
+	x.Helper()
+	x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'late', 0), (%d, 'late', 0)", first, second))
+	x.wantNext("rows", 2)
+	conn, err := x.db.Admin().Conn(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	if _, err := conn.ExecContext(x.ctx, "SELECT pg_advisory_lock(6)"); err != nil {
+		x.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.db.Admin().ExecContext(x.ctx, fmt.Sprintf("INSERT INTO rowfeed_changes_kv (id) SELECT id FROM kv WHERE id = %d OR id = %d AND pg_advisory_xact_lock(6)::text IS NOT NULL ORDER BY id", first, second))
+		done <- err
+	}()
+	x.eventually("the statement waits", func() bool {
+		return x.scalar("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 1
+	})
+	return func() {
+		x.Helper()
+		if _, err := conn.ExecContext(x.ctx, "SELECT pg_advisory_unlock(6)"); err != nil {
+			x.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			x.Fatal(err)
+		}
+		conn.Close()
+	}
+}
+
+// TestSeqsSetBack: seqs that are drawn anew are below those that were published, where no look
+// goes. A request that must be consistent finds them, and so does in time the look at the whole
+// table; either says so.
+func TestSeqsSetBack(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		t.Parallel()
+		if !e.HasServer() {
+			return // there every look is at the whole table
+		}
+		x := newEnv(t, e, nil)
+		x.migrate()
+		x.addKV()
+		l := x.looker()
+		setBack := x.by(map[string]string{
+			"postgres": "SELECT setval(pg_get_serial_sequence('rowfeed_changes_kv', 'seq'), 1, false)",
+			"mysql":    "TRUNCATE TABLE rowfeed_changes_kv",
+		})
+		for round, look := range []func(){
+			func() {
+				page, err := l.feed.Fetch(x.ctx, rowfeed.Request{After: rowfeed.Now, Consistent: true})
+				if err != nil || x.scalar("SELECT count(*) FROM rowfeed_changes_kv") != 0 {
+					x.Errorf("after a consistent request a change is left: %v, %v", page, err)
+				}
+			},
+			func() {
+				x.eventually("it is found", func() bool { return x.publish(l.feed) == 1 })
+			},
+		} {
+			l.many(1000 * (round + 1))
+			l.gone()
+			x.exec(setBack, fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", round))
+			before := len(l.troubles())
+			if n := x.publish(l.feed); n != 0 {
+				if l.toldWho() {
+					x.Errorf("round %d: it was found at once", round)
+				}
+				continue // in a gap
+			}
+			look()
+			if found := l.troubles(); len(found) != before+1 || !isCode(found[before], rowfeed.DatabaseChanged) {
+				x.Errorf("round %d: told %v", round, found)
+			}
+		}
+		x.wantSound(l.feed)
+	})
+}
+
+// TestSeqsTakenBack (M8): a pass whose COMMIT fails has taken nothing, and the next one takes it.
+func TestSeqsTakenBack(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		l := x.looker()
+		l.many(1000)
+		l.gone()
+		l.mu.Lock()
+		l.failing, l.deleted = true, false
+		l.mu.Unlock()
+		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
+		if _, err := l.feed.Publish(x.ctx); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatalf("its COMMIT did not fail: %v", err)
+		}
+		l.wantNext("what a failed pass had taken", 1)
+	})
+}
+
+// TestSeqsOfAFeedMadeAnew: a feed that was dropped and added again has a table of changes of its
+// own, whose seqs begin anew; also for a publisher that has not heard of it.
+func TestSeqsOfAFeedMadeAnew(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		l := x.looker()
+		l.many(1000)
+		l.gone()
+		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		x.exec("DELETE FROM kv")
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
+		if _, err := l.feed.Fetch(x.ctx, rowfeed.Request{Consistent: true}); err != nil || x.scalar("SELECT count(*) FROM rowfeed_changes_kv") != 0 {
+			x.Errorf("after a consistent request a change is left, or %v", err)
+		}
+		if found := l.troubles(); len(found) > 0 {
+			x.Error(found)
+		}
+	})
+}
+
+// TestCachedSeqs: a session that has drawn seqs ahead uses them when it has no transaction open.
+// Those are never given up.
+func TestCachedSeqs(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // the others' sessions draw none ahead
+		}
+		x.addKV()
+		l := x.looker()
+		x.exec("ALTER TABLE rowfeed_changes_kv ALTER COLUMN seq SET CACHE 10")
+		conn, err := x.db.Admin().Conn(x.ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer conn.Close()
+		for id := range 2 {
+			if _, err := conn.ExecContext(x.ctx, fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id)); err != nil {
+				x.Fatal(err)
+			}
+			l.wantNext("a session that draws ahead", 1)
+			l.many(1000 * (id + 1))
+			l.askedAgain(2)
+		}
+	})
+}

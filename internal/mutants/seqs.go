@@ -1,0 +1,45 @@
+package main
+
+// seqs takes away what lets a publisher leave out changes that cannot be there.
+var seqs = []mutant{
+	{
+		Name: "seqs-given-up-too-early", Guards: "guarantee 1: whoever may have drawn a seq is waited for",
+		File: "seqs.go", Old: "\tif len(w.writers) == 0 {\n", New: "\tif len(w.writers) >= 0 {\n",
+		Package: conformance, Test: "TestLateSeqs", Engines: "postgres15,mariadb", Short: true,
+	},
+	{
+		Name: "published-before-the-commit", Guards: "guarantee 5: what was taken back is looked for again",
+		File: "seqs.go", Old: "\tcase err != nil:\n\t\tf.unseen.reset()\n\t\treturn\n", New: "",
+		Package: conformance, Test: "TestSeqsTakenBack", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "seqs-of-another-generation", Guards: "guarantee 1: a feed made anew numbers its changes anew",
+		File: "seqs.go", Old: "\tif u.generation != generation {\n\t\tu.forget", New: "\tif u.generation == 0 {\n\t\tu.forget",
+		Package: conformance, Test: "TestSeqsOfAFeedMadeAnew", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "seqs-set-back", Guards: "guarantee 1: the whole table is looked at now and then",
+		File: "seqs.go", Old: " && !l.began.Before(u.whole) {", New: " && u.whole.Before(time.Unix(0, 0)) && l.began.IsZero() {",
+		Package: conformance, Test: "TestSeqsSetBack", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "seqs-drawn-ahead", Guards: "guarantee 2: sessions that draw ahead have no lock",
+		File: "dialect/postgres/seqs.go", Old: "seqcache = 1 AND ", New: "",
+		Package: conformance, Test: "TestCachedSeqs", Engines: "postgres15",
+	},
+	{
+		Name: "an-orphan-is-nobody", Guards: "guarantee 1: prepared transactions outlive a restart, under other names",
+		File: "seqs.go", Old: "if n.Orphan && ", New: "if false && n.Orphan && ",
+		Package: ".", Test: "TestWhoIsWaitedFor",
+	},
+	{
+		Name: "writers-without-a-name-end", Guards: "guarantee 1: a writer that had no name when it was seen",
+		File: "seqs.go", Old: "\t\t\topen = append(open, now[i])\n", New: "\t\t\t_ = now[i]\n",
+		Package: ".", Test: "TestWhoIsWaitedFor",
+	},
+	{
+		Name: "gaps-forgotten", Guards: "guarantee 1: seqs that were not seen yet",
+		File: "seqs.go", Old: "\t\tgaps, above = append(gaps, dialect.Run{First: above + 1, N: last - above}), last\n", New: "\t\tabove = last\n",
+		Package: conformance, Test: "TestExactlyTheChangesRead", Engines: "postgres15,mariadb",
+	},
+}

@@ -1,0 +1,322 @@
+package rowfeed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// While somebody has an old snapshot, changes that were published and deleted stay in their
+// table, and every look for the next one walks over all of them. So a publisher remembers which
+// seqs may still come and looks for those alone. DESIGN.md gives the rule by which one is
+// given up that was never seen.
+
+const (
+	// maxGaps bounds the ranges that one statement looks at.
+	maxGaps = 8
+	// leastStretch is how many published seqs in a row are worth a range of their own.
+	leastStretch = 256
+	// firstAsk and lastAsk bound the pauses between looks at who is at work. (MariaDB makes its list
+	// anew only where nobody has asked for 100 ms.)
+	firstAsk, lastAsk = 200 * time.Millisecond, 10 * time.Second
+	// wholeEvery is how often the whole table is looked at all the same, for seqs that were set
+	// back or drawn by hand; and wholeShare keeps that to a part of the time.
+	wholeEvery, wholeShare = 10 * time.Second, 20
+)
+
+// unseen are the seqs that changes may still come with, as far as one process knows.
+type unseen struct {
+	mu         sync.Mutex
+	generation int64
+	left       dialect.Seqs
+	leaving    leaving
+	whole      time.Time // when the whole table is to be looked at
+}
+
+// lookout is one look for changes.
+type lookout struct {
+	generation int64
+	among      dialect.Seqs // where it looks; see in
+	left       dialect.Seqs // what may come, as known when it began
+	settled    int64        // see leaving.settled
+	began      time.Time
+}
+
+// in is where it looks in the feed of a generation: in a feed made anew everywhere.
+func (l lookout) in(generation int64) dialect.Seqs {
+	if l.generation != generation {
+		return dialect.Seqs{}
+	}
+	return l.among
+}
+
+// begin is the next look for changes of a feed.
+func (u *unseen) begin(generation int64) lookout {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.generation != generation {
+		u.forget(generation)
+	}
+	l := lookout{generation: generation, among: u.left, left: u.left, settled: u.leaving.settled, began: time.Now()}
+	if !u.left.All() && !l.began.Before(u.whole) {
+		l.among = dialect.Seqs{}
+	}
+	return l
+}
+
+// since is where to look for whether there is anything new, in the feed of a generation.
+func (u *unseen) since(generation int64) dialect.Seqs {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.generation != generation {
+		return dialect.Seqs{}
+	}
+	return u.left
+}
+
+// rest is the time until the whole table is to be looked at.
+func (u *unseen) rest() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.left.All() {
+		return wholeEvery
+	}
+	return time.Until(u.whole)
+}
+
+// took is for a look whose changes are published, and that transaction committed. all says that
+// there were no more. The answer is the first that should not have come, 0 if none.
+func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.generation != l.generation {
+		return 0
+	}
+	if i := slices.IndexFunc(seqs, func(seq int64) bool { return !l.left.Has(seq) }); i >= 0 {
+		u.forget(l.generation)
+		return seqs[i]
+	}
+	u.left = without(u.left, seqs)
+	if settled := l.settled; settled > 0 && settled == u.leaving.settled && (all || seqs[len(seqs)-1] >= settled) {
+		u.left = onlyAbove(u.left, settled)
+		u.leaving = leaving{next: u.leaving.next}
+	}
+	u.left = rough(u.left)
+	if l.among.All() {
+		u.whole = time.Now().Add(max(wholeEvery, wholeShare*time.Since(l.began)))
+	}
+	return 0
+}
+
+// expect makes the next look one at the whole table where a change is there that should not be.
+func (u *unseen) expect(seq int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if seq != 0 && !u.left.Has(seq) {
+		u.whole = time.Time{}
+	}
+}
+
+// reset makes the next look one at the whole table.
+func (u *unseen) reset() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.forget(u.generation)
+}
+
+func (u *unseen) forget(generation int64) {
+	u.generation, u.left, u.leaving = generation, dialect.Seqs{}, leaving{}
+}
+
+// leaving is the wait for those to end who may have drawn seqs that nobody has seen.
+type leaving struct {
+	upTo    int64            // it is about seqs up to this one
+	writers []dialect.Writer // who were at work when upTo had been drawn, and are still
+	settled int64            // upTo, when all have ended: what a look finds from now on is all that comes
+	next    time.Time        // when to ask again
+	pause   time.Duration
+}
+
+// due tells whether it is time to ask who is at work, and up to which seq the answer holds: what
+// was drawn before that was drawn by one of them, or is visible, or never comes.
+func (u *unseen) due() (upTo int64, due bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w := &u.leaving
+	if len(u.left.Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
+		return 0, false
+	}
+	w.pause = max(w.pause, firstAsk)
+	w.next = time.Now().Add(w.pause)
+	return u.left.Above, true
+}
+
+// asked is told who is at work. upTo is from before the question.
+func (u *unseen) asked(generation, upTo int64, open []dialect.Writer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w := &u.leaving
+	if u.generation != generation || w.settled > 0 {
+		return
+	}
+	if w.upTo == 0 {
+		w.upTo, w.writers = upTo, open
+	} else {
+		w.writers = stillOpen(w.writers, open)
+	}
+	if len(w.writers) == 0 {
+		w.settled, w.pause = w.upTo, 0
+		return
+	}
+	w.pause = min(w.pause*2, lastAsk)
+}
+
+// stillOpen are those of before that have not ended, by who is at work now. One without a name
+// that has got one is waited for under that. An orphan may be any of before.
+func stillOpen(before, now []dialect.Writer) (open []dialect.Writer) {
+	for _, w := range before {
+		switch i := slices.IndexFunc(now, func(n dialect.Writer) bool { return n.Session == w.Session }); {
+		case w.Transaction != "":
+			if slices.ContainsFunc(now, func(n dialect.Writer) bool { return n.Transaction == w.Transaction }) {
+				open = append(open, w)
+			}
+		case i >= 0:
+			open = append(open, now[i])
+		}
+	}
+	for _, n := range now {
+		if n.Orphan && !slices.Contains(open, n) {
+			open = append(open, n)
+		}
+	}
+	return open
+}
+
+// without takes numbers, ascending, out of s.
+func without(s dialect.Seqs, seqs []int64) dialect.Seqs {
+	if len(seqs) == 0 {
+		return s
+	}
+	gaps, above := slices.Clone(s.Gaps), s.Above
+	if last := seqs[len(seqs)-1]; last > above {
+		gaps, above = append(gaps, dialect.Run{First: above + 1, N: last - above}), last
+	}
+	out := dialect.Seqs{Above: above}
+	keep := func(first, last int64) {
+		if first <= last {
+			out.Gaps = append(out.Gaps, dialect.Run{First: first, N: last - first + 1})
+		}
+	}
+	runs := dialect.Runs(seqs)
+	for _, g := range gaps {
+		first := g.First
+		for len(runs) > 0 && runs[0].First <= g.Last() {
+			keep(first, min(runs[0].First-1, g.Last()))
+			first = max(first, runs[0].Last()+1)
+			if runs[0].Last() > g.Last() {
+				break // it goes on in the next gap
+			}
+			runs = runs[1:]
+		}
+		keep(first, g.Last())
+	}
+	return out
+}
+
+// onlyAbove takes the numbers up to one out of s.
+func onlyAbove(s dialect.Seqs, settled int64) dialect.Seqs {
+	out := dialect.Seqs{Above: max(s.Above, settled)}
+	for _, g := range s.Gaps {
+		if first := max(g.First, settled+1); first <= g.Last() {
+			out.Gaps = append(out.Gaps, dialect.Run{First: first, N: g.Last() - first + 1})
+		}
+	}
+	return out
+}
+
+// rough is s and some numbers more, so that it has few gaps: the shortest of the stretches of
+// published numbers between them are looked at again.
+func rough(s dialect.Seqs) dialect.Seqs {
+	type stretch struct {
+		behind int // the gap that it is behind
+		n      int64
+	}
+	var stretches []stretch
+	for i, g := range s.Gaps {
+		next := s.Above + 1
+		if i+1 < len(s.Gaps) {
+			next = s.Gaps[i+1].First
+		}
+		stretches = append(stretches, stretch{i, next - g.Last() - 1})
+	}
+	slices.SortFunc(stretches, func(a, b stretch) int { return cmp.Compare(b.n, a.n) })
+	kept := make([]bool, len(s.Gaps))
+	for i, t := range stretches {
+		kept[t.behind] = i < maxGaps && t.n >= leastStretch
+	}
+	out := dialect.Seqs{Above: s.Above}
+	joined := false // the gap to come belongs to the last one
+	for i, g := range s.Gaps {
+		if joined {
+			last := &out.Gaps[len(out.Gaps)-1]
+			last.N = g.Last() - last.First + 1
+		} else {
+			out.Gaps = append(out.Gaps, g)
+		}
+		joined = !kept[i]
+	}
+	if joined {
+		last := len(out.Gaps) - 1
+		out.Above, out.Gaps = out.Gaps[last].First-1, out.Gaps[:last]
+	}
+	return out
+}
+
+// look begins a look for changes. Before, it asks who is at work, where there are gaps that
+// have not been filled: then and now, and never at the cost of publishing.
+func (f *Feed) look(ctx context.Context) lookout {
+	if !f.db.d.SeqsGrow() || f.db.cfg.UnsafeDurability { // a crash takes seqs back, too
+		return lookout{}
+	}
+	generation := f.Generation()
+	if ctx.Err() != nil {
+		return f.unseen.begin(generation)
+	}
+	if upTo, due := f.unseen.due(); due {
+		var open []dialect.Writer
+		var told bool
+		err := f.reading(ctx, "look who writes to the source", func(q dialect.Querier) (err error) {
+			open, told, err = f.db.d.Writers(ctx, q, f.dialectFeed())
+			return err
+		})
+		if err == nil && told {
+			f.unseen.asked(generation, upTo, open)
+		}
+	}
+	return f.unseen.begin(generation)
+}
+
+// looked is told what came of a look: seqs that were published, or an error.
+func (f *Feed) looked(l lookout, seqs []int64, all bool, err error) {
+	if l.generation == 0 { // see look
+		return
+	}
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return // it says nothing of the database; what was taken, if it was, is a gap
+	case err != nil:
+		f.unseen.reset()
+		return
+	}
+	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+			Cause: fmt.Sprintf("a change came with the number %d after higher ones were published and nobody was known who could still write it; it is published now, up to %s late, and behind changes that were made after it", surprise, wholeEvery),
+			Next:  "leave the numbers of " + f.dialectFeed().Changes().String() + " to the database: do not set them back, and do not draw them by hand"}})
+	}
+}

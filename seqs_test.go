@@ -1,0 +1,117 @@
+package rowfeed
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// TestSeqsAreASet: whatever is taken out of Seqs, in whatever order, they hold the numbers that
+// a set would, however rough a few more.
+func TestSeqsAreASet(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		const top = 2500
+		var s dialect.Seqs
+		gone := map[int64]bool{} // what must have gone, or may have come back
+		exact := true
+		for range 12 {
+			var seqs []int64
+			for seq, density := int64(1)+random.Int64N(top), 1+random.Int64N(4); seq < top && len(seqs) < 600; seq += 1 + random.Int64N(density) {
+				if s.Has(seq) {
+					seqs = append(seqs, seq)
+				}
+			}
+			switch random.IntN(6) {
+			case 0:
+				settled := random.Int64N(top)
+				s = onlyAbove(s, settled)
+				for seq := int64(1); seq <= settled; seq++ {
+					gone[seq] = true
+				}
+			case 1:
+				before := s
+				s, exact = rough(s), false
+				if len(s.Gaps) > maxGaps {
+					t.Fatalf("seed %d: %d gaps", seed, len(s.Gaps))
+				}
+				for seq := int64(1); seq <= top; seq++ {
+					if before.Has(seq) && !s.Has(seq) {
+						t.Fatalf("seed %d: %d is missing from %v, which was %v", seed, seq, s, before)
+					}
+				}
+			default:
+				s = without(s, seqs)
+				for _, seq := range seqs {
+					gone[seq] = true
+				}
+			}
+			for seq := int64(1); seq <= top+1; seq++ {
+				if s.Has(seq) == gone[seq] && (exact || !gone[seq]) {
+					t.Fatalf("seed %d: %d gone %v, in %v: %v", seed, seq, gone[seq], s, s.Has(seq))
+				}
+			}
+			for i, g := range s.Gaps {
+				if g.N < 1 || g.Last() > s.Above || i > 0 && s.Gaps[i-1].Last()+1 >= g.First {
+					t.Fatalf("seed %d: gaps %v", seed, s)
+				}
+			}
+		}
+	}
+}
+
+// TestRoughKeepsLongStretches: gaps far from each other stay apart, up to the number that one
+// statement looks at, and those near each other become one.
+func TestRoughKeepsLongStretches(t *testing.T) {
+	gap := func(first, n int64) dialect.Run { return dialect.Run{First: first, N: n} }
+	for _, c := range []struct{ s, want dialect.Seqs }{
+		{dialect.Seqs{Above: 10_000}, dialect.Seqs{Above: 10_000}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9, 2)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 6)}, Above: 10_000}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 9_989}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Above: 9_989}},
+	} {
+		if got := rough(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
+			t.Errorf("rough(%v) is %v, want %v", c.s, got, c.want)
+		}
+	}
+	var many dialect.Seqs
+	for i := range int64(40) {
+		many.Gaps = append(many.Gaps, gap(1+i*1000, 1))
+	}
+	many.Above = 100_000
+	got := rough(many)
+	if len(got.Gaps) > maxGaps || got.Above != many.Above {
+		t.Errorf("%d gaps above %d of 40", len(got.Gaps), got.Above)
+	}
+}
+
+// TestWhoIsWaitedFor: a writer is over when its transaction is. One that had no name yet when it
+// was seen may be the one that its session has now; and an orphan may be anybody.
+func TestWhoIsWaitedFor(t *testing.T) {
+	w := func(session, transaction string) dialect.Writer {
+		return dialect.Writer{Session: session, Transaction: transaction}
+	}
+	orphan := dialect.Writer{Session: "0", Transaction: "9", Orphan: true}
+	for _, c := range []struct {
+		what              string
+		before, now, open []dialect.Writer
+	}{
+		{"it goes on", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1"), w("b", "2")}, []dialect.Writer{w("a", "1")}},
+		{"it has ended", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "2")}, nil},
+		{"its session has begun another", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "2")}, nil},
+		{"another session has it", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "1")}, []dialect.Writer{w("a", "1")}},
+		{"still without a name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}},
+		{"it has got its name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1")}},
+		{"its session is at nothing", []dialect.Writer{w("a", "")}, []dialect.Writer{w("b", "1")}, nil},
+		{"an orphan", []dialect.Writer{w("a", "1")}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},
+		{"an orphan of before", []dialect.Writer{orphan}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},
+		{"it was nobody's", nil, []dialect.Writer{w("a", "1")}, nil},
+	} {
+		if got := stillOpen(c.before, c.now); !slices.Equal(got, c.open) {
+			t.Errorf("%s: waits for %v, want %v", c.what, got, c.open)
+		}
+	}
+}
