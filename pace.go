@@ -7,7 +7,7 @@ const (
 	// faster than that.
 	firstPause = time.Millisecond
 	// shortestPause bounds pauses from below: what comes meanwhile is published together.
-	shortestPause = firstPause / 4
+	shortestPause = firstPause / 2
 	// looksPerChange is how often a look comes between two changes, while they come evenly.
 	looksPerChange = 4
 	// pacePatience is how many times the usual time between two changes has to pass without one
@@ -32,11 +32,7 @@ func (p *pace) brought(n int, now time.Time) {
 	}
 	gap := min(now.Sub(p.last)/time.Duration(max(n, 1)), slowest)
 	p.last = now
-	if gap < p.lull { // a burst is to be noticed sooner than its end
-		p.lull = (p.lull + 3*gap) / 4
-	} else {
-		p.lull = (3*p.lull + gap) / 4
-	}
+	p.lull += (gap - p.lull) / 4
 }
 
 // pause is the time until the next look.
