@@ -269,8 +269,8 @@ var publishing = []mutant{
 	{
 		Name: "changes-in-any-order-alike", Guards: "guarantee 2: the oldest changes first",
 		File:    "dialect/postgres/publish.go",
-		Old:     "` ORDER BY seq LIMIT ` + strconv",
-		New:     "` ORDER BY seq DESC LIMIT ` + strconv",
+		Old:     "most := \" ORDER BY seq LIMIT \"",
+		New:     "most := \" ORDER BY seq DESC LIMIT \"",
 		Package: conformance, Test: "TestPublishKilledAtEveryStep", Engines: "postgres15",
 	},
 	{
