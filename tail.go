@@ -198,7 +198,7 @@ func (t *tail) keep(r *tailReading) {
 func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialect.PageRows, shared bool) {
 	rows := *r.rows
 	if r.asks == 1 && ask == r.ask {
-		rows.Rows = slices.Clone(rows.Rows)
+		rows.Rows = ownRows(rows.Rows)
 		return &rows, !r.first()
 	}
 	q := dialect.PageQuery{After: ask.after}
@@ -219,8 +219,27 @@ func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialec
 	if ended := len(r.rows.Rows) < r.ask.limit && !rows.Truncated && !rows.Cut; !ended && len(some) < ask.limit {
 		return nil, false
 	}
-	rows.Rows, rows.Truncated, rows.Cut = some, false, false
+	rows.Rows, rows.Truncated, rows.Cut = ownRows(some), false, false
 	return &rows, !r.first()
+}
+
+// ownRows are copies, since whoever makes entries of rows writes their values over with what
+// they mean.
+func ownRows(rows []dialect.PageRow) []dialect.PageRow {
+	n := 0
+	for _, row := range rows {
+		n += len(row.Key) + len(row.Values)
+	}
+	values, own := make([]any, 0, n), slices.Clone(rows)
+	take := func(of []any) []any {
+		begin := len(values)
+		values = append(values, of...)
+		return values[begin:len(values):len(values)]
+	}
+	for i, row := range own {
+		own[i].Key, own[i].Values = take(row.Key), take(row.Values)
+	}
+	return own
 }
 
 // first tells whether nobody has taken anything of the reading before.

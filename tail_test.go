@@ -24,7 +24,7 @@ func TestTailPart(t *testing.T) {
 		var all []dialect.PageRow
 		for p := 1; p <= head; p++ {
 			if random.IntN(3) > 0 {
-				all = append(all, dialect.PageRow{Position: position(p), Shard: random.IntN(4)})
+				all = append(all, dialect.PageRow{Position: position(p), Shard: random.IntN(4), Key: []any{p}, Values: []any{p, "raw"}})
 			}
 		}
 		read := func(ask tailAsk, truncate bool) *dialect.PageRows {
@@ -76,8 +76,17 @@ func TestTailPart(t *testing.T) {
 		if diff := cmp.Diff(want.Rows, got.Rows); diff != "" || gotTo != wantTo || gotMore != wantMore || got.Truncated != want.Truncated || shared {
 			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows\n%s", ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, diff)
 		}
-		if _, shared := r.part(t.Context(), f, ask); !shared {
-			t.Fatal("nobody is told that a page was shared")
+		for _, row := range got.Rows { // as making entries of them does
+			row.Key[0], row.Values[1] = "made", "made"
+		}
+		again, shared := r.part(t.Context(), f, ask)
+		if !shared || len(again.Rows) != len(got.Rows) {
+			t.Fatalf("taken again: shared %v, %d rows", shared, len(again.Rows))
+		}
+		for _, row := range again.Rows {
+			if row.Key[0] != int(row.Position.Number()) || row.Values[1] != "raw" {
+				t.Fatalf("what another made of a row is in it: %+v", row)
+			}
 		}
 	}
 	if taken < 10_000 {

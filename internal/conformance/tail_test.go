@@ -322,3 +322,40 @@ func TestTailOff(t *testing.T) {
 		}
 	})
 }
+
+// TestTailOfValues: values that are not what the database sends are right for all who share a
+// reading, each of whom makes his own of them.
+func TestTailOfValues(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc "+x.by(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"})+", at "+
+			x.by(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"})+", r DOUBLE PRECISION)")
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		tl := &tail{env: x}
+		tl.feed = x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if pageReads(ev) {
+				if g := tl.behind.Swap(nil); g != nil {
+					g.pass()
+				}
+			}
+			return err
+		}}, &rowfeed.Config{WatchPoll: never})
+		x.exec(`INSERT INTO kv VALUES (1, '{"a": [1]}', '2026-01-31 12:00:00', 0.5), (2, '{"b": null}', '2026-01-31 12:00:01', 1), (3, 'null', NULL, NULL)`)
+		x.publish(tl.feed)
+		want := text(x.fetch(x.feedOf("kv"), "1", 100))
+		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "2"})
+		var results []<-chan fetched
+		for i := range 8 {
+			results = append(results, tl.ask(rowfeed.Request{After: "1", Limit: 90 + i}))
+		}
+		tl.gather(len(results) + 1)
+		open()
+		if got := <-held; got.err != nil {
+			x.Fatal(got.err)
+		}
+		for _, result := range results {
+			if got := <-result; got.err != nil || text(got.page) != want {
+				x.Errorf("%v\n%s\nwant\n%s", got.err, text(got.page), want)
+			}
+		}
+	})
+}

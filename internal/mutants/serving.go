@@ -86,4 +86,11 @@ var serving = []mutant{
 		New:     "return wanted(\"gzip\") >= 0 && wanted",
 		Package: "./feedhttp", Test: "TestCompression", Engines: "sqlite",
 	},
+	{
+		Name: "tail-rows-are-everybodys", Guards: "what one makes of the rows that many share changes nothing for the others",
+		File:    "tail.go",
+		Old:     "= ownRows(some), false, false",
+		New:     "= some, false, false",
+		Package: ".", Test: "TestTailPart", Engines: "sqlite",
+	},
 }
