@@ -327,8 +327,8 @@ func TestTailOff(t *testing.T) {
 // reading, each of whom makes his own of them.
 func TestTailOfValues(t *testing.T) {
 	each(t, func(x *env) {
-		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc "+x.by(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"})+", at "+
-			x.by(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"})+", r DOUBLE PRECISION)")
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc " + x.by(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"}) + ", at " +
+			x.by(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"}) + ", r DOUBLE PRECISION)")
 		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		tl := &tail{env: x}
 		tl.feed = x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
