@@ -211,7 +211,9 @@ type Feed struct {
 	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
 	// that are known to be on the disk, and that the database has shown.
 	flushed, seen map[int]place
-	turn          turn // see placeRows
+	// barren is the place below which there is no tombstone to purge.
+	barren place
+	turn   turn // see placeRows
 }
 
 // layout is a feed with its columns, as of a signature of the table.

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -18,8 +19,8 @@ func (f *Feed) purgeTombstones(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0
-		due, err := f.expired(ctx, f.db.on(), 1)
-		if err != nil || len(due) == 0 {
+		due, err := f.oldestDue(ctx)
+		if err != nil || !due {
 			return total, f.settle(ctx, "purge tombstones", err)
 		}
 		err = f.db.inTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
@@ -46,9 +47,13 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}
-	expired, err := f.expired(ctx, tx, purgeBatchSize)
-	if err != nil || len(expired) == 0 {
+	oldest, err := f.tombstones(ctx, tx, purgeBatchSize)
+	if err != nil {
 		return 0, err
+	}
+	expired := f.expired(oldest)
+	if len(expired) == 0 {
+		return 0, nil
 	}
 	b := dialect.NewBuilder(d)
 	marks := make([]string, len(expired))
@@ -65,25 +70,55 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 	return len(expired), err
 }
 
-// expired answers the positions of tombstones that are kept long enough, lowest
-// first, up to limit. Publication times never fall from one position to a higher one,
-// so the first tombstone that is not due ends the search: none is read in vain.
-func (f *Feed) expired(ctx context.Context, q dialect.Querier, limit int) ([]int64, error) {
-	d, r := f.db.d, f.record.Load()
-	type tombstone struct{ position, age int64 }
-	b := dialect.NewBuilder(d)
-	oldest, err := dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.dialectFeed().Positions())+
-		" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
-		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
+// oldestDue tells whether the oldest tombstone is to be purged, and remembers where the next
+// look begins: new tombstones are above all that was published before. A database without
+// an index of tombstones in their order would read the whole feed to find one, or none.
+func (f *Feed) oldestDue(ctx context.Context) (bool, error) {
+	// Whatever is lower was committed before this look, and so is seen by it.
+	seen, generation := f.highest(0), f.Generation()
+	oldest, err := f.tombstones(ctx, f.db.on(), 1)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	var due []int64
+	if seen.generation == generation && seen.position.Number() < math.MaxInt64 {
+		from := seen.position.Number() + 1
+		if len(oldest) > 0 {
+			from = min(from, oldest[0].position)
+		}
+		f.mu.Lock()
+		f.barren = place{generation: generation, position: dialect.Numbered(from)}
+		f.mu.Unlock()
+	}
+	return len(f.expired(oldest)) > 0, nil
+}
+
+// expired answers the positions of those tombstones that are kept long enough. Publication
+// times never fall from one position to a higher one, so the first that is not due is the last
+// to be looked at.
+func (f *Feed) expired(oldest []tombstone) (due []int64) {
+	keep := f.record.Load().Tombstones.Microseconds()
 	for _, t := range oldest {
-		if t.age <= r.Tombstones.Microseconds() {
+		if t.age <= keep {
 			break
 		}
 		due = append(due, t.position)
 	}
-	return due, nil
+	return due
+}
+
+type tombstone struct{ position, age int64 }
+
+// tombstones reads those with the lowest positions.
+func (f *Feed) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
+	d, b := f.db.d, dialect.NewBuilder(f.db.d)
+	f.mu.Lock()
+	barren := f.barren
+	f.mu.Unlock()
+	above := ""
+	if barren.generation == f.Generation() {
+		above = " AND feed_sync_id >= " + b.Arg(barren.position.Number())
+	}
+	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.dialectFeed().Positions())+
+		" WHERE deleted = 1 AND hidden = 0"+above+" ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
+		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
 }
