@@ -13,11 +13,6 @@ var seqs = []mutant{
 		Package: conformance, Test: "TestSeqsTakenBack", Engines: "postgres15,mariadb",
 	},
 	{
-		Name: "seqs-of-another-generation", Guards: "guarantee 1: a feed made anew numbers its changes anew",
-		File: "seqs.go", Old: "\tif u.generation != generation {\n\t\tu.forget", New: "\tif u.generation == 0 {\n\t\tu.forget",
-		Package: conformance, Test: "TestSeqsOfAFeedMadeAnew", Engines: "postgres15,mariadb",
-	},
-	{
 		Name: "seqs-set-back", Guards: "guarantee 1: the whole table is looked at now and then",
 		File: "seqs.go", Old: " && !l.began.Before(u.whole) {", New: " && u.whole.Before(time.Unix(0, 0)) && l.began.IsZero() {",
 		Package: conformance, Test: "TestSeqsSetBack", Engines: "postgres15,mariadb",
