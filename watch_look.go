@@ -31,7 +31,7 @@ func (db *DB) look(ctx context.Context, q question) (a answer, err error) {
 		if err := dialect.QueryRow(ctx, db.on(), query, nil, &stamp); err != nil {
 			return answer{}, err
 		}
-		if stamp == db.seen.stamp && time.Now().Before(db.seen.until) {
+		if stamp != "" && stamp == db.seen.stamp && time.Now().Before(db.seen.until) {
 			if !q.waiting {
 				return answer{}, nil
 			}

@@ -268,3 +268,44 @@ func TestStamp(t *testing.T) {
 		}
 	})
 }
+
+// TestLooksAtAReplica (M69): who waits at a server that has no stamp is told of what a look finds, and
+// not of what an earlier one has found.
+func TestLooksAtAReplica(t *testing.T) {
+	eachReplicated(t, func(x *replicated) {
+		x.insertKV(1, 2)
+		x.publish(x.feed)
+		y, plain := x.on(rowfeed.Config{Replica: true})
+		x.reaches(plain, "1")
+		var looked atomic.Int64
+		pool := y.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if looks(ev) {
+				looked.Add(1)
+			}
+			return nil
+		}})
+		rf, err := rowfeed.Open(x.ctx, pool, x.dialect, &rowfeed.Config{Replica: true, WatchPoll: 5 * time.Millisecond})
+		if err != nil {
+			x.Fatal(err)
+		}
+		f, err := rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		for id := 2; id < 5; id++ {
+			result := x.waiter(f, rowfeed.Cursor(fmt.Sprint(id-1)))
+			began := looked.Load()
+			x.eventually("it looks", func() bool { return looked.Load() > began+2 })
+			x.insertKV(id, id+1)
+			x.publish(x.feed)
+			x.reaches(plain, rowfeed.Cursor(fmt.Sprint(id)))
+			there := looked.Load()
+			if got := <-result; got.err != nil || len(got.page.Entries) != 1 {
+				x.Fatalf("%+v", got)
+			}
+			if n := looked.Load() - there; n > 100 {
+				x.Errorf("entry %d was overlooked by %d looks", id, n)
+			}
+		}
+	})
+}

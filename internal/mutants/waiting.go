@@ -282,4 +282,11 @@ var waiting = []mutant{
 		New:     "news = true",
 		Package: ".", Test: "TestLooksInAMinute",
 	},
+	{
+		Name: "looks-without-a-stamp", Guards: "M69: a server that has no stamp is asked at every look",
+		File:    "watch_look.go",
+		Old:     "if stamp != \"\" && stamp ==",
+		New:     "if stamp ==",
+		Package: conformance, Test: "TestLooksAtAReplica", Engines: "postgres15",
+	},
 }
