@@ -146,7 +146,7 @@ var waiting = []mutant{
 		Name: "page-read-before-the-publishing", Guards: "hazard 14: the page is read after the publishing",
 		File:    "fetch.go",
 		Old:     "\tif req.Consistent {\n\t\tif err := f.catchUp(ctx, req.Wait, req.Shards); err != nil {\n\t\t\treturn Page{}, err\n\t\t}\n",
-		New:     "\tif req.Consistent {\n\t\tgot, err := f.read(ctx, asked)\n\t\tif err == nil {\n\t\t\terr = f.catchUp(ctx, req.Wait, req.Shards)\n\t\t}\n\t\treturn got.Page, err\n",
+		New:     "\tif req.Consistent {\n\t\tgot, err := f.read(ctx, time.Now(), asked)\n\t\tif err == nil {\n\t\t\terr = f.catchUp(ctx, req.Wait, req.Shards)\n\t\t}\n\t\treturn got.Page, err\n",
 		Package: conformance, Test: "TestConsistentBacklog", Engines: "sqlite",
 	},
 	{
