@@ -143,13 +143,13 @@ type leaving struct {
 	pause   time.Duration
 }
 
-// due tells whether it is time to ask who is at work, and up to which seq the answer holds: what
-// was drawn before that was drawn by one of them, or is visible, or never comes.
-func (u *unseen) due() (upTo int64, due bool) {
+// due tells whether it is time to ask who is at work in the feed of a generation, and up to which
+// seq the answer holds: what was drawn before that was drawn by one of them, or is visible, or never comes.
+func (u *unseen) due(generation int64) (upTo int64, due bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	w := &u.leaving
-	if len(u.left.Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
+	if u.generation != generation || len(u.left.Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
 		return 0, false
 	}
 	w.pause = max(w.pause, firstAsk)
@@ -288,7 +288,7 @@ func (f *Feed) look(ctx context.Context) lookout {
 	if ctx.Err() != nil {
 		return f.unseen.begin(generation)
 	}
-	if upTo, due := f.unseen.due(); due {
+	if upTo, due := f.unseen.due(generation); due {
 		var open []dialect.Writer
 		var told bool
 		err := f.reading(ctx, "look who writes to the source", func(q dialect.Querier) (err error) {

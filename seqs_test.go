@@ -115,3 +115,32 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsAskedAboutAFeedMadeAnew: how far the seqs of the old one went says nothing of the new
+// one's, whoever hears first of it.
+func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
+	var u unseen
+	const over, anew = 1, 2
+	var seqs []int64
+	for seq := int64(2); seq <= 1000; seq++ {
+		seqs = append(seqs, seq)
+	}
+	u.took(u.begin(over), seqs, true)
+	u.took(u.begin(over), []int64{1002}, true)
+	u.took(u.begin(over), []int64{2000}, true)
+	if len(u.left.Gaps) == 0 {
+		t.Fatalf("no gaps in %v", u.left)
+	}
+	upTo, due := u.due(anew)
+	u.took(u.begin(anew), []int64{1}, true)
+	if due {
+		u.asked(anew, upTo, nil)
+	}
+	u.took(u.begin(anew), nil, true)
+	if !u.left.Has(2) {
+		t.Errorf("a seq that nobody has drawn yet is given up: %v", u.left)
+	}
+	if _, due := u.due(over); due {
+		t.Error("somebody is asked about a feed that is gone")
+	}
+}

@@ -203,6 +203,41 @@ func (x *env) prepared(statement string) (what string, commit func()) {
 	return "a prepared transaction", func() { over = true; x.exec(commitIt) }
 }
 
+// TestLateSeqOfAFailedCursor (guarantee 2): a writer that has lost its lock, and not its row, is
+// waited for like any other.
+func TestLateSeqOfAFailedCursor(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // the others' numbers of transactions do not go before the end
+		}
+		x.addKV()
+		l := x.looker()
+		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
+		l.wantNext("a row", 1)
+		tx := x.failedCursor(11)
+		l.many(1000)
+		l.askedAgain(1)
+		l.many(2000)
+		x.commit(tx)
+		l.wantNext("whose cursor failed under a savepoint", 1)
+		l.gone()
+	})
+}
+
+// failedCursor is a transaction that wrote a row in a cursor, which failed at its second row,
+// under a savepoint that is rolled back: with the cursor go its locks, and the row stays.
+func (x *env) failedCursor(id int) *sql.Tx {
+	x.Helper()
+	x.exec("CREATE FUNCTION write_kv(id bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM 1 / id; INSERT INTO kv VALUES (id, ''late'', 0); RETURN id; END'")
+	tx := x.begin(sql.LevelReadCommitted)
+	x.in(tx, fmt.Sprintf("DECLARE c CURSOR FOR SELECT write_kv(id) FROM (VALUES (%d), (0)) v (id)", id), "FETCH 1 FROM c", "SAVEPOINT s")
+	if _, err := tx.ExecContext(x.ctx, "FETCH 1 FROM c"); err == nil {
+		x.Fatal("the cursor did not fail")
+	}
+	x.in(tx, "ROLLBACK TO SAVEPOINT s")
+	return tx
+}
+
 // halfway begins a statement that records two keys and waits between them.
 func (x *looker) halfway(first, second int) (end func()) {
 	x.Helper()

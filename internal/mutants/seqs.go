@@ -37,4 +37,14 @@ var seqs = []mutant{
 		File: "seqs.go", Old: "\t\tgaps, above = append(gaps, dialect.Run{First: above + 1, N: last - above}), last\n", New: "\t\tabove = last\n",
 		Package: conformance, Test: "TestExactlyTheChangesRead", Engines: "postgres15,mariadb",
 	},
+	{
+		Name: "a-lock-that-goes-too-early", Guards: "guarantee 2: a cursor that fails takes its locks with it, and leaves its rows",
+		File: "dialect/postgres/seqs.go", Old: "  OR w.granted AND w.locktype = 'transactionid' ", New: "  OR false AND w.granted AND w.locktype = 'transactionid' ",
+		Package: conformance, Test: "TestLateSeqOfAFailedCursor", Engines: "postgres15",
+	},
+	{
+		Name: "asked-about-the-feed-before", Guards: "guarantee 2: how far the seqs of a feed of that name once went says nothing of the one made anew",
+		File: "seqs.go", Old: "if u.generation != generation || len(u.left.Gaps) == 0", New: "if len(u.left.Gaps) == 0",
+		Package: ".", Test: "TestWhoIsAskedAboutAFeedMadeAnew",
+	},
 }
