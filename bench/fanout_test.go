@@ -99,7 +99,6 @@ func newConsumers(b *bed, address, how string, n, row int) *consumers {
 	c.ctx, c.end = context.WithCancel(b.Context())
 	b.Cleanup(c.end)
 	if how == "SQL pollers" {
-		// Of 8, 16 and 64 connections the best on two cores.
 		pool, _ := b.open("")
 		pool.SetMaxOpenConns(16)
 		pool.SetMaxIdleConns(16)

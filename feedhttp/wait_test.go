@@ -83,9 +83,9 @@ func later(t *testing.T, s *httptest.Server, path string) <-chan answer {
 // A request that waits is answered with the entry when it comes, also when that takes
 // longer than the server allows a client to send its request.
 func TestWaitOverHTTP(t *testing.T) {
-	x := newLooking(t, nil, func(s *httptest.Server) { s.Config.ReadTimeout = 20 * time.Millisecond })
+	x := newLooking(t, nil, func(s *httptest.Server) { s.Config.ReadTimeout = 300 * time.Millisecond })
 	got := later(t, x.server, "/_feeds/fetch/kv?after=1&wait=1m")
-	x.await(t, 100) // of a millisecond or more: the server's bound is long past
+	x.await(t, 1000) // half a millisecond apart or more: the server's bound is long past
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
 	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"

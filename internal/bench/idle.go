@@ -91,6 +91,6 @@ func (c *company) rest(ctx context.Context, d time.Duration) error {
 	case <-over.Done():
 		return ctx.Err()
 	case err := <-c.ended:
-		return c.deserted(err)
+		return c.deserted(ctx, err)
 	}
 }

@@ -93,9 +93,12 @@ func (c *company) leave() (err error) {
 	return err
 }
 
-// deserted is the error of one that has ended before it was to.
-func (c *company) deserted(err error) error {
+// deserted is the error of one that has ended before it was to; when it was to, that of ctx.
+func (c *company) deserted(ctx context.Context, err error) error {
 	c.many--
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err == nil {
 		err = errors.New("bench: the publisher or the consumer has stopped by itself")
 	}
@@ -214,7 +217,7 @@ func (c *company) await(ctx context.Context, d *deliveries) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-c.ended:
-			return c.deserted(err)
+			return c.deserted(ctx, err)
 		case <-t.C:
 		}
 		d.mu.Lock()
