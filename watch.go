@@ -223,7 +223,7 @@ func (w *watcher) run() {
 		}
 		w.mu.Lock()
 		if w.waiting == 0 && len(w.sleepers) == 0 {
-			w.running = false
+			w.running, w.outage = false, 0 // whoever comes is to find out anew
 			return
 		}
 		if wait := time.Until(w.due); wait > 0 {

@@ -55,6 +55,12 @@ func TestLooksInAMinute(t *testing.T) {
 	news := func(n int) (answer, error) {
 		return answer{at: map[watchKey]standing{{feed: "kv"}: {head: dialect.Numbered(int64(n))}}}, nil
 	}
+	once := func(n int) (a answer, err error) {
+		if n == 3 {
+			err = errors.New("away")
+		}
+		return a, err
+	}
 	failing := func(int) (answer, error) { return answer{}, errors.New("away") }
 	for _, c := range []struct {
 		name            string
@@ -68,6 +74,7 @@ func TestLooksInAMinute(t *testing.T) {
 		{"many wait and sleep", 100, 100, true, quiet, 1199, 1200},
 		{"news from elsewhere", 1, 0, false, news, 50_000, 250_000},
 		{"news that a publisher here was about to tell", 1, 1, true, news, 1199, 1200},
+		{"one that failed, beside publishers alone", 0, 2, false, once, 1150, 1200},
 		{"nothing but failures", 1, 1, false, failing, 10, 30},
 	} {
 		looks := looksInAMinute(t, c.waiting, c.asleep, c.serving, c.what)

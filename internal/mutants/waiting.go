@@ -289,4 +289,11 @@ var waiting = []mutant{
 		New:     "if stamp ==",
 		Package: conformance, Test: "TestLooksAtAReplica", Engines: "postgres15",
 	},
+	{
+		Name: "an-outage-for-ever", Guards: "one look for all publishers asleep, also after one that failed",
+		File:    "watch.go",
+		Old:     "w.running, w.outage = false, 0 //",
+		New:     "w.running = false //",
+		Package: ".", Test: "TestLooksInAMinute",
+	},
 }
