@@ -35,6 +35,7 @@ type tail struct {
 	mu   sync.Mutex
 	asks map[tailAsk]int // what is waited for, and by how many: the next reading is to answer it
 	last *tailReading
+	end  *time.Timer // of its time
 }
 
 // tailAsk is what somebody wants of the tail.
@@ -50,6 +51,7 @@ type tailReading struct {
 	began time.Time
 	ask   tailAsk // its limit is that of the statement
 	asks  int
+	parts bool // it was read only if parts are served
 	rows  *dialect.PageRows
 	l     *layout
 
@@ -156,7 +158,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 	if err := f.mode().part(ctx, f, l, &q, r.ask.shards); err != nil {
 		return nil, err
 	}
-	if r.asks > 1 && parts {
+	if r.parts = r.asks > 1 && parts; r.parts {
 		q.Unserved = unplaced // whoever wants a part of it
 	}
 	floor := f.highest(q.Shard)
@@ -179,18 +181,22 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 	return r, nil
 }
 
-// keep keeps a reading for a while.
+// keep keeps a reading for a while, and nothing of the one before.
 func (t *tail) keep(r *tailReading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = r
-	time.AfterFunc(tailKept, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.last == r {
-			t.last = nil
-		}
-	})
+	if t.last = r; t.end == nil {
+		t.end = time.AfterFunc(tailKept, t.forget)
+	} else {
+		t.end.Reset(tailKept)
+	}
+}
+
+// forget may come just when another reading is kept: then who wants that one reads by himself.
+func (t *tail) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = nil
 }
 
 // part is what an ask would have been answered by itself at the time of the reading, as far as
@@ -205,7 +211,7 @@ func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialec
 	switch err := f.mode().part(ctx, f, r.l, &q, ask.shards); {
 	case err != nil, r.ask.after.Above(ask.after), ask.shards != r.ask.shards && !r.ask.shards.All():
 		return nil, false
-	case r.asks == 1 && r.ask.shards.All() && !ask.shards.All():
+	case r.ask.shards.All() && !ask.shards.All() && !r.parts:
 		return nil, false // nobody has looked whether parts are served
 	}
 	var some []dialect.PageRow

@@ -2,7 +2,9 @@ package rowfeed
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,7 +54,7 @@ func TestTailPart(t *testing.T) {
 		}
 		r := &tailReading{ask: some(), asks: 1 + random.IntN(2), l: l}
 		if r.asks > 1 {
-			r.ask.shards = Shards{}
+			r.ask.shards, r.parts = Shards{}, true
 		}
 		r.rows = read(r.ask, random.IntN(2) == 0)
 		ask := some()
@@ -91,5 +93,37 @@ func TestTailPart(t *testing.T) {
 	}
 	if taken < 10_000 {
 		t.Errorf("only %d were taken", taken)
+	}
+}
+
+// TestTailOfNoParts: of a reading that nobody wanted parts of, none are taken by who was woken before
+// it: nobody has looked whether they are served.
+func TestTailOfNoParts(t *testing.T) {
+	f := &Feed{}
+	f.record.Store(&record{Mode: ModeSequence})
+	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &layout{feed: &dialect.Feed{DataShards: 4}},
+		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: dialect.Numbered(1), Shard: 1}}, Head: dialect.Numbered(1)}}
+	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5, shards: One(1)}); rows != nil {
+		t.Errorf("%+v", rows)
+	}
+	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5}); rows == nil || len(rows.Rows) != 1 {
+		t.Errorf("the whole feed: %+v", rows)
+	}
+}
+
+// TestTailKeepsOne: however fast readings follow one another, one of them is kept.
+func TestTailKeepsOne(t *testing.T) {
+	var kept tail
+	replaced := func() weak.Pointer[tailReading] {
+		r := &tailReading{rows: &dialect.PageRows{}}
+		kept.keep(r)
+		return weak.Make(r)
+	}()
+	kept.keep(&tailReading{})
+	for range 3 {
+		runtime.GC()
+	}
+	if replaced.Value() != nil {
+		t.Error("a reading in whose place there is another is kept for its time")
 	}
 }

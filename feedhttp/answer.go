@@ -87,7 +87,8 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 		z := newZipped(parts, data, next)
 		defer func() { leaveBuffer(z.plain) }()
 		parts = z.part
-		data, next = parts(takeBuffer(), 0, writeChunk)
+		buffer = takeBuffer() // the first one is z's from here on, also where the next line panics
+		data, next = parts(buffer, 0, writeChunk)
 		buffer = data
 	}
 	if next < 0 {
