@@ -230,20 +230,23 @@ func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialec
 }
 
 // ownRows are copies, since whoever makes entries of rows writes their values over with what
-// they mean.
+// they mean. As on a page that was read for one, some rows share an allocation, and not all.
 func ownRows(rows []dialect.PageRow) []dialect.PageRow {
-	n := 0
-	for _, row := range rows {
-		n += len(row.Key) + len(row.Values)
-	}
-	values, own := make([]any, 0, n), slices.Clone(rows)
-	take := func(of []any) []any {
-		begin := len(values)
-		values = append(values, of...)
-		return values[begin:len(values):len(values)]
-	}
-	for i, row := range own {
-		own[i].Key, own[i].Values = take(row.Key), take(row.Values)
+	own := slices.Clone(rows)
+	for some := range slices.Chunk(own, labelsTogether) {
+		n := 0
+		for _, row := range some {
+			n += len(row.Key) + len(row.Values)
+		}
+		values := make([]any, 0, n)
+		take := func(of []any) []any {
+			begin := len(values)
+			values = append(values, of...)
+			return values[begin:len(values):len(values)]
+		}
+		for i, row := range some {
+			some[i].Key, some[i].Values = take(row.Key), take(row.Values)
+		}
 	}
 	return own
 }

@@ -127,3 +127,22 @@ func TestTailKeepsOne(t *testing.T) {
 		t.Error("a reading in whose place there is another is kept for its time")
 	}
 }
+
+// TestTailRowsApart: whoever keeps an entry of a shared reading keeps a few others with it, and not
+// the page.
+func TestTailRowsApart(t *testing.T) {
+	const n = 2*labelsTogether + 1
+	rows := make([]dialect.PageRow, n)
+	for i := range rows {
+		rows[i].Values = []any{new([1 << 10]byte)}
+	}
+	first, last := rows[0].Values[0], weak.Make(rows[n-1].Values[0].(*[1 << 10]byte))
+	own := ownRows(rows)
+	kept := own[0].Values
+	rows, own = nil, nil
+	runtime.GC()
+	if kept[0] != first || last.Value() != nil {
+		t.Errorf("one row keeps what the %dth has", n)
+	}
+	runtime.KeepAlive(kept)
+}
