@@ -338,6 +338,33 @@ func TestForeignOperators(t *testing.T) {
 	})
 }
 
+// TestForeignPath (hazard 22): a domain's CHECK may call a function of the user's, and that finds names
+// by the session's search_path. The trigger's function runs with its owner's rights, and has a path
+// of its own there.
+func TestForeignPath(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // elsewhere columns have no types of the user's
+		}
+		x.exec("CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
+			"CREATE DOMAIN small AS bigint CHECK (below(VALUE))",
+			"CREATE TABLE limited (id small NOT NULL PRIMARY KEY)",
+			"CREATE SCHEMA evil",
+			"CREATE FUNCTION evil.abs(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN IF pg_trigger_depth() > 0 THEN RAISE EXCEPTION 'called as %', current_user; END IF; RETURN $1; END $$")
+		f := x.add(rowfeed.FeedSpec{Name: "limited", Table: "limited"})
+		x.exec("SET search_path = evil, pg_catalog, public; INSERT INTO public.limited VALUES (1); UPDATE public.limited SET id = 2; RESET search_path")
+		x.publish(f)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_positions_limited"); n != 1 {
+			x.Errorf("%d keys", n)
+		}
+		x.wantSound(f)
+		x.exec("ALTER FUNCTION rowfeed_limited_capture() RESET search_path")
+		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 {
+			x.Errorf("%q, %v", problems, err)
+		}
+	})
+}
+
 // hostOf turns mysql://root@127.0.0.1:1/db into the driver's tcp(127.0.0.1:1)/db.
 func hostOf(url string) string {
 	rest := url[strings.Index(url, "@")+1:]

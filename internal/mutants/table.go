@@ -107,9 +107,9 @@ var capturing = []mutant{
 		Package: conformance, Test: "TestForeignOperators", Engines: "postgres15",
 	},
 	{
-		Name: "keys-compared-as-the-sessions-text", Guards: "hazard 22: qualified types",
-		File: "dialect/postgres/capture.go", Old: "oldKey[i] + \"::pg_catalog.text", New: "oldKey[i] + \"::text",
-		Package: conformance, Test: "TestForeignOperators", Engines: "postgres15",
+		Name: "a-domain-by-the-sessions-path", Guards: "hazard 22: a search_path of its own",
+		File: "dialect/postgres/capture.go", Old: "!c.Exact || !slices.Contains(plain, name)", New: "!c.Exact && name != \"\"",
+		Package: conformance, Test: "TestForeignPath", Engines: "postgres15",
 	},
 	{
 		Name: "hidden-rows-are-deletes", Guards: "hazard 5: row security",

@@ -68,7 +68,7 @@ var waiting = []mutant{
 	{
 		Name: "watcher-never-rests", Guards: "nobody waits, nothing is asked",
 		File:    "watch.go",
-		Old:     "\t\tif w.waiting == 0 && len(w.sleepers) == 0 {\n\t\t\tw.running = false\n\t\t\treturn\n\t\t}\n",
+		Old:     "\t\tif w.waiting == 0 && len(w.sleepers) == 0 {\n\t\t\tw.running, w.outage = false, 0 // whoever comes is to find out anew\n\t\t\treturn\n\t\t}\n",
 		New:     "",
 		Package: conformance, Test: "TestWaitCancelled", Engines: "sqlite",
 	},
