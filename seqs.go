@@ -18,8 +18,8 @@ import (
 // given up that was never seen.
 
 const (
-	// maxGaps bounds the ranges that one statement looks at.
-	maxGaps = 8
+	// maxGaps bounds the ranges that one statement looks at, and mostGaps those that are remembered.
+	maxGaps, mostGaps = 8, 1000
 	// leastStretch is how many published seqs in a row are worth a range of their own.
 	leastStretch = 256
 	// firstAsk and lastAsk bound the pauses between looks at who is at work. (MariaDB makes its list
@@ -37,6 +37,7 @@ type unseen struct {
 	left       dialect.Seqs
 	leaving    leaving
 	whole      time.Time // when the whole table is to be looked at
+	asks       int64     // questions who is at work; see asked
 }
 
 // lookout is one look for changes.
@@ -63,7 +64,7 @@ func (u *unseen) begin(generation int64) lookout {
 	if u.generation != generation {
 		u.forget(generation)
 	}
-	l := lookout{generation: generation, among: u.left, left: u.left, settled: u.leaving.settled, began: time.Now()}
+	l := lookout{generation: generation, among: rough(u.left), left: u.left, settled: u.leaving.settled, began: time.Now()}
 	if !u.left.All() && !l.began.Before(u.whole) {
 		l.among = dialect.Seqs{}
 	}
@@ -77,7 +78,7 @@ func (u *unseen) since(generation int64) dialect.Seqs {
 	if u.generation != generation {
 		return dialect.Seqs{}
 	}
-	return u.left
+	return rough(u.left)
 }
 
 // rest is the time until the whole table is to be looked at.
@@ -107,7 +108,9 @@ func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
 		u.left = onlyAbove(u.left, settled)
 		u.leaving = leaving{next: u.leaving.next}
 	}
-	u.left = rough(u.left)
+	if len(u.left.Gaps) > mostGaps {
+		u.left = rough(u.left)
+	}
 	if l.among.All() {
 		u.whole = time.Now().Add(max(wholeEvery, wholeShare*time.Since(l.began)))
 	}
@@ -145,36 +148,39 @@ type leaving struct {
 
 // due tells whether it is time to ask who is at work in the feed of a generation, and up to which
 // seq the answer holds: what was drawn before that was drawn by one of them, or is visible, or never comes.
-func (u *unseen) due(generation int64) (upTo int64, due bool) {
+func (u *unseen) due(generation int64) (q ask, due bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	w := &u.leaving
-	if u.generation != generation || len(u.left.Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
-		return 0, false
+	if u.generation != generation || len(rough(u.left).Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
+		return ask{}, false
 	}
 	w.pause = max(w.pause, firstAsk)
-	w.next = time.Now().Add(w.pause)
-	return u.left.Above, true
+	w.next, w.pause = time.Now().Add(w.pause), min(w.pause*2, lastAsk) // also where nobody answers
+	u.asks++
+	return ask{generation: generation, upTo: u.left.Above, number: u.asks}, true
 }
 
-// asked is told who is at work. upTo is from before the question.
-func (u *unseen) asked(generation, upTo int64, open []dialect.Writer) {
+// ask is a question who is at work.
+type ask struct{ generation, upTo, number int64 }
+
+// asked is told who is at work. An answer that was overtaken by another question is left: who began
+// in between is not in it, and has not ended.
+func (u *unseen) asked(q ask, open []dialect.Writer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	w := &u.leaving
-	if u.generation != generation || w.settled > 0 {
+	if u.generation != q.generation || u.asks != q.number || w.settled > 0 {
 		return
 	}
 	if w.upTo == 0 {
-		w.upTo, w.writers = upTo, open
+		w.upTo, w.writers = q.upTo, open
 	} else {
 		w.writers = stillOpen(w.writers, open)
 	}
 	if len(w.writers) == 0 {
 		w.settled, w.pause = w.upTo, 0
-		return
 	}
-	w.pause = min(w.pause*2, lastAsk)
 }
 
 // stillOpen are those of before that have not ended, by who is at work now. One without a name
@@ -288,15 +294,15 @@ func (f *Feed) look(ctx context.Context) lookout {
 	if ctx.Err() != nil {
 		return f.unseen.begin(generation)
 	}
-	if upTo, due := f.unseen.due(generation); due {
+	if q, due := f.unseen.due(generation); due {
 		var open []dialect.Writer
 		var told bool
-		err := f.reading(ctx, "look who writes to the source", func(q dialect.Querier) (err error) {
-			open, told, err = f.db.d.Writers(ctx, q, f.dialectFeed())
+		err := f.reading(ctx, "look who writes to the source", func(tx dialect.Querier) (err error) {
+			open, told, err = f.db.d.Writers(ctx, tx, f.dialectFeed())
 			return err
 		})
 		if err == nil && told {
-			f.unseen.asked(generation, upTo, open)
+			f.unseen.asked(q, open)
 		}
 	}
 	return f.unseen.begin(generation)

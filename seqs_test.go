@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -131,10 +132,10 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 	if len(u.left.Gaps) == 0 {
 		t.Fatalf("no gaps in %v", u.left)
 	}
-	upTo, due := u.due(anew)
+	q, due := u.due(anew)
 	u.took(u.begin(anew), []int64{1}, true)
 	if due {
-		u.asked(anew, upTo, nil)
+		u.asked(q, nil)
 	}
 	u.took(u.begin(anew), nil, true)
 	if !u.left.Has(2) {
@@ -142,5 +143,57 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 	}
 	if _, due := u.due(over); due {
 		t.Error("somebody is asked about a feed that is gone")
+	}
+}
+
+// TestAnswersThatWereOvertaken: two looks of a process ask who is at work, and the first answer comes
+// last: a writer that had drawn in between is not in it, and is at work still.
+func TestAnswersThatWereOvertaken(t *testing.T) {
+	const generation = 1
+	between := []dialect.Writer{{Session: "a", Transaction: "1"}}
+	for _, inOrder := range []bool{true, false} {
+		var u unseen
+		u.took(u.begin(generation), []int64{1}, true)
+		u.took(u.begin(generation), []int64{2000}, true)
+		for seq := int64(2001); seq < 3000; seq++ {
+			u.took(u.begin(generation), []int64{seq}, true)
+		}
+		first, due := u.due(generation)
+		if !due {
+			t.Fatalf("nobody asks about the gaps in %v", u.left)
+		}
+		for seq := int64(3001); seq < 3500; seq++ { // 3000 was drawn, by the one between
+			u.took(u.begin(generation), []int64{seq}, true)
+		}
+		u.leaving.next = time.Time{}
+		second, _ := u.due(generation)
+		if inOrder {
+			u.asked(first, nil)
+			u.asked(second, between)
+		} else {
+			u.asked(second, between)
+			u.asked(first, nil)
+		}
+		u.took(u.begin(generation), nil, true)
+		if !u.left.Has(3000) {
+			t.Errorf("in order %v: a seq is given up whose writer is at work: %v", inOrder, u.left)
+		}
+	}
+}
+
+// TestFewAtATimeBehindAGap: what is published little by little behind a gap is passed over like what
+// comes at once.
+func TestFewAtATimeBehindAGap(t *testing.T) {
+	var u unseen
+	for seq := int64(1); seq < 2000; seq++ {
+		if seq != 100 {
+			u.took(u.begin(1), []int64{seq}, true)
+		}
+	}
+	if l := u.begin(1); !l.among.Has(100) || l.among.Has(101) || l.among.Has(1999) || !u.since(1).Has(2000) {
+		t.Errorf("it looks among %v", l.among)
+	}
+	if q, due := u.due(1); !due || q.upTo != 1999 {
+		t.Errorf("nobody asks about the gap: %v, %v", q, due)
 	}
 }

@@ -52,15 +52,15 @@ func (Dialect) Which(among dialect.Seqs) []string { return []string{which(among)
 //
 // A seq is drawn by a statement, whose transaction InnoDB may begin right behind that. So who
 // is at a statement is read first, and then which transactions are open: whoever had drawn before the
-// first is at that statement then, or in a transaction by the second, or has ended. A transaction has no
-// name before it writes, and keeps the one that it gets, also while it is prepared. One without a name
-// whose statement has no table to write, such as a dump's, has drawn nothing.
+// first is at that statement then, or in a transaction that has a number by the second, or has ended. A transaction has no
+// number before it writes its first row, be it open for long, and keeps the one that it gets, also while it is prepared. Who is at a
+// SELECT, such as a dump's, draws nothing by it: what a function writes for it is shown as that statement.
 func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	if ok, err := numbersAlone(ctx, q); err != nil || !ok {
 		return nil, false, d.untold(err)
 	}
 	// Event handlers and senders of the binary log are at a statement always, and write nothing.
-	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID()", nil,
+	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'", nil,
 		func(rows dialect.Rows) (w dialect.Writer, err error) { return w, rows.Scan(&w.Session) })
 	if err != nil {
 		return nil, false, d.untold(err)
@@ -70,13 +70,13 @@ func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		return nil, false, d.untold(err)
 	}
 	for _, w := range busy {
-		if !slices.ContainsFunc(transactions, func(t transaction) bool { return t.Session == w.Session }) {
+		if !slices.ContainsFunc(transactions, func(t dialect.Writer) bool { return t.Session == w.Session && t.Transaction != "" }) {
 			open = append(open, w)
 		}
 	}
 	for _, t := range transactions {
-		if t.Transaction != "" || t.writing {
-			open = append(open, t.Writer)
+		if t.Transaction != "" {
+			open = append(open, t)
 		}
 	}
 	return open, true, nil
@@ -107,26 +107,20 @@ const (
 	maxShown = 4000
 )
 
-// transaction is one of the server's list.
-type transaction struct {
-	dialect.Writer
-	writing bool // its statement has tables to write
-}
-
 // openNow are the open transactions. The server keeps the list, as old as it may get while others ask
 // for it; that it was made just now tells this very statement, which is on it then, in a transaction that
 // has read something.
-func openNow(ctx context.Context, q dialect.Querier, table string) (open []transaction, fresh bool, err error) {
+func openNow(ctx context.Context, q dialect.Querier, table string) (open []dialect.Writer, fresh bool, err error) {
 	mark := fmt.Sprintf("/* %x */", rand.Uint64())
 	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+table+" LIMIT 1", nil, func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
 		return nil, false, err
 	}
-	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, trx_tables_locked > 0, COALESCE(LEFT(trx_query, 100), '') FROM information_schema.INNODB_TRX", nil,
+	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), '') FROM information_schema.INNODB_TRX", nil,
 		func(rows dialect.Rows) (struct{}, error) {
-			var t transaction
+			var t dialect.Writer
 			var thread, number uint64
 			var query string
-			if err := rows.Scan(&thread, &number, &t.writing, &query); err != nil {
+			if err := rows.Scan(&thread, &number, &query); err != nil {
 				return struct{}{}, err
 			}
 			if strings.Contains(query, mark) {

@@ -44,7 +44,22 @@ var seqs = []mutant{
 	},
 	{
 		Name: "asked-about-the-feed-before", Guards: "guarantee 2: how far the seqs of a feed of that name once went says nothing of the one made anew",
-		File: "seqs.go", Old: "if u.generation != generation || len(u.left.Gaps) == 0", New: "if len(u.left.Gaps) == 0",
+		File: "seqs.go", Old: "if u.generation != generation || len(rough(u.left).Gaps) == 0", New: "if len(rough(u.left).Gaps) == 0",
 		Package: ".", Test: "TestWhoIsAskedAboutAFeedMadeAnew",
+	},
+	{
+		Name: "an-open-transaction-without-a-number", Guards: "guarantee 2: a seq is drawn before the first row, and its number",
+		File: "dialect/mysql/seqs.go", Old: "return t.Session == w.Session && t.Transaction != \"\" }", New: "return t.Session == w.Session }",
+		Package: conformance, Test: "TestSeqsDrawnBeforeTheFirstRow", Engines: "mariadb",
+	},
+	{
+		Name: "answers-that-were-overtaken", Guards: "guarantee 2: who began behind a list was made is not on it, and has not ended",
+		File: "seqs.go", Old: " || u.asks != q.number", New: "",
+		Package: ".", Test: "TestAnswersThatWereOvertaken",
+	},
+	{
+		Name: "stretches-do-not-add-up", Guards: "what is published little by little behind a gap is not walked over again",
+		File: "seqs.go", Old: "if len(u.left.Gaps) > mostGaps {", New: "if len(u.left.Gaps) > 0 {",
+		Package: ".", Test: "TestFewAtATimeBehindAGap",
 	},
 }

@@ -1,0 +1,91 @@
+package conformance
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/internal/testdb"
+)
+
+// TestSeqsDrawnBeforeTheFirstRow (guarantee 2): a transaction that has only read until now has no
+// number, and its statement may have drawn already: it is waited for. One that only reads is not.
+func TestSeqsDrawnBeforeTheFirstRow(t *testing.T) {
+	each(t, func(x *env) {
+		if x.engine != testdb.MariaDB {
+			return // PostgreSQL's have a lock by then, and MySQL does not tell
+		}
+		x.addKV()
+		l := x.looker()
+		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
+		l.wantNext("a row", 1)
+		x.exec("CREATE FUNCTION wait_kv(id BIGINT) RETURNS BIGINT BEGIN DO GET_LOCK('"+x.db.Name+"', 600); RETURN id; END",
+			"CREATE FUNCTION record_kv(id BIGINT) RETURNS BIGINT BEGIN INSERT INTO rowfeed_changes_kv (id) SELECT kv.id FROM kv WHERE kv.id = id AND GET_LOCK('"+x.db.Name+"', 600) = 1; RETURN id; END")
+		for round, c := range []struct {
+			what, statement string
+			waited          bool
+		}{
+			{"a reader", "SELECT GET_LOCK('" + x.db.Name + "', 600) FROM kv WHERE id = 5", false},
+			{"a writer", "INSERT INTO rowfeed_changes_kv (id) SELECT id FROM kv WHERE wait_kv(id) = 5", true},
+			{"a function that writes", "SELECT record_kv(5)", true},
+		} {
+			release := l.waiting(c.statement)
+			gap := x.begin(sql.LevelReadCommitted)
+			x.in(gap, "INSERT INTO kv VALUES (6, 'never', 0)")
+			l.many(1000 + 2000*round)
+			if err := gap.Rollback(); err != nil {
+				x.Fatal(err)
+			}
+			if c.waited {
+				l.askedAgain(1)
+				l.many(2000 + 2000*round)
+				l.mu.Lock()
+				if !strings.Contains(l.last, " IN (") {
+					x.Errorf("%s: not waited for: %s", c.what, l.last)
+				}
+				l.mu.Unlock()
+			} else {
+				l.gone()
+			}
+			release()
+			l.publish(l.feed)
+			l.gone()
+		}
+		x.wantSound(l.feed)
+	})
+}
+
+// waiting runs a statement that waits for a lock by the database's name, in a transaction that has
+// read before.
+func (x *looker) waiting(statement string) (release func()) {
+	x.Helper()
+	conn, err := x.db.Admin().Conn(x.ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	if _, err := conn.ExecContext(x.ctx, "DO GET_LOCK('"+x.db.Name+"', 600)"); err != nil {
+		x.Fatal(err)
+	}
+	tx := x.begin(sql.LevelReadCommitted)
+	x.in(tx, "SELECT count(*) FROM kv")
+	done := make(chan error, 1)
+	go func() {
+		_, err := tx.ExecContext(x.ctx, statement)
+		_, released := tx.ExecContext(x.ctx, "DO RELEASE_ALL_LOCKS()") // the session may be used again
+		done <- errors.Join(err, released, tx.Commit())
+	}()
+	x.eventually("the statement waits", func() bool {
+		return x.scalar("SELECT count(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND DB = '"+x.db.Name+"'") == 1
+	})
+	return func() {
+		x.Helper()
+		if _, err := conn.ExecContext(x.ctx, "DO RELEASE_LOCK('"+x.db.Name+"')"); err != nil {
+			x.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			x.Fatal(err)
+		}
+		conn.Close()
+	}
+}
