@@ -21,10 +21,18 @@ import (
 // ahead is how many entries a writer commits before the slowest consumer has the first.
 const ahead = 100
 
+// How a consumer of TestFanOut is told of rows.
+const (
+	byPolling = "SQL pollers"
+	inProcess = "in process"
+	byStream  = "stream"
+	byWaiting = "wait=60s"
+)
+
 // TestFanOut measures what it takes to bring every committed row to many consumers who have
-// read all before it: over one `rowfeed serve`, next to as many pollers of the table itself,
-// who ask as often as rowfeed looks (every 50 ms), and would miss rows. One row after the
-// other, and as many as the slowest consumer allows.
+// read all before it: in the process of publisher and writer, and over one `rowfeed serve`; next to as
+// many pollers of the table itself, who ask as often as rowfeed looks (every 50 ms), and would miss
+// rows. One row after the other, and as many as the slowest consumer allows.
 func TestFanOut(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rowfeed")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
@@ -39,21 +47,29 @@ func TestFanOut(t *testing.T) {
 		db := b.rowfeed(b.pool, nil)
 		b.fill("items", 1)
 		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
-		_, err := f.Publish(b.Context())
-		b.must(err)
-		served := b.serve(bin)
-		hows := []string{"SQL pollers", "stream", "wait=60s"}
+		hows := []string{byPolling, inProcess, byStream, byWaiting}
 		last, one, rate, flow := figures[string]{}, figures[string]{}, figures[string]{}, figures[string]{}
 		id := 1
+		woken := func() {}
 		commit := func() {
 			id++
 			b.sql(fmt.Sprintf("INSERT INTO items VALUES (%d, '%s')", id, payload))
+			woken()
 		}
 		for range *reps {
 			for _, how := range hows {
-				_, err := f.Fetch(b.Context(), rowfeed.Request{After: rowfeed.Now, Consistent: true})
+				_, err := f.Publish(b.Context())
 				b.must(err) // nothing of the one before is still to come
-				c := newConsumers(b, served.address, how, n, id)
+				address, stop := "", func() {}
+				switch woken = func() {}; how {
+				case byPolling: // nobody publishes
+				case inProcess:
+					woken, stop = f.Wake, b.publishing(f)
+				default:
+					served := b.serve(bin)
+					address, stop = served.address, served.stop
+				}
+				c := newConsumers(b, f, address, how, n, id)
 				var rounds figure
 				for range 10 {
 					began := time.Now()
@@ -72,6 +88,7 @@ func TestFanOut(t *testing.T) {
 				rate.add(how, float64(id-first)/time.Since(began).Seconds())
 				flow.add(how, float64(id-first)*float64(n)/time.Since(began).Seconds())
 				c.close()
+				stop()
 			}
 		}
 		for _, how := range hows {
@@ -93,19 +110,24 @@ type consumers struct {
 }
 
 // newConsumers returns when all of them have everything up to the row.
-func newConsumers(b *bed, address, how string, n, row int) *consumers {
+func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *consumers {
 	b.Helper()
 	c := &consumers{bed: b, got: make([]atomic.Int64, n), news: make(chan struct{}, 1)}
 	c.ctx, c.end = context.WithCancel(b.Context())
 	b.Cleanup(c.end)
-	if how == "SQL pollers" {
+	switch how {
+	case byPolling:
 		pool, _ := b.open("")
 		pool.SetMaxOpenConns(16)
 		pool.SetMaxIdleConns(16)
 		for i := range c.got {
 			c.running.Go(func() { c.poll(pool, &c.got[i], row) })
 		}
-	} else {
+	case inProcess:
+		for i := range c.got {
+			c.running.Go(func() { c.fetch(f, &c.got[i], row) })
+		}
+	default:
 		dialing := make(chan struct{}, 64)
 		for i := range c.got {
 			dialing <- struct{}{}
@@ -183,7 +205,35 @@ func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	}
 }
 
-// read follows the feed from its head. Every row of the table is one entry, and no other.
+// publishing is how a publisher in this process is ended.
+func (b *bed) publishing(f *rowfeed.Feed) (stop func()) {
+	ctx, end := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.RunPublisher(ctx) }()
+	return func() {
+		end()
+		b.must(<-ended)
+	}
+}
+
+// fetch follows the feed from its head. Every row of the table is one entry, and no other.
+func (c *consumers) fetch(f *rowfeed.Feed, got *atomic.Int64, row int) {
+	for ask := (rowfeed.Request{After: rowfeed.Now}); ; ask.Wait = time.Minute {
+		page, err := f.Fetch(c.ctx, ask)
+		switch {
+		case c.ctx.Err() != nil:
+			return
+		case err != nil:
+			c.Error(err)
+			return
+		}
+		ask.After = page.Cursor
+		row += len(page.Entries)
+		c.tell(got, row)
+	}
+}
+
+// read does so over HTTP.
 func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) {
 	lines := bufio.NewReaderSize(conn, 64<<10)
 	// next is how many entries the next line has, and its cursor.
@@ -196,7 +246,7 @@ func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) 
 		}
 		return entries, after, err
 	}
-	if how == "stream" {
+	if how == byStream {
 		ask(conn, "/_feeds/stream/items?after=now")
 		for begun := false; ; {
 			entries, _, err := next("data: {", "")
