@@ -160,7 +160,12 @@ var leasing = []mutant{
 	},
 	{
 		Name: "forced-plans-compiled", Guards: "a forced plan is not compiled to machine code",
-		File: "dialect/postgres/publish.go", Old: "interpreted = `; SET LOCAL jit = off`", New: "interpreted = ``",
+		File: "dialect/postgres/publish.go", Old: `interpreted = setting{"jit", "off"}`, New: `interpreted = setting{"jit_expressions", "off"}`,
 		Package: conformance, Test: "TestForcedPlansAreNotCompiled", Engines: "postgres15",
+	},
+	{
+		Name: "renewal-sets-one-by-one", Guards: "what a process at rest asks",
+		File: "dialect/postgres/publish.go", Old: "atOnce(formats, inOrder, bounds)", New: "oneByOne(formats, inOrder, bounds)",
+		Package: conformance, Test: "TestRenewalStatements", Engines: "postgres15",
 	},
 }

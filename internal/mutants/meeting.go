@@ -47,7 +47,7 @@ var meeting = []mutant{
 	},
 	{
 		Name: "movers-give-up-before-a-circle-is-seen", Guards: "M57: movers who wait for each other are run again",
-		File: "dialect/postgres/publish.go", Old: "SET LOCAL lock_timeout = '2s'", New: "SET LOCAL lock_timeout = '300ms'",
+		File: "dialect/postgres/publish.go", Old: `{"lock_timeout", "2s"}`, New: `{"lock_timeout", "300ms"}`,
 		Package: conformance, Test: "TestMoversInACircle", Engines: "postgres15",
 	},
 	{

@@ -251,7 +251,7 @@ var publishing = []mutant{
 	},
 	{
 		Name: "repair-cut-off", Guards: "repair of a large table comes to its end",
-		File: "dialect/postgres/publish.go", Old: "inOrder, atLeisure}", New: "inOrder, bounds}",
+		File: "dialect/postgres/publish.go", Old: "inOrder, atLeisure)", New: "inOrder, bounds)",
 		Package: conformance, Test: "TestRepairTakesItsTime", Engines: "postgres15",
 	},
 	{
@@ -304,8 +304,8 @@ var publishing = []mutant{
 	{
 		Name: "asynchronous-commits", Guards: "guarantee 2: durable whatever the server's default",
 		File:    "dialect/postgres/publish.go",
-		Old:     "[]string{strings.Join([]string{writing, durable, formats, byKey, bounds}",
-		New:     "[]string{strings.Join([]string{writing, formats, byKey, bounds}",
+		Old:     "[]string{writing, durable, oneByOne(formats, byKey, bounds)}",
+		New:     "[]string{writing, oneByOne(formats, byKey, bounds)}",
 		Package: conformance, Test: "TestPositionsSurvive", Engines: "postgres15",
 	},
 	{

@@ -166,8 +166,15 @@ var restoring = []mutant{
 	{
 		Name: "setting-left-in-the-session", Guards: "hazard 30: settings end with their transaction",
 		File:    "dialect/postgres/publish.go",
-		Old:     "SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted\n\t// inOrder",
-		New:     "SET LOCAL enable_mergejoin = off; SET enable_seqscan = off; SET LOCAL enable_bitmapscan = off` + interpreted\n\t// inOrder",
+		Old:     `"SET LOCAL "`,
+		New:     `"SET "`,
+		Package: conformance, Test: "TestPooler", Engines: "postgres15",
+	},
+	{
+		Name: "setting-of-a-record-left-in-the-session", Guards: "hazard 30: settings end with their transaction",
+		File:    "dialect/postgres/publish.go",
+		Old:     `"', true)")`,
+		New:     `"', false)")`,
 		Package: conformance, Test: "TestPooler", Engines: "postgres15",
 	},
 	{
@@ -201,8 +208,8 @@ var restoring = []mutant{
 	{
 		Name: "records-commit-asynchronously", Guards: "guarantee 7: a bump lasts, too",
 		File:    "dialect/postgres/publish.go",
-		Old:     "[]string{strings.Join([]string{writing, durable, formats, inOrder, bounds}",
-		New:     "[]string{strings.Join([]string{writing, formats, inOrder, bounds}",
+		Old:     "[]string{writing, durable, atOnce(formats, inOrder, bounds)}",
+		New:     "[]string{writing, atOnce(formats, inOrder, bounds)}",
 		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15",
 	},
 	{

@@ -113,7 +113,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "hidden-rows-are-deletes", Guards: "hazard 5: row security",
-		File: "dialect/postgres/publish.go", Old: "; SET LOCAL row_security = off`", New: "`",
+		File: "dialect/postgres/publish.go", Old: `, {"row_security", "off"}`, New: "",
 		Package: conformance, Test: "TestRefusesHiddenRows", Engines: "postgres15",
 	},
 	{
