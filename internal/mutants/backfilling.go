@@ -5,7 +5,7 @@ var backfilling = []mutant{
 	{
 		Name: "readers-meet-backfill", Guards: "M62: nobody reads where rows are placed later",
 		File: "backfill.go", Old: "	if !rows.Filling ||", New: "	if true || !rows.Filling ||",
-		Package: conformance, Test: "TestBackFillHoldsReadersOff", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestBackFillHoldsReadersOff", Engines: "sqlite",
 	},
 	{
 		Name: "backfill-stops-the-head", Guards: "M62: readers at the head are not disturbed",
@@ -40,7 +40,7 @@ var backfilling = []mutant{
 	{
 		Name: "live-part-begins-again", Guards: "M62: the live part of a shard begins where it has begun, whatever moved or was purged since",
 		File: "outbox_move.go", Old: "	if err == nil && state.ULIDState == (dialect.ULIDState{}) {", New: "	if err == nil {",
-		Package: conformance, Test: "TestBackFillKeyAgain", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestBackFillKeyAgain", Engines: "sqlite",
 	},
 	{
 		Name: "row-between-runs", Guards: "M62: who has read what a run has placed misses nothing of the next one",

@@ -7,7 +7,7 @@ var granting = []mutant{
 		File:    "mode_outbox.go",
 		Old:     "append([]string{\"shard\", \"time_hint\"}, f.StoredKey()...)...)",
 		New:     "f.StoredKey()[:0]...)",
-		Package: conformance, Test: "TestOutboxRoles", Engines: "postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestOutboxRoles", Engines: "postgres15,mariadb",
 	},
 	{
 		Name: "writer-has-the-shards", Guards: "M29: a writer of one feed holds up no other",

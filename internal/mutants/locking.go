@@ -63,7 +63,7 @@ var locking = []mutant{
 		File:    "blocking.go",
 		Old:     "if !slices.Contains(strings.Fields(witness), t.witness) {",
 		New:     "if len(strings.Fields(witness)) == 0 {",
-		Package: conformance, Test: "TestLockSavepoint", Engines: "sqlite,postgres15,mariadb", Short: true,
+		Package: conformance, Test: "TestLockSavepoint", Engines: "sqlite,postgres15,mariadb",
 	},
 	{
 		Name: "witnesses-forgotten", Guards: "hazard 8: several Locks of a transaction are told apart",
@@ -343,7 +343,7 @@ var locking = []mutant{
 		File:    "dialect/ulid_page.go",
 		Old:     "if p.Identity != \"\" && !q.AnyDatabase {",
 		New:     "if false {",
-		Package: conformance, Test: "TestULIDOtherDatabase/blocking", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestULIDOtherDatabase/blocking", Engines: "postgres15",
 	},
 	{
 		Name: "replica-of-another-identity", Guards: "M74: a replica may be read",

@@ -7,7 +7,7 @@ var outboxing = []mutant{
 		File:    "dialect/outbox_move.go",
 		Old:     "inOrder(b, d.ByShard(), shard, but, \"\") + \" LIMIT \" + b.Arg(limit)",
 		New:     "inOrder(b, d.ByShard(), shard, but, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
-		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite",
 	},
 	{
 		Name: "record-hints-the-future", Guards: "hazard 8: no time is ahead of the database's clock",
@@ -79,7 +79,7 @@ var outboxing = []mutant{
 		File:    "retain.go",
 		Old:     "Low: uint64(low)}.Max(last)",
 		New:     "Low: uint64(low)}.Min(last).Max(last)",
-		Package: conformance, Test: "TestRetainWhileFilling", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRetainWhileFilling", Engines: "sqlite",
 	},
 	{
 		Name: "purge-without-the-shard", Guards: "item 3: those that purge a shard take turns",
@@ -289,7 +289,7 @@ var outboxing = []mutant{
 		File:    "dialect/sqlite/outbox.go",
 		Old:     ", make(\"update\", \"a row with another key\", \"UPDATE\", \" WHEN \"+d.otherKey(f))}",
 		New:     "}",
-		Package: conformance, Test: "TestOutboxKeyChanged", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestOutboxKeyChanged", Engines: "sqlite",
 	},
 	{
 		Name: "key-change-unrecorded-postgres", Guards: "M59: a row with another key is another row",
@@ -373,7 +373,7 @@ var outboxing = []mutant{
 		File:    "fetch.go",
 		Old:     "case rows.EntriesBelow.Above(at.position):",
 		New:     "case rows.EntriesBelow.Above(at.seen()) && false:",
-		Package: conformance, Test: "TestRetainAge", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestRetainAge", Engines: "sqlite",
 	},
 	{
 		Name: "start-mark-stands-for-entries", Guards: "guarantee 1: a start mark says nothing of entries that were purged before the reader came to them",

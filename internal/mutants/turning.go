@@ -5,7 +5,7 @@ var turning = []mutant{
 	{
 		Name: "shard-begins-where-the-consumer-did", Guards: "guarantee 1: a shard that comes later begins at its beginning",
 		File: "consume_ids_cursors.go", Old: "info.Name, whole.paused, rows, shards, begins)", New: "info.Name, whole.paused, rows, shards, map[int]Cursor{2: r.c.Start})",
-		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestShardIDsStart", Engines: "sqlite",
 	},
 	{
 		Name: "shard-begins-where-the-consumer-did-at-work", Guards: "guarantee 1: a shard that comes later begins at its beginning",
@@ -25,7 +25,7 @@ var turning = []mutant{
 	{
 		Name: "start-waits-for-filling", Guards: "M62: a consumer begins in all shards but the one that is being filled",
 		File: "consume_ids_start.go", Old: "isTime && (errors.Is(err, Filling) || ", New: "isTime && (",
-		Package: conformance, Test: "TestFillingStart", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestFillingStart", Engines: "sqlite",
 	},
 	{
 		Name: "start-to-come-is-past", Guards: "guarantee 1: of a shard that is being filled a consumer misses nothing that is published before the time at which it begins",
