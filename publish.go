@@ -69,7 +69,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 		r := f.record.Load()
 		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), r.feed(f.db.names), l.in(r.Generation))
 		if err != nil || !waiting {
-			f.looked(l, nil, true, err)
+			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "publish", err)
 		}
 	}
@@ -94,10 +94,10 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 		l = f.look(ctx) // of the feed as it is now
 	}
 	if errors.Is(err, errNothing) {
-		f.looked(l, nil, true, nil)
+		f.looked(l, e.Generation, nil, true, nil)
 		return PublishEvent{Feed: f.name}, nil
 	}
-	f.looked(l, seqs, len(seqs) < limit, err)
+	f.looked(l, e.Generation, seqs, len(seqs) < limit, err)
 	if err != nil {
 		return PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
 	}
@@ -127,8 +127,8 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e PublishEvent, seqs []int64, err error) {
-	e = PublishEvent{Feed: f.name}
 	d, r := f.db.d, f.record.Load()
+	e = PublishEvent{Feed: f.name, Generation: r.Generation}
 	feed := r.feed(f.db.names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
@@ -148,7 +148,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	if seq.Value <= math.MaxInt64-int64(limit) {
 		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, l.in(r.Generation), limit)
 		if err != nil || all.OK {
-			e.Changes, e.Keys, e.Head, e.Generation = all.Changes, all.Keys, seq.Value+int64(all.Keys), r.Generation
+			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
 			return e, all.Seqs, firstError(err, allAlike(feed, all))
 		}
 	}
@@ -184,7 +184,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 		return e, nil, errNothing
 	}
 	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
-	e.Head, e.Generation = seq.Value+int64(e.Keys), r.Generation
+	e.Head = seq.Value + int64(e.Keys)
 	return e, seqs, f.advance(ctx, tx, r, seq, e.Head)
 }
 

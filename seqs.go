@@ -308,8 +308,8 @@ func (f *Feed) look(ctx context.Context) lookout {
 	return f.unseen.begin(generation)
 }
 
-// looked is told what came of a look: seqs that were published, or an error.
-func (f *Feed) looked(l lookout, seqs []int64, all bool, err error) {
+// looked is told what came of a look: seqs that were published, in the feed of a generation, or an error.
+func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err error) {
 	if l.generation == 0 { // see look
 		return
 	}
@@ -319,6 +319,8 @@ func (f *Feed) looked(l lookout, seqs []int64, all bool, err error) {
 	case err != nil:
 		f.unseen.reset()
 		return
+	case generation != l.generation:
+		return // it was made anew meanwhile, and so were its seqs
 	}
 	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: DatabaseChanged, Object: feedObject(f.name),

@@ -146,6 +146,25 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 	}
 }
 
+// TestTakenFromAFeedMadeAnew: what a look at the old one takes from the new one, whose record came
+// in between, is no surprise, and says nothing of what may come of either.
+func TestTakenFromAFeedMadeAnew(t *testing.T) {
+	var troubles []error
+	f := &Feed{name: "kv", db: &DB{cfg: Config{Observer: &Observer{Trouble: func(e TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
+	f.record.Store(&record{Name: "kv", Mode: ModeSequence})
+	const over, anew = 1, 2
+	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)
+	l := f.unseen.begin(over)
+	f.looked(l, anew, []int64{1}, true, nil)
+	if len(troubles) > 0 || f.unseen.left.Above != 3 {
+		t.Errorf("told %v, and looks above %d", troubles, f.unseen.left.Above)
+	}
+	f.looked(l, over, []int64{1}, true, nil)
+	if len(troubles) != 1 || !f.unseen.left.All() {
+		t.Errorf("of a number that was set back: told %v, and looks among %v", troubles, f.unseen.left)
+	}
+}
+
 // TestAnswersThatWereOvertaken: two looks of a process ask who is at work, and the first answer comes
 // last: a writer that had drawn in between is not in it, and is at work still.
 func TestAnswersThatWereOvertaken(t *testing.T) {

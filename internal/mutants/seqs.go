@@ -43,6 +43,11 @@ var seqs = []mutant{
 		Package: conformance, Test: "TestLateSeqOfAFailedCursor", Engines: "postgres15",
 	},
 	{
+		Name: "taken-for-the-feed-before", Guards: "no false alarm: seqs of a feed made anew are lower than those of the one before",
+		File: "seqs.go", Old: "\tcase generation != l.generation:\n", New: "\tcase generation != l.generation && seqs == nil:\n",
+		Package: ".", Test: "TestTakenFromAFeedMadeAnew",
+	},
+	{
 		Name: "asked-about-the-feed-before", Guards: "guarantee 2: how far the seqs of a feed of that name once went says nothing of the one made anew",
 		File: "seqs.go", Old: "if u.generation != generation || len(rough(u.left).Gaps) == 0", New: "if len(rough(u.left).Gaps) == 0",
 		Package: ".", Test: "TestWhoIsAskedAboutAFeedMadeAnew",
