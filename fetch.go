@@ -103,6 +103,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		if len(got.Entries) > 0 || !got.More {
 			break
 		}
+		then = time.Now() // for an older reading this place may be one ahead
 	}
 	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	return got, nil

@@ -43,6 +43,7 @@ type tailAsk struct {
 	after  dialect.Position
 	limit  int
 	shards Shards
+	sorted bool // see dialect.PageQuery
 }
 
 // tailReading is what was read of the tail: what one ask wants, or everything above the
@@ -61,7 +62,7 @@ type tailReading struct {
 // rows reads what is above a place, alone or from the tail. Any reading will do that began after
 // since. shared says that another one has been given some of the same reading.
 func (f *Feed) rows(ctx context.Context, since time.Time, at place, q dialect.PageQuery, shards Shards) (rows *dialect.PageRows, l *layout, shared bool, err error) {
-	if ask := (tailAsk{at.position, q.Limit, shards}); f.isTail(at, ask) {
+	if ask := (tailAsk{at.position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
 		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
 			return rows, l, shared, err
 		}
@@ -142,6 +143,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 		}
 		r.asks++
 		r.ask.shards, r.ask.limit, parts = Shards{}, tailRows, parts || !ask.shards.All()
+		r.ask.sorted = r.ask.sorted || ask.sorted
 		if r.ask.after.Above(ask.after) {
 			r.ask.after = ask.after
 		}
@@ -151,7 +153,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 		return nil, err
 	}
 	r.l = l
-	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.db.cfg.MaxPageBytes}
+	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.db.cfg.MaxPageBytes, Sorted: r.ask.sorted}
 	if r.asks > 1 {
 		q.MaxBytes = min(q.MaxBytes, f.db.cfg.TailBytes)
 	}

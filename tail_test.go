@@ -46,7 +46,7 @@ func TestTailPart(t *testing.T) {
 			return page
 		}
 		some := func() tailAsk {
-			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))]}
+			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))], false}
 			if random.IntN(8) == 0 {
 				ask.after = dialect.LastPosition
 			}

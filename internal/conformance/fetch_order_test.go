@@ -85,6 +85,33 @@ func TestPagesAreNotSorted(t *testing.T) {
 	}
 }
 
+// TestPagesOfWideRows (M66): a feed whose pages are cut at their bytes is asked for sorted ones, which are
+// read once, also near its end.
+func TestPagesOfWideRows(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		var read pageStatements
+		f := x.tapped(read.hooks(), &rowfeed.Config{MaxPageBytes: 1000})
+		const rows = 40
+		for id := range rows {
+			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, '%s', 0)", id, strings.Repeat("k", 100)))
+		}
+		x.publish(f)
+		pages, seen := 0, 0
+		for after, more := rowfeed.Cursor("1"), true; more; pages++ {
+			page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Limit: rows})
+			if err != nil {
+				x.Fatal(err)
+			}
+			seen += len(page.Entries)
+			after, more = page.Cursor, page.More
+		}
+		if seen != rows-1 || pages < 4 || read.all != pages+1 || read.sorted != pages {
+			x.Errorf("%d entries on %d pages with %d statements, %d of which sort", seen, pages, read.all, read.sorted)
+		}
+	})
+}
+
 // TestPagesInDisorder: a session may have settings under which MariaDB looks rows up in the order
 // of their keys. The page is then read again, and sorted.
 func TestPagesInDisorder(t *testing.T) {
