@@ -24,22 +24,46 @@ type Page struct {
 	// read, as in Standings. It is empty where the source does not tell.
 	Standing string
 
-	// made is where those who share the page keep what they make of it.
-	made *sync.Map // a form's name to a func() []byte
+	made *made // where many share the page
+}
+
+// made is where those who share a page keep what they make of it.
+type made struct {
+	of    Page
+	forms sync.Map // a form's name to a func() []byte
 }
 
 // Shared answers what encode makes of the page, where many have waited for the same one: it
 // is made once for all of them, and must be changed by none. The form is the name of what is
-// made. shared is false, and nothing was made, where the page is the caller's alone.
+// made. shared is false, and nothing was made, where the page is the caller's alone: also where
+// a Source between has left some of it out, or altered it.
 func (p Page) Shared(form string, encode func() []byte) (data []byte, shared bool) {
-	if p.made == nil {
+	if p.made == nil || !p.same(p.made.of) {
 		return nil, false
 	}
-	made, ok := p.made.Load(form)
+	made, ok := p.made.forms.Load(form)
 	if !ok {
-		made, _ = p.made.LoadOrStore(form, sync.OnceValue(encode))
+		made, _ = p.made.forms.LoadOrStore(form, sync.OnceValue(encode))
 	}
 	return made.(func() []byte)(), true
+}
+
+// same tells whether the pages have the same entries, with the same rows in memory.
+func (p Page) same(other Page) bool {
+	return p.Cursor == other.Cursor && p.More == other.More && sameMemory(p.Key, other.Key) && sameMemory(p.Columns, other.Columns) &&
+		slices.EqualFunc(p.Entries, other.Entries, Entry.same)
+}
+
+func (e Entry) same(other Entry) bool {
+	return e.Position == other.Position && e.Op == other.Op && e.Shard == other.Shard && e.Generation == other.Generation && e.Key.same(other.Key) && e.Row.same(other.Row)
+}
+
+func (r Row) same(other Row) bool {
+	return sameMemory(r.columns, other.columns) && sameMemory(r.values, other.values)
+}
+
+func sameMemory[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // CursorAt is the cursor of a consumer that has handled the page's entries up to the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,7 +107,7 @@ func TestPageShared(t *testing.T) {
 	if data, shared := page.Shared("form", func() []byte { t.Error("made"); return nil }); shared || data != nil {
 		t.Error("a page of one's own is shared")
 	}
-	page.made = new(sync.Map)
+	page.made = &made{of: page}
 	var made atomic.Int64
 	var all sync.WaitGroup
 	for range 20 {
@@ -132,5 +133,33 @@ func TestPageShared(t *testing.T) {
 			data, _ := page.Shared("broken", func() []byte { panic("broken") })
 			t.Errorf("answered %s", data)
 		}()
+	}
+}
+
+// What is made of a page is not for one that a Source between has altered, as one that shows a
+// client his own rows alone.
+func TestPageSharedAltered(t *testing.T) {
+	page := samplePage(3)
+	page.made = &made{of: page}
+	same := page
+	same.Entries = slices.Clone(page.Entries)
+	if _, shared := same.Shared("form", func() []byte { return nil }); !shared {
+		t.Error("a copy of the entries is another page")
+	}
+	for what, alter := range map[string]func(*Page){
+		"an entry left out":  func(p *Page) { p.Entries = slices.Delete(p.Entries, 1, 2) },
+		"in another order":   func(p *Page) { slices.Reverse(p.Entries) },
+		"a row replaced":     func(p *Page) { p.Entries[0].Row = sampleEntry().Row },
+		"a row hidden":       func(p *Page) { p.Entries[0].Op = Delete },
+		"another cursor":     func(p *Page) { p.Cursor = "100" },
+		"said to be the end": func(p *Page) { p.More = false },
+		"other columns":      func(p *Page) { p.Columns = p.Columns[:1] },
+	} {
+		other := page
+		other.Entries = slices.Clone(page.Entries)
+		alter(&other)
+		if _, shared := other.Shared("form", func() []byte { return nil }); shared {
+			t.Errorf("%s: what was made of the page before is answered", what)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -113,7 +112,7 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 			then = woken.at
 		}
 		got, err := f.read(ctx, then, key)
-		got.made = new(sync.Map)
+		got.made = &made{of: got.Page}
 		return got, err
 	})
 	if err != nil {

@@ -93,4 +93,18 @@ var serving = []mutant{
 		New:     "= some, false, false",
 		Package: ".", Test: "TestTailPart", Engines: "sqlite",
 	},
+	{
+		Name: "page-altered-on-its-way", Guards: "what was made of a page is not for one of which a Source between has left rows out",
+		File:    "page.go",
+		Old:     "if p.made == nil || !p.same(p.made.of) {",
+		New:     "if p.made == nil {",
+		Package: ".", Test: "TestPageSharedAltered",
+	},
+	{
+		Name: "wide-rows-read-twice", Guards: "M66: near the end of a feed, too, a page that would be cut is read once",
+		File:    "tail.go",
+		Old:     ", Sorted: r.ask.sorted}",
+		New:     "}",
+		Package: conformance, Test: "TestPagesOfWideRows", Engines: "sqlite",
+	},
 }
