@@ -61,7 +61,7 @@ type Consumer struct {
 	// all, within a tenth of a second. After a failure it begins anew.
 	Limit int
 	// NoReadAhead has each page read when the batch before it is through. By default it is read
-	// while that is handled, so that its rows may be as they were before the handler's own
+	// while that is handled, unless batches take a second or longer, so that its rows may be as they were before the handler's own
 	// writes: whoever changes in Handle the rows that he is handed may want it. Nothing is lost
 	// either way, since what has changed comes again.
 	NoReadAhead bool

@@ -25,6 +25,7 @@ func (r *consuming) limit() int {
 
 // learn adapts it to what became of a batch.
 func (r *consuming) learn(page Page, took time.Duration, err error) {
+	r.slow = took >= staleAhead
 	switch {
 	case err != nil:
 		r.asked = 0 // whatever is at fault is found sooner among few
@@ -49,10 +50,10 @@ type ahead struct {
 }
 
 // readAhead has the next page read while this one is handled, where there is one: a page that
-// came to the head has none, and after a failure this one may have to be read again. Shards
-// that take turns do without: each would keep a page until its next turn.
+// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
+// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
 func (r *consuming) readAhead(page Page) {
-	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.ofShard || r.c.NoReadAhead {
+	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.slow || r.ofShard || r.c.NoReadAhead {
 		return
 	}
 	ctx, end := context.WithCancel(r.until)

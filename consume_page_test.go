@@ -3,6 +3,7 @@ package rowfeed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,36 @@ func TestReadAheadGrowsStale(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReadAheadNotInVain: where a batch takes longer than a page may lie ready none is read ahead, which
+// would be read again.
+func TestReadAheadNotInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pages{}
+		r := reads(p)
+		r.c.Limit = 10
+		const batches = 20
+		for after := range batches {
+			page, err := r.fetch(Cursor(fmt.Sprint(after)), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.readAhead(page)
+			begun := time.Now()
+			<-time.After(staleAhead)
+			r.learn(page, time.Since(begun), nil)
+		}
+		if r.dropAhead(); p.read != batches+1 { // the first one could not know
+			t.Errorf("%d pages were read for %d batches", p.read, batches)
+		}
+		page, _ := r.fetch("20", 0)
+		r.learn(page, staleAhead-1, nil)
+		if r.readAhead(page); r.next == nil {
+			t.Error("none is read ahead where batches are quick again")
+		}
+		r.dropAhead()
+	})
 }
 
 // TestBatchesAdapt: without a Limit batches grow while they are quick and more waits, shrink

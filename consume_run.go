@@ -54,6 +54,7 @@ type consuming struct {
 	denials  int           // deadlocks, locks and the like in the handler's way, in a row
 	idle     time.Duration // the next pause, where the source does not wait by itself
 	asked    int           // entries, where Consumer.Limit does not say: see limit
+	slow     bool          // the last batch took so long that a page read ahead would be too old
 	next     *ahead        // the page behind the one that was handled last
 	complete bool          // OnComplete has been called for a feed without entries
 }

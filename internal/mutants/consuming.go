@@ -210,4 +210,9 @@ var consuming = []mutant{
 		File: "consume_run.go", Old: "page.Cursor != after || r.ends(page) {", New: "page.Cursor != after && page.Cursor != Beginning || r.ends(page) {",
 		Package: conformance, Test: "TestStartNowOnAnEmptyFeed", Engines: "sqlite",
 	},
+	{
+		Name: "ahead-in-vain", Guards: "no page is read twice where batches are slow",
+		File: "consume_page.go", Old: " || r.slow || ", New: " || ",
+		Package: ".", Test: "TestReadAheadNotInVain",
+	},
 }
