@@ -35,7 +35,7 @@ type player struct {
 
 	mu     sync.Mutex
 	has    map[int]*rowfeed.Job
-	freed  []string // names of leases that it has released
+	freed  []testdb.TapEvent // leases that it has released
 	lost   int
 	doubts []string
 	// do, where it is set, is what a job does. It is called with the job's number.
@@ -59,11 +59,7 @@ func (x *env) join(jobs int, do map[int]func(ctx context.Context, j *rowfeed.Job
 		if strings.Contains(ev.SQL, "SET owner = '', expires_at = NULL") {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			for _, arg := range ev.Args {
-				if name, ok := arg.Value.(string); ok {
-					p.freed = append(p.freed, name)
-				}
-			}
+			p.freed = append(p.freed, ev)
 		}
 		return nil
 	}})
@@ -124,7 +120,7 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 func (p *player) hasReleased(jobs, job int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.freed, rowfeed.JobLease("g", jobs, job))
+	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool { return hasArg(ev, rowfeed.JobLease("g", jobs, job)) })
 }
 
 // unlessLost is an error of the test, unless the member has lost a term, as it may on a

@@ -141,6 +141,9 @@ func TestGroupRebalanceWaits(t *testing.T) {
 		close(done)
 		x.eventually("the job is free for others", func() bool { return x.standing("g", jobs).epochs[hung] > was.epochs[hung] })
 		x.awaitBalance("g", jobs, 2, now)
+		if !first.hasReleased(jobs, hung) {
+			first.unlessLost("job %d was not released when it was done", hung)
+		}
 		first.end()
 		second.end()
 	})

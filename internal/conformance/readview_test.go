@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,37 @@ func TestReadView(t *testing.T) {
 			x.Errorf("two readers received %d entries, want %d", entries, want)
 		}
 		x.Logf("%d positions, read in %d pages", head, pages)
+	})
+}
+
+// TestPageBelowItsHead (hazard 1): on MariaDB and MySQL a page shows nothing above the head that was
+// read before it: of what is committed in between a read view may show one and not the one below.
+func TestPageBelowItsHead(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		if x.family() != "mysql" {
+			return // one statement, one snapshot
+		}
+		other := x.addKV()
+		x.insertKV(1, 3)
+		x.publish(other)
+		between := func() {}
+		f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if strings.HasPrefix(ev.SQL, "SELECT s.value, f.generation") {
+				between()
+			}
+			return err
+		}}, nil)
+		between = func() {
+			between = func() {}
+			x.insertKV(3, 5)
+			x.publish(other)
+		}
+		if page := x.fetch(f, "1", 10); page.Cursor != "2" || len(page.Entries) != 1 || page.More {
+			x.Errorf("%s", text(page))
+		}
+		if page := x.fetch(f, "2", 10); page.Cursor != "4" || len(page.Entries) != 2 {
+			x.Errorf("the page behind it: %s", text(page))
+		}
 	})
 }
 

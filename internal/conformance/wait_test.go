@@ -3,8 +3,11 @@ package conformance
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,18 @@ import (
 
 // never is a pause between looks in which no test ends.
 const never = time.Hour
+
+// hasArg tells whether a value goes with a statement: beside it, or in it, where the dialect
+// writes values there.
+func hasArg(ev testdb.TapEvent, value any) bool {
+	if slices.ContainsFunc(ev.Args, func(a driver.NamedValue) bool { return fmt.Sprint(a.Value) == fmt.Sprint(value) }) {
+		return true // drivers have different types of integers
+	}
+	if text, is := value.(string); is {
+		return strings.Contains(ev.SQL, "'"+text+"'")
+	}
+	return regexp.MustCompile(fmt.Sprintf(` = %v\b`, value)).MatchString(ev.SQL)
+}
 
 // looks matches the watcher's statements, readsStandings the one that reads how far feeds are, pageReads the
 // one that reads a page's rows.

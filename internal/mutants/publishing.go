@@ -7,7 +7,7 @@ var publishing = []mutant{
 		File:    "dialect/mysql/read.go",
 		Old:     "\t\tHead: at.expression(d, f),\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t\tIdentity:  identityHere,\n\t\tHint:      byKey(f),\n\t})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != at.generation || at.given.Above(page.Given) {\n\t\treturn nil, errMoved\n\t}\n\tpage.Head, page.Given = at.position, at.given\n",
 		New:     "\t\tHead: dialect.SequenceHead(d, f),\n\t\t// The statement holds the source's metadata lock while it reads the catalog.\n\t\tSignature: d.signature(f.Source),\n\t\tIdentity:  identityHere,\n\t\tHint:      byKey(f),\n\t})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif page.Generation == 0 {\n\t\treturn nil, fmt.Errorf(\"feed %s: %w\", f.Name, dialect.ErrNoTable)\n\t}\n\tif page.Generation != at.generation || at.given.Above(page.Given) {\n\t\treturn nil, errMoved\n\t}\n",
-		Package: conformance, Test: "TestReadView", Engines: "mariadb",
+		Package: conformance, Test: "TestPageBelowItsHead", Engines: "mariadb",
 	},
 	{
 		Name: "sequence-lock-dropped-postgres", Guards: "guarantee 2: positions become visible in order",
