@@ -40,7 +40,8 @@ type Column struct {
 
 // Row is a list of named values. A value is one of int64, uint64 (above the range
 // of int64), float64, bool, string, []byte, json.RawMessage, or nil for NULL;
-// decimals, dates and times are strings, see [dialect.Kind].
+// decimals, dates and times are strings, see [dialect.Kind]. Bytes may be shared with others who
+// read the same page: whoever wants to change some copies them before.
 type Row struct {
 	columns []Column
 	values  []any

@@ -53,7 +53,8 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, format strin
 		}
 	}
 	zip := h.compressed(w, r)
-	whole, shared := page.Shared(format, func() []byte {
+	form := format + " of " + feed // which may have several names
+	whole, shared := page.Shared(form, func() []byte {
 		data, next := parts(nil, 0, sharedSize)
 		if next >= 0 {
 			return nil
@@ -66,7 +67,7 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, format strin
 	}
 	if zip && len(whole) >= gzipFrom {
 		w.Header().Set("Content-Encoding", "gzip")
-		whole, _ = page.Shared(format+" gzip", func() []byte {
+		whole, _ = page.Shared(form+", gzip", func() []byte {
 			data, _ := newZipped(nil, whole, -1).part(nil, 0, 0)
 			return data
 		})

@@ -2,14 +2,17 @@ package feedhttp
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 )
 
 // TestBrokenOff: an answer that cannot be ended after its beginning was sent breaks off, over
@@ -87,4 +90,24 @@ func TestAnswerAllocations(t *testing.T) {
 	if few, many := allocations(1), allocations(250); many > few+1 {
 		t.Errorf("%v allocations for 250 rows, %v for one", many, few)
 	}
+}
+
+// TestCompressorsKeepNothing: one that lies ready does not keep the page that it compressed last.
+func TestCompressorsKeepNothing(t *testing.T) {
+	compressor, kept := func() (*gzip.Writer, weak.Pointer[[1 << 10]byte]) {
+		page := new([1 << 10]byte)
+		z := newZipped(func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }, nil, 0)
+		compressor := z.z
+		if _, next := z.part(nil, 0, 1<<20); next >= 0 {
+			t.Fatal("it goes on")
+		}
+		return compressor, weak.Make(page)
+	}()
+	for range 2 {
+		runtime.GC()
+	}
+	if kept.Value() != nil {
+		t.Error("the page is kept")
+	}
+	runtime.KeepAlive(compressor)
 }

@@ -87,6 +87,7 @@ func (z *zipped) part(dst []byte, _, size int) ([]byte, int) {
 		_, _ = z.z.Write(z.plain) // to our own Write, which does not fail
 		if z.next < 0 {
 			_ = z.z.Close()
+			z.z.Reset(io.Discard) // lest it keep the page until it is used again
 			gzips.Put(z.z)
 			return z.out, -1
 		}

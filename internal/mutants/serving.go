@@ -107,4 +107,18 @@ var serving = []mutant{
 		New:     "}",
 		Package: conformance, Test: "TestPagesOfWideRows", Engines: "sqlite",
 	},
+	{
+		Name: "made-under-another-name", Guards: "what was made of a page under one name of its feed is not for another",
+		File:    "feedhttp/answer.go",
+		Old:     "form := format + \" of \" + feed ",
+		New:     "form := format ",
+		Package: "./feedhttp", Test: "TestTenantsWaitTogether", Engines: "sqlite",
+	},
+	{
+		Name: "compressors-keep-pages", Guards: "memory: one that lies ready keeps nothing",
+		File:    "feedhttp/encoding.go",
+		Old:     "\t\t\tz.z.Reset(io.Discard) // lest it keep the page until it is used again\n",
+		New:     "",
+		Package: "./feedhttp", Test: "TestCompressorsKeepNothing", Engines: "sqlite",
+	},
 }
