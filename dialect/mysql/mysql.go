@@ -6,15 +6,18 @@ package mysql
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Dialect implements [dialect.Dialect] without any state of its own.
-type Dialect struct{}
+// Dialect implements [dialect.Dialect]. All that it remembers is how to begin with a page.
+type Dialect struct {
+	plain *atomic.Bool // the last page's session reads what is committed without being told, see readPlain
+}
 
 // New makes the dialect.
-func New() Dialect { return Dialect{} }
+func New() Dialect { return Dialect{plain: new(atomic.Bool)} }
 
 var _ dialect.Dialect = Dialect{}
 

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -20,16 +21,48 @@ var errMoved = errors.New("the feed's generation or sequence changed while a pag
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
 	const tries = 3
 	for try := 1; ; try++ {
-		page, err := d.readPage(ctx, db, f, q)
+		// A pool may lead to several servers: a transaction is all at one.
+		page, err := d.readPage(ctx, db, f, q, try == 1 && d.plain != nil && d.plain.Load())
 		if !errors.Is(err, errMoved) || try == tries {
 			return page, err
 		}
 	}
 }
 
-func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
-	// A transaction of its own, since the session's default may be READ UNCOMMITTED,
-	// which shows positions before their commit.
+// readPage reads a page by its two statements alone, where that did for the page before: each is a
+// transaction by itself, which saves three round trips of five. What the session makes of them its first one
+// says.
+func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery, plain bool) (*dialect.PageRows, error) {
+	if !plain {
+		return d.readWithin(ctx, db, f, q)
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	on := dialect.On(conn)
+	at, err := d.head(ctx, on, f, q)
+	switch {
+	case errors.Is(err, driver.ErrBadConn): // it was gone when it was taken, and BeginTx takes another one
+		conn.Close()
+		return d.readWithin(ctx, db, f, q)
+	case err != nil:
+		return nil, err
+	case !at.session.plain || at.session.within:
+		return d.readWithin(ctx, conn, f, q) // which fails in a transaction that somebody has left open
+	}
+	return d.pageBelow(ctx, on, f, q, at)
+}
+
+// beginner is a *sql.DB or a *sql.Conn.
+type beginner interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// readWithin reads a page in a transaction of its own, since the session's default may be READ
+// UNCOMMITTED, which shows positions before their commit.
+func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {
 		return nil, err
@@ -40,6 +73,18 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	if err != nil {
 		return nil, err
 	}
+	if d.plain != nil {
+		d.plain.Store(at.session.plain)
+	}
+	page, err := d.pageBelow(ctx, on, f, q, at)
+	if err != nil {
+		return nil, err
+	}
+	return page, tx.Commit()
+}
+
+// pageBelow is the page's statement, bounded by the head that was read before.
+func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery, at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
 		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", RecordsHint: d.ByShard(),
 		Head: at.expression(d, f),
@@ -62,8 +107,17 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	at.live.Set(page) // rows may have been placed between the two
 	page.EndAtCut(f, q)
 	page.Unflushed, page.Forgetful = !at.log.binary, at.log.forgetful()
-	return page, tx.Commit()
+	return page, nil
 }
+
+// sessionVariables say what a session makes of statements by themselves: whether each is a transaction, of a level
+// that shows what is committed and nothing else; and whether one is open all the same, which somebody has left behind
+// and whose snapshot may be old. MySQL has nothing that tells the last, and there each page has a transaction.
+const sessionVariables = "/*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
+
+type session struct{ plain, within bool }
+
+func (s *session) dest() []any { return []any{&s.plain, &s.within} }
 
 // pageHead is what is read before a page.
 type pageHead struct {
@@ -72,6 +126,7 @@ type pageHead struct {
 	waiting         bool // records of an outbox
 	live            dialect.ScanLive
 	log             logSettings
+	session         session
 }
 
 // expression is the head as a parameter of the page's statement.
@@ -93,14 +148,15 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 		var greatest dialect.ScanULID
 		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q.Shard, d.ByShard()) + ", " +
+		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q.Shard, d.ByShard()) + ", " +
 			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
-		dest := append(append([]any{&h.generation}, h.log.dest()...), &state.High, &state.Low, &greatest, &waiting)
+		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High, &state.Low, &greatest, &waiting)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil, append([]any{&value, &h.generation}, h.log.dest()...)...)
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil,
+			append(append([]any{&value, &h.generation}, h.log.dest()...), h.session.dest()...)...)
 		h.position, h.given = dialect.Numbered(value), dialect.Numbered(value)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
