@@ -83,3 +83,46 @@ func TestLooksInAMinute(t *testing.T) {
 		}
 	}
 }
+
+// TestSleepEnds: a publisher sleeps until it is woken, a look has found something for it or
+// nothing is known, its time is over or ctx ends; and not at all where a look has told of something since it asked.
+func TestSleepEnds(t *testing.T) {
+	finds := func(a answer) (answer, error) { return a, nil }
+	for _, c := range []struct {
+		name  string
+		begin func(w *watcher, wake chan struct{}, end func())
+		third func() (answer, error) // what the third look finds
+		want  time.Duration
+	}{
+		{"when its time is over", nil, nil, time.Minute},
+		{"when it is woken", func(_ *watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
+		{"with its context", func(_ *watcher, _ chan struct{}, end func()) { time.AfterFunc(time.Second, end) }, nil, time.Second},
+		{"by a change", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"kv": true}}) }, 3 * watchTestPause},
+		{"not by another feed's", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"other": true}}) }, time.Minute},
+		{"by a commit", nil, func() (answer, error) { return finds(answer{stirred: true}) }, 3 * watchTestPause},
+		{"by a failure", nil, func() (answer, error) { return answer{}, errors.New("away") }, 3 * watchTestPause},
+		{"before it begins", func(w *watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
+		{"asking itself, while looks fail", func(w *watcher, _ chan struct{}, _ func()) { w.outage = time.Second }, nil, watchTestPause},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			looks := 0
+			w := newWatcher(watchTestPause, watchTestPause, func(context.Context, question) (answer, error) {
+				if looks++; looks == 3 && c.third != nil {
+					return c.third()
+				}
+				return answer{}, nil
+			})
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			wake, since := make(chan struct{}, 1), w.looked()
+			if c.begin != nil {
+				c.begin(w, wake, end)
+			}
+			began := time.Now()
+			w.sleep(ctx, "kv", since, wake, time.Minute)
+			if slept := time.Since(began); slept != c.want || len(w.sleepers) > 0 {
+				t.Errorf("it wakes %s: after %s, want %s; %d asleep", c.name, slept, c.want, len(w.sleepers))
+			}
+		})
+	}
+}

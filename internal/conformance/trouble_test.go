@@ -3,8 +3,10 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 func TestRunPublisher(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		published := make(chan rowfeed.PublishEvent, 100)
-		// An hour between looks: only Wake can be what makes it look.
+		// An hour between looks: it looks by itself when it looks at the whole table, and when it is woken.
 		x := newEnv(t, e, &rowfeed.Config{IdlePoll: time.Hour, Observer: &rowfeed.Observer{
 			Published: func(e rowfeed.PublishEvent) { published <- e },
 			Trouble:   func(e rowfeed.TroubleEvent) { t.Errorf("trouble: %v", e.Err) },
@@ -170,17 +172,19 @@ func TestBatchThatTakesTooLong(t *testing.T) {
 	each(t, func(x *env) {
 		x.addKV()
 		x.fill(15)
+		var tooLarge atomic.Int64
 		f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if !takes(ev) {
 				return nil
 			}
-			size := ev.SQL[strings.LastIndex(ev.SQL, " ")+1:] // behind LIMIT
-			if len(ev.Args) > 0 {
-				size = fmt.Sprint(ev.Args[0].Value)
+			size := regexp.MustCompile(`LIMIT (\d+|\?)`).FindStringSubmatch(ev.SQL)[1]
+			if size == "?" {
+				size = fmt.Sprint(ev.Args[len(ev.Args)-1].Value)
 			}
-			if size, err := strconv.Atoi(size); err == nil && size <= 10 {
+			if n, err := strconv.Atoi(size); err == nil && n <= 10 {
 				return nil
 			}
+			tooLarge.Add(1)
 			return testdb.ErrInjected
 		}}, &rowfeed.Config{BatchSize: 20})
 		ctx, stop := context.WithCancel(x.ctx)
@@ -190,6 +194,9 @@ func TestBatchThatTakesTooLong(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			x.Error(err)
+		}
+		if tooLarge.Load() == 0 {
+			x.Error("no batch was too large")
 		}
 		x.wantSound(f)
 	})

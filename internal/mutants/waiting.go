@@ -296,4 +296,11 @@ var waiting = []mutant{
 		New:     "w.running = false //",
 		Package: ".", Test: "TestLooksInAMinute",
 	},
+	{
+		Name: "slept-through-a-call", Guards: "Feed.Wake: a publisher that sleeps looks at once",
+		File:    "watch_sleep.go",
+		Old:     "\tcase <-wake:\n",
+		New:     "",
+		Package: ".", Test: "TestSleepEnds",
+	},
 }
