@@ -108,15 +108,20 @@ func (f *Feed) expired(oldest []tombstone) (due []int64) {
 
 type tombstone struct{ position, age int64 }
 
-// tombstones reads those with the lowest positions.
+// tombstones reads those with the lowest positions, above what is known to have none: up to
+// tombstones_below, which tells a process that has not looked yet, they have all been purged, and
+// whatever has become one since stands higher.
 func (f *Feed) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
 	d, b := f.db.d, dialect.NewBuilder(f.db.d)
 	f.mu.Lock()
 	barren := f.barren
 	f.mu.Unlock()
-	above := ""
+	from, above := f.record.Load().TombstonesBelow+1, ""
 	if barren.generation == f.Generation() {
-		above = " AND feed_sync_id >= " + b.Arg(barren.position.Number())
+		from = max(from, barren.position.Number())
+	}
+	if from > 1 {
+		above = " AND feed_sync_id >= " + b.Arg(from)
 	}
 	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.dialectFeed().Positions())+
 		" WHERE deleted = 1 AND hidden = 0"+above+" ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),

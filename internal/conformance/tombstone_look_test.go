@@ -14,14 +14,15 @@ import (
 
 // TestPurgeLooksOnward (hazard 16): a look for old tombstones begins at the oldest that the last one
 // found, or above what had been published before it, and so passes over no rows again and again;
-// a delete that is published during a look is not passed over.
+// a delete that is published during a look is not passed over. A process's first look begins above
+// what others have purged.
 func TestPurgeLooksOnward(t *testing.T) {
 	each(t, func(x *env) {
 		x.addKV()
 		var f *rowfeed.Feed
 		var from []string
 		during := func() {}
-		rf := x.tappedDB(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+		hooks := testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			if !strings.Contains(ev.SQL, "deleted = 1 AND hidden = 0") || ev.InTx {
 				return err
 			}
@@ -35,7 +36,8 @@ func TestPurgeLooksOnward(t *testing.T) {
 			during = func() {}
 			do()
 			return err
-		}}, nil)
+		}}
+		rf := x.tappedDB(hooks, nil)
 		var err error
 		if f, err = rf.Feed(x.ctx, "kv"); err != nil {
 			t.Fatal(err)
@@ -61,6 +63,18 @@ func TestPurgeLooksOnward(t *testing.T) {
 		}
 		if count, below := x.tombstones(); count != 0 || below != 5 {
 			t.Errorf("%d tombstones left, below %d", count, below)
+		}
+		x.exec("DELETE FROM kv WHERE id = 1")
+		x.publish(f) // 6
+		x.age(31*24*time.Hour, "1 = 1")
+		from = nil
+		other, err := x.tappedDB(hooks, nil).Feed(x.ctx, "kv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.purge(other, 1)
+		if want := []string{"6"}; !slices.Equal(from, want) {
+			t.Errorf("looks of another process begin at %q, want %q", from, want)
 		}
 	})
 }

@@ -94,6 +94,20 @@ var publishing = []mutant{
 		Package: conformance, Test: "TestPurgeLooksOnward", Engines: "sqlite",
 	},
 	{
+		Name: "tombstones-looked-for-below-what-was-purged", Guards: "hazard 16: a process that begins does not read what others have purged",
+		File:    "tombstone.go",
+		Old:     "f.record.Load().TombstonesBelow+1",
+		New:     "min(f.record.Load().TombstonesBelow, 0)+1",
+		Package: conformance, Test: "TestPurgeLooksOnward", Engines: "sqlite",
+	},
+	{
+		Name: "tombstones-looked-for-above-one", Guards: "hazard 16: the tombstone next to those that were purged is purged in its turn",
+		File:    "tombstone.go",
+		Old:     "f.record.Load().TombstonesBelow+1",
+		New:     "f.record.Load().TombstonesBelow+2",
+		Package: conformance, Test: "TestPurgeLooksOnward", Engines: "sqlite",
+	},
+	{
 		Name: "strings-written-out", Guards: "no value of a parameter is taken for SQL",
 		File:    "dialect/mysql/mysql.go",
 		Old:     "&& strings.Trim(v, inlined) == \"\"",
