@@ -127,7 +127,7 @@ func (outbox) begin(context.Context, *DB, dialect.Querier, *record) (string, err
 
 // part is one shard, as with mode blocking, which may have to be refused while rows are placed.
 func (m outbox) part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error {
-	q.Unserved = unfilled
+	q.Unserved, q.Among = unfilled, f.glance().in(l.generation)
 	return m.blocking.part(ctx, f, l, q, s)
 }
 
@@ -208,7 +208,8 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 }
 
 func (outbox) firstWaiting(f *Feed) string {
-	return dialect.FirstRecords(f.db.d, f.dialectFeed())
+	r := f.record.Load()
+	return dialect.FirstRecords(f.db.d, r.feed(f.db.names), f.unseen.since(r.Generation))
 }
 
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two

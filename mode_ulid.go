@@ -295,8 +295,9 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	var err error
 	if feed.Outbox { // what was not moved yet is of a shard, too, and, asked for first, in one list or the other
 		var waiting bool
-		if waiting, err = f.db.d.HasRecords(ctx, f.db.on(), feed); waiting {
-			waits, err = f.recordShards(ctx, limit)
+		among := f.glance().among
+		if waiting, err = f.db.d.HasRecords(ctx, f.db.on(), feed, among); waiting {
+			waits, err = f.recordShards(ctx, among, limit)
 		}
 	}
 	var shards []int

@@ -20,18 +20,20 @@ const (
 
 // movement is what a moving transaction did.
 type movement struct {
-	records int              // that were moved
-	taken   int              // that were read
-	last    int64            // the order_sequence of the last one read
-	stuck   []int64          // those of records that cannot be placed
-	given   dialect.Position // the highest that may have been given
-	took    time.Duration
+	records    int              // that were moved
+	taken      int              // that were read
+	seqs       []int64          // the order_sequences of those that were moved last
+	last       int64            // the order_sequence of the last one read
+	stuck      []int64          // those of records that cannot be placed
+	generation int64            // of the feed as it was known then
+	given      dialect.Position // the highest that may have been given
+	took       time.Duration
 }
 
 // fill moves records of a shard for a reader that has come to its end. That there are any its
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
 func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
-	moved, err := m.moveInTime(ctx, f, shard, max(limit, leastMoved))
+	moved, err := m.moveInTime(ctx, f, f.glance(), shard, max(limit, leastMoved))
 	if errors.Is(err, errUnplaceable) && moved.records > 0 {
 		return nil // the page is read again; the one at the end says so
 	}
@@ -39,27 +41,27 @@ func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
 }
 
 // moveInTime moves up to limit of a shard's records, for somebody who may wait for the shard.
-func (m outbox) moveInTime(ctx context.Context, f *Feed, shard, limit int) (movement, error) {
-	moved, err := m.move(ctx, f, shard, limit, atOnce)
+func (m outbox) moveInTime(ctx context.Context, f *Feed, l lookout, shard, limit int) (movement, error) {
+	moved, err := m.move(ctx, f, l, shard, limit, atOnce)
 	if errors.Is(err, errShardHeld) {
-		moved, err = m.move(ctx, f, shard, limit, inTime)
+		moved, err = m.move(ctx, f, l, shard, limit, inTime)
 	}
 	return moved, err
 }
 
-// move moves up to limit of a shard's records in one transaction: under the lock of the
+// move moves up to limit of a shard's records, among those that a look is for, in one transaction: under the lock of the
 // shard, so that records stand in the order in which they were written, whoever moves them.
 // The error is errShardHeld where the shard is not to be had within bounds, and
 // errUnplaceable, beside what was moved, where a record stays: it names the first.
-func (m outbox) move(ctx context.Context, f *Feed, shard, limit int, bounds dialect.LockBounds) (movement, error) {
-	return m.moveBut(ctx, f, shard, nil, min(limit, mostMoved), bounds)
+func (m outbox) move(ctx context.Context, f *Feed, l lookout, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+	return m.moveBut(ctx, f, l, shard, nil, min(limit, mostMoved), bounds)
 }
 
 // moveBut moves records but some that cannot be placed. Where the table of places does not take the
 // key of another one, halves are tried, in their order, down to that record. Each try begins at the
 // shard's first record: what was committed late meanwhile is not to come behind what was written after that.
-func (m outbox) moveBut(ctx context.Context, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
-	all, err := m.moveOnce(ctx, f, shard, stuck, limit, bounds)
+func (m outbox) moveBut(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
+	all, err := m.moveOnce(ctx, f, l, shard, stuck, limit, bounds)
 	switch {
 	case !errors.Is(err, errUnplaceable):
 		return all, err
@@ -67,11 +69,11 @@ func (m outbox) moveBut(ctx context.Context, f *Feed, shard int, stuck []int64, 
 		all.stuck = []int64{all.last}
 		return all, f.unplaceable(shard, all.last, err)
 	}
-	first, failed := m.moveBut(ctx, f, shard, stuck, all.taken/2, bounds)
+	first, failed := m.moveBut(ctx, f, l, shard, stuck, all.taken/2, bounds)
 	if failed != nil && !errors.Is(failed, errUnplaceable) {
 		return first, failed
 	}
-	rest, err := m.moveBut(ctx, f, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
+	rest, err := m.moveBut(ctx, f, l, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
 	rest.records, rest.taken, rest.last, rest.took = rest.records+first.records, rest.taken+first.taken, max(rest.last, first.last), rest.took+first.took
 	rest.stuck = slices.Concat(first.stuck, rest.stuck)
 	if err != nil && !errors.Is(err, errUnplaceable) {
@@ -81,11 +83,11 @@ func (m outbox) moveBut(ctx context.Context, f *Feed, shard int, stuck []int64, 
 }
 
 // moveOnce is one moving transaction, with what follows from it.
-func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
+func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
 	for attempt, raised := 1, false; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, err = m.moveBatch(ctx, tx, f, shard, stuck, limit, bounds, raised)
+			moved, err = m.moveBatch(ctx, tx, f, l, shard, stuck, limit, bounds, raised)
 			return err
 		})
 		if errors.Is(err, errKeyAbove) && attempt < maxAttempts {
@@ -110,8 +112,10 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, shard int, stuck []int64,
 		return movement{}, &Error{Code: Refused, Object: feedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
 			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
 	case err != nil:
+		f.looked(l, 0, nil, false, err)
 		return movement{}, f.settle(ctx, "move records of its outbox", err)
 	}
+	f.looked(l, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
 	f.isDurable(shard, place{generation: generation, position: moved.given})
@@ -127,14 +131,15 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
-func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
-	d, feed := f.db.d, f.dialectFeed()
+func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
+	d, r := f.db.d, f.record.Load()
+	feed := r.feed(f.db.names)
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return movement{}, err
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.
-	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)
+	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.in(r.Generation), stuck, limit)
 	if err == nil && len(records) == 0 {
 		err = errNothing
 	}
@@ -159,7 +164,7 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, shar
 	if err == nil {
 		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
 	}
-	return movement{records: len(places), taken: len(records), last: last, given: next.Given()}, err
+	return movement{records: len(places), taken: len(records), seqs: seqsOf(places), last: last, generation: r.Generation, given: next.Given()}, err
 }
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
@@ -212,10 +217,7 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 	case kept > 0:
 		return errKeyAbove
 	}
-	seqs := make([]int64, len(places))
-	for i, p := range places {
-		seqs[i] = p.Seq
-	}
+	seqs := seqsOf(places)
 	n, err := d.DeleteRecords(ctx, tx, feed, seqs)
 	if err != nil || n == int64(len(seqs)) {
 		return err
@@ -230,25 +232,41 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 	return fmt.Errorf("deleted %d of the %d records read: a ULID is taken already, or somebody else deletes from %s", n, len(seqs), feed.Records())
 }
 
+// seqsOf are the order_sequences of records that have places.
+func seqsOf(places []dialect.Moved) []int64 {
+	seqs := make([]int64, len(places))
+	for i, p := range places {
+		seqs[i] = p.Seq
+	}
+	return seqs
+}
+
 // pass moves up to limit records of every shard in which some wait. A shard that cannot be
 // had keeps none of the others: it is left in line, and the error is errShardHeld. Where
 // nothing is left but records that cannot be placed it is errUnplaceable.
 func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
-	e := PublishEvent{Feed: f.name, Generation: f.Generation()}
+	l := f.look(ctx)
+	r := f.record.Load()
+	e, among := PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
 	if !full {
-		waiting, err := f.db.d.HasRecords(ctx, f.db.on(), f.dialectFeed())
+		waiting, err := f.db.d.HasRecords(ctx, f.db.on(), r.feed(f.db.names), among)
 		if err != nil || !waiting {
+			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "look into its outbox", err)
 		}
 	}
-	shards, err := f.recordShards(ctx, 0)
+	shards, err := f.recordShards(ctx, among, 0)
 	if err != nil {
+		f.looked(l, r.Generation, nil, false, err)
 		return e, f.settle(ctx, "look into its outbox", err)
 	}
 	due, left := f.line.sorted(shards)
+	all := len(left) == 0
 	var failed, stuck error
 	for _, shard := range due {
-		moved, err := m.move(ctx, f, shard, limit, atOnce)
+		moved, err := m.move(ctx, f, l.ofPart(), shard, limit, atOnce)
+		// What was left of it, up to that number, is in other shards.
+		all = all && err == nil && (moved.taken < min(limit, mostMoved) || moved.last >= l.settled)
 		if ctx.Err() != nil {
 			return e, err
 		}
@@ -262,6 +280,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 		failed = firstError(failed, err)
 		e.Changes, e.Keys, e.Took = e.Changes+moved.records, e.Keys+moved.records, max(e.Took, moved.took)
 	}
+	f.looked(l, r.Generation, nil, all, nil)
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
@@ -275,10 +294,10 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 	return e, failed
 }
 
-// recordShards are the first shards in which records wait; limit 0: all.
-func (f *Feed) recordShards(ctx context.Context, limit int) (shards []int, err error) {
+// recordShards are the first shards in which records wait, among some numbers; limit 0: all.
+func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) (shards []int, err error) {
 	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.db.d, f.dialectFeed(), limit)
+		shards, err = dialect.RecordShards(ctx, q, f.db.d, f.dialectFeed(), among, limit)
 		return err
 	})
 	return shards, err
@@ -298,7 +317,9 @@ func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 		return f.settle(ctx, "look into its outbox", err)
 	}
 	for last := int64(0); last < newest; {
-		moved, err := m.moveInTime(ctx, f, shard, mostMoved)
+		l := f.glance()
+		l.among = dialect.Seqs{} // whatever is visible, also where no look of a publisher goes
+		moved, err := m.moveInTime(ctx, f, l, shard, mostMoved)
 		if errors.Is(err, errShardHeld) && ctx.Err() == nil {
 			continue
 		}

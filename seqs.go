@@ -47,6 +47,13 @@ type lookout struct {
 	left       dialect.Seqs // what may come, as known when it began
 	settled    int64        // see leaving.settled
 	began      time.Time
+	part       bool // it looks into one shard of an outbox, and tells nothing of the others
+}
+
+// ofPart is the look into one shard that belongs to a look everywhere.
+func (l lookout) ofPart() lookout {
+	l.part = true
+	return l
 }
 
 // in is where it looks in the feed of a generation: in a feed made anew everywhere.
@@ -81,6 +88,20 @@ func (u *unseen) since(generation int64) dialect.Seqs {
 	return rough(u.left)
 }
 
+// glance is a look of somebody who reads one shard of an outbox, and moves its records. He leaves numbers out only where
+// somebody of his process looks at the whole table in time.
+func (u *unseen) glance(generation int64) lookout {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l := lookout{generation: generation, part: true, began: time.Now()}
+	if u.generation == generation {
+		if l.left = u.left; l.began.Before(u.whole.Add(wholeEvery)) {
+			l.among = rough(u.left)
+		}
+	}
+	return l
+}
+
 // rest is the time until the whole table is to be looked at.
 func (u *unseen) rest() time.Duration {
 	u.mu.Lock()
@@ -104,14 +125,14 @@ func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
 		return seqs[i]
 	}
 	u.left = without(u.left, seqs)
-	if settled := l.settled; settled > 0 && settled == u.leaving.settled && (all || seqs[len(seqs)-1] >= settled) {
+	if settled := l.settled; !l.part && settled > 0 && settled == u.leaving.settled && (all || len(seqs) > 0 && seqs[len(seqs)-1] >= settled) {
 		u.left = onlyAbove(u.left, settled)
 		u.leaving = leaving{next: u.leaving.next}
 	}
 	if len(u.left.Gaps) > mostGaps {
 		u.left = rough(u.left)
 	}
-	if l.among.All() {
+	if l.among.All() && !l.part {
 		u.whole = time.Now().Add(max(wholeEvery, wholeShare*time.Since(l.began)))
 	}
 	return 0
@@ -287,7 +308,7 @@ func rough(s dialect.Seqs) dialect.Seqs {
 // look begins a look for changes. Before, it asks who is at work, where there are gaps that
 // have not been filled: then and now, and never at the cost of publishing.
 func (f *Feed) look(ctx context.Context) lookout {
-	if !f.db.d.SeqsGrow() || f.db.cfg.UnsafeDurability { // a crash takes seqs back, too
+	if !f.seqsGrow() {
 		return lookout{}
 	}
 	generation := f.Generation()
@@ -308,6 +329,18 @@ func (f *Feed) look(ctx context.Context) lookout {
 	return f.unseen.begin(generation)
 }
 
+func (f *Feed) seqsGrow() bool {
+	return f.db.d.SeqsGrow() && !f.db.cfg.UnsafeDurability // a crash takes seqs back, too
+}
+
+// glance is [unseen.glance] for the feed as last read.
+func (f *Feed) glance() lookout {
+	if !f.seqsGrow() {
+		return lookout{}
+	}
+	return f.unseen.glance(f.Generation())
+}
+
 // looked is told what came of a look: seqs that were published, in the feed of a generation, or an error.
 func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err error) {
 	if l.generation == 0 { // see look
@@ -323,8 +356,9 @@ func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err e
 		return // it was made anew meanwhile, and so were its seqs
 	}
 	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
+		table, _ := f.dialectFeed().Waiting()
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: DatabaseChanged, Object: feedObject(f.name),
-			Cause: fmt.Sprintf("a change came with the number %d after higher ones were published and nobody was known who could still write it; it is published now, up to %s late, and behind changes that were made after it", surprise, wholeEvery),
-			Next:  "leave the numbers of " + f.dialectFeed().Changes().String() + " to the database: do not set them back, and do not draw them by hand"}})
+			Cause: fmt.Sprintf("%d is a number that came after higher ones were published and nobody was known who could still write it; what has it is published now, up to %s late, and behind what was written after it", surprise, wholeEvery),
+			Next:  "leave the numbers of " + table.String() + " to the database: do not set them back, and do not draw them by hand"}})
 	}
 }

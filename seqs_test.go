@@ -216,3 +216,46 @@ func TestFewAtATimeBehindAGap(t *testing.T) {
 		t.Errorf("nobody asks about the gap: %v, %v", q, due)
 	}
 }
+
+// TestGlances: who reads one shard leaves out what a publisher of his process does, as long as that looks
+// everywhere in time. What he takes is taken; that the whole table was looked at, or that nothing comes
+// up to a number, is told by none of his looks, nor by what a publisher finds in one shard.
+func TestGlances(t *testing.T) {
+	var u unseen
+	if l := u.glance(1); !l.among.All() || !l.part {
+		t.Errorf("the first glance: %+v", l)
+	}
+	u.took(u.begin(1), []int64{1, 2, 3}, false)
+	if l := u.glance(1); l.among.All() || l.among.Above != 3 {
+		t.Errorf("beside a publisher he looks at %+v", l.among)
+	}
+	if l := u.glance(2); !l.among.All() {
+		t.Errorf("in another generation he looks at %+v", l.among)
+	}
+	u.took(u.glance(1), []int64{5}, false)
+	if l := u.begin(1); l.left.Above != 5 || !l.left.Has(4) {
+		t.Errorf("what he has taken is looked for: %+v", l.left)
+	}
+	u.leaving.upTo, u.leaving.settled = 5, 5
+	all := u.begin(1)
+	for _, l := range []lookout{u.glance(1), all.ofPart()} {
+		if u.took(l, []int64{6}, true); !u.left.Has(4) {
+			t.Fatalf("4 is given up by a look into one shard")
+		}
+		u.left = without(all.left, nil)
+	}
+	if u.took(all, nil, true); u.left.Has(4) {
+		t.Error("4 is not given up by a look everywhere")
+	}
+	u.whole = time.Now().Add(-wholeEvery)
+	l := u.glance(1)
+	if !l.among.All() || l.left.All() {
+		t.Errorf("when nobody looks everywhere any more he looks at %+v", l.among)
+	}
+	if u.took(l, []int64{7}, true); time.Now().Before(u.whole) {
+		t.Error("a look into one shard counts as one everywhere")
+	}
+	if surprise := u.took(l, []int64{2}, true); surprise != 2 || !u.left.All() {
+		t.Errorf("surprised by %d, left %+v", surprise, u.left)
+	}
+}

@@ -183,18 +183,19 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	if f == nil || !f.dialectFeed().Outbox {
 		return nil
 	}
+	among := f.glance().among
 	if shards == nil {
-		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed())
+		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), among)
 		if err == nil && waiting {
-			filled, _ = f.recordShards(ctx, 0)
+			filled, _ = f.recordShards(ctx, among, 0)
 		}
 		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
-		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), part...)
+		waiting, err := db.d.HasRecords(ctx, db.on(), f.dialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.d, f.dialectFeed(), part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.d, f.dialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 				return err
 			})
 		}

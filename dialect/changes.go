@@ -53,7 +53,7 @@ func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) 
 // some seqs. Where rows hold their positions, a row that waits is a change, too.
 func FirstChange(d Dialect, f *Feed, among Seqs) string {
 	var looks []string
-	for i, which := range d.Which(among) {
+	for i, which := range d.Which("seq", among) {
 		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
 	}
 	first := strings.Join(looks, " UNION ALL ")

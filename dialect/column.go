@@ -120,31 +120,33 @@ func (f *Feed) Written() TableName {
 	return f.Changes()
 }
 
-// waiting is the table of what waits for a position.
-func (f *Feed) waiting() TableName {
+// Waiting is the table of what waits for a position, and its column of numbers.
+func (f *Feed) Waiting() (table TableName, number string) {
 	if f.Outbox {
-		return f.Records()
+		return f.Records(), "order_sequence"
 	}
-	return f.Changes()
+	return f.Changes(), "seq"
 }
 
 // OldestWaiting is the end of a query for what waits longest, in a shard of an outbox where
 // one is named, and the column that tells since when.
 func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from string) {
-	from = " FROM " + Qualified(d, f.waiting())
+	table, number := f.Waiting()
+	from = " FROM " + Qualified(d, table)
 	switch {
 	case !f.Outbox:
-		return "changed_at", from + " ORDER BY seq LIMIT 1"
+		return "changed_at", from + " ORDER BY " + number + " LIMIT 1"
 	case len(shard) == 0:
-		return "appended_at", from + " ORDER BY order_sequence LIMIT 1"
+		return "appended_at", from + " ORDER BY " + number + " LIMIT 1"
 	}
-	return "appended_at", from + inOrder(b, d.ByShard(), shard[0], nil, "") + " LIMIT 1"
+	return "appended_at", from + inOrder(b, d.ByShard, shard[0], Seqs{}, nil, "")[0] + " LIMIT 1"
 }
 
 // CountWaiting is an expression that counts what waits for the publisher; of each
 // kind it stops at limit.
 func CountWaiting(s Spelling, f *Feed, limit int) string {
-	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, f.waiting()), limit)
+	table, _ := f.Waiting()
+	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, table), limit)
 	if f.InRows() {
 		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)", Qualified(s, f.Source), PositionColumn, limit)
 	}

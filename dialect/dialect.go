@@ -146,16 +146,16 @@ type Publish interface {
 	// for databases where deleted changes are walked over for as long as somebody has an old
 	// snapshot. Where it is false a Seqs is always all numbers.
 	SeqsGrow() bool
-	// Writers are the open transactions that may have drawn seqs for changes of theirs, which
+	// Writers are the open transactions that may have drawn seqs for changes of theirs, or numbers for records, which
 	// nobody else sees yet: every one that had drawn any when Writers was called is among them.
 	// told is false where the database, or the login's rights, cannot tell.
 	Writers(ctx context.Context, q Querier, f *Feed) (open []Writer, told bool, err error)
 	// HasChanges is the cheap question that comes before a publishing transaction, in
 	// one round trip and without locks: whether a change waits among some seqs.
 	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
-	// Which says among which seqs a look for changes looks: each answer behind the name of
+	// Which says among which numbers, of a column that is the primary key, a look for changes or records looks: each answer behind the name of
 	// their table makes a look by itself, and together they are all.
-	Which(among Seqs) []string
+	Which(column string, among Seqs) []string
 	// Stamp is a query for a text that is another one whenever a commit has become visible
 	// since, whoever made it and to whatever table; "" where nothing as cheap tells. So is the
 	// text where this server cannot tell.
@@ -332,6 +332,8 @@ type PageQuery struct {
 	From, To int
 	// Shard is the one that is asked for, of a feed that has [Feed.ULIDs].
 	Shard int
+	// Among are the numbers that records waiting in an outbox may have.
+	Among Seqs
 	// AnyDatabase says that a database of another identity than the feed's will do, as a
 	// replica is. Else a page of a feed with ULIDs has no signature there.
 	AnyDatabase bool

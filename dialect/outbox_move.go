@@ -15,14 +15,14 @@ type Moving interface {
 	// Bounded runs statements of a transaction ForMove that wait for other transactions' rows for
 	// so long at most, on databases where its settings do not say how long.
 	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
-	// ByShard follows the name of an outbox where it is read by its index of shard and order:
-	// the hint that a database needs, which with the statistics of an empty outbox would
-	// read all of it.
-	ByShard() string
+	// ByShard is for reading an outbox by its index of shard and order. The hint follows its name where a
+	// database needs one, which with the statistics of an empty outbox would
+	// read all of it. Then the condition, which may be empty, says among which numbers it looks.
+	ByShard(among Seqs) (hint, condition string)
 	// HasRecords is the cheap question that comes before a moving transaction, in one round
-	// trip and without locks: whether a record waits in one of the shards, or in any where
+	// trip and without locks: whether a record waits, among some numbers, in one of the shards, or in any where
 	// none is named.
-	HasRecords(ctx context.Context, q Querier, f *Feed, shards ...int) (bool, error)
+	HasRecords(ctx context.Context, q Querier, f *Feed, among Seqs, shards ...int) (bool, error)
 	// PlaceRecords gives records of a shard their ULIDs, ascending as their seqs are. A key
 	// that stands in the feed already, in whatever shard, moves its place; of several records
 	// of one key the last gives it its place. A key's places only rise: where some stand above
@@ -49,11 +49,19 @@ type Moved struct {
 	Position Position
 }
 
-// TakeRecords reads the oldest committed records of a shard, but some, in the order in which they were
+// TakeRecords reads the oldest committed records of a shard among some numbers, but some, in the order in which they were
 // written, without locks.
-func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, but []int64, limit int) ([]Record, error) {
+func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64, limit int) ([]Record, error) {
 	b := NewBuilder(d)
-	query := "SELECT order_sequence, time_hint FROM " + Qualified(d, f.Records()) + inOrder(b, d.ByShard(), shard, but, "") + " LIMIT " + b.Arg(limit)
+	const columns = "SELECT order_sequence, time_hint FROM "
+	var looks []string
+	for _, which := range inOrder(b, d.ByShard, shard, among, but, "") {
+		looks = append(looks, columns+Qualified(d, f.Records())+which+" LIMIT "+b.Arg(limit))
+	}
+	query := looks[0]
+	if len(looks) > 1 {
+		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " + b.Arg(limit)
+	}
 	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
 }
 
@@ -84,54 +92,107 @@ func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard 
 // NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.
 func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
 	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard(), shard, nil, " DESC")+" LIMIT 1", b.Args(), &seq)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return seq, err
 }
 
-// inOrder follows the outbox's name in a query for the records of one shard, in their order.
+// inOrder are looks for the records of one shard among some numbers, in their order: each follows the outbox's
+// name. What is above an order_sequence of the shard is found by both columns together, where the index begins.
 // Where no hint names the index the shard is written as a range: the order by shard and
 // order_sequence is then one that the primary key does not have, by which a planner that
 // thinks the shard's records frequent would walk through those of all others. (With the hint a
 // range would have MariaDB read all of it to its end.)
-func inOrder(b *Builder, hint string, shard int, but []int64, direction string) string {
-	var where, order string
-	if hint != "" {
-		where, order = hint+" WHERE shard = "+b.Arg(shard), " ORDER BY order_sequence"+direction
-	} else {
-		where, order = " WHERE shard BETWEEN "+b.Arg(shard)+" AND "+b.Arg(shard), " ORDER BY shard"+direction+", order_sequence"+direction
-	}
+func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64, direction string) (looks []string) {
+	var and string
 	if len(but) > 0 {
-		where += " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
+		and = " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
 	}
-	return where + order
+	if hint, condition := byShard(among); hint != "" {
+		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" + direction}
+	}
+	order := " ORDER BY shard" + direction + ", order_sequence" + direction
+	if among.All() {
+		return []string{" WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard) + and + order}
+	}
+	for _, g := range among.Gaps {
+		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
+	}
+	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+b.Arg(shard)+and+order)
 }
 
-// FirstRecords is a query for those of the shards in which a record waits, in any order;
-// without shards for one of any shard. It has no parameters.
-func FirstRecords(d Dialect, f *Feed, shards ...int) string {
+// FirstRecords is a query for those of the shards in which a record waits, among some numbers, in any order, and
+// more than once maybe; without shards for some of any shard. It has no parameters.
+func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 	records := Qualified(d, f.Records())
+	if len(shards) == 0 && among.All() {
+		hint, _ := d.ByShard(among)
+		return "SELECT shard FROM " + records + hint + " ORDER BY shard LIMIT 1"
+	}
 	if len(shards) == 0 {
-		return "SELECT shard FROM " + records + d.ByShard() + " ORDER BY shard LIMIT 1"
+		return oldestRecords(d, f, among, 1)
 	}
-	parts := make([]string, len(shards))
-	for i, shard := range shards {
-		parts[i] = fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, inOrder(NewScript(d), d.ByShard(), shard, nil, ""), i)
+	var looks []string
+	for _, shard := range shards {
+		for _, which := range inOrder(NewScript(d), d.ByShard, shard, among, nil, "") {
+			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, which, len(looks)))
+		}
 	}
-	return strings.Join(parts, " UNION ALL ")
+	return strings.Join(looks, " UNION ALL ")
 }
 
-// RecordShards are the first shards in which records wait, ascending; limit 0: all. They are found
-// by stepping from one to the next in the index, whatever the number of records. (A recursive statement would do it in
+// oldestRecords is a query for the shards of the first records, up to limit of each look among some numbers, by the primary key.
+func oldestRecords(d Dialect, f *Feed, among Seqs, limit int) string {
+	var looks []string
+	for i, which := range d.Which("order_sequence", among) {
+		looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d", Qualified(d, f.Records()), which, limit, i))
+	}
+	return strings.Join(looks, " UNION ALL ")
+}
+
+// fewRecords is how many are read for the shards that they are in.
+const fewRecords = 1000
+
+// RecordShards are the first shards in which records wait, among some numbers, ascending; limit 0: all. Few records are read
+// themselves. Where there are more, the shards that these are not in are found
+// by stepping from one to the next in the index, whatever the number of records, and over none that was moved in the others. (A recursive statement would do it in
 // one round trip, and have MySQL and MariaDB read the whole index for each step.)
-func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, limit int) (all []int, err error) {
-	for above := ""; ; above = fmt.Sprintf(" WHERE shard > %d", all[len(all)-1]) {
+func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs, limit int) (all []int, err error) {
+	var known []int
+	if !among.All() {
+		records := 0
+		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+") r GROUP BY shard ORDER BY shard", nil,
+			func(rows Rows) (shard int, err error) {
+				var n int
+				err = rows.Scan(&shard, &n)
+				records += n
+				return shard, err
+			})
+		if err != nil {
+			return nil, err
+		}
+		if records < fewRecords {
+			if limit > 0 {
+				known = known[:min(limit, len(known))]
+			}
+			return known, nil
+		}
+	}
+	hint, _ := d.ByShard(Seqs{})
+	for above := ""; ; above = fmt.Sprintf(" AND shard > %d", all[len(all)-1]) {
+		where := above
+		if len(known) > 0 {
+			where += fmt.Sprintf(" AND shard < %d", known[0])
+		}
 		var shard int
-		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+d.ByShard()+above+" ORDER BY shard LIMIT 1", nil, &shard)
+		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
 		if errors.Is(err, sql.ErrNoRows) {
-			return all, nil
+			if len(known) == 0 {
+				return all, nil
+			}
+			shard, known, err = known[0], known[1:], nil
 		}
 		if err != nil {
 			return nil, err

@@ -28,8 +28,8 @@ type PageParts struct {
 	Lateral bool
 	// Hint follows the source's alias.
 	Hint string
-	// RecordsHint follows the outbox where it is read by shard, see [Moving.ByShard].
-	RecordsHint string
+	// ByShard is [Moving.ByShard].
+	ByShard func(among Seqs) (hint, condition string)
 	// CutBranches is for databases that read each branch of a union to its end, and then
 	// merge them: a page of several buckets takes only so many rows of each. See
 	// [PageRows.EndAtCut].

@@ -33,7 +33,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q.Shard, p.RecordsHint) + ", " + LiveFrom(s, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has its record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
@@ -145,11 +145,15 @@ func (l *ScanLive) Set(page *PageRows) {
 // RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else
 // 0. Read together with a page's head it lets no record slip through between the two: until
 // its move is committed it waits, and after that its place is at or below the head.
-func RecordWaits(s Spelling, b *Builder, f *Feed, shard int, hint string) string {
+func RecordWaits(s Spelling, b *Builder, f *Feed, q PageQuery, byShard func(Seqs) (hint, condition string)) string {
 	if !f.Outbox {
 		return "0"
 	}
-	return "COALESCE((SELECT 1 FROM " + Qualified(s, f.Records()) + inOrder(b, hint, shard, nil, "") + " LIMIT 1), 0)"
+	looks := ""
+	for _, which := range inOrder(b, byShard, q.Shard, q.Among, nil, "") {
+		looks += "(SELECT 1 FROM " + Qualified(s, f.Records()) + which + " LIMIT 1), "
+	}
+	return "COALESCE(" + looks + "0)"
 }
 
 // ScanULID is where a column of positions goes, in the raw form of its kind.

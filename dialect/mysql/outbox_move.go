@@ -10,13 +10,19 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// ByShard implements [dialect.Moving].
-func (Dialect) ByShard() string { return " FORCE INDEX (shard)" }
+// ByShard implements [dialect.Moving]. MySQL, which would read the index from its beginning for the sake of the
+// order, takes the condition for a comment.
+func (Dialect) ByShard(among dialect.Seqs) (hint, condition string) {
+	if !among.All() {
+		condition = " /*M! AND (" + among.OneByOne("order_sequence") + ") */"
+	}
+	return " FORCE INDEX (shard)", condition
+}
 
 // HasRecords implements [dialect.Moving].
-func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
 	var shard int
-	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, shards...), nil, &shard)
+	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, among, shards...), nil, &shard)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

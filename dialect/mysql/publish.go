@@ -67,7 +67,7 @@ func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dia
 // TakeChanges implements [dialect.Publish]: a plain consistent read. A locking one
 // is no snapshot, and would wait for open writers.
 func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
-	return dialect.TakeChanges(ctx, tx, d, f, which(among), limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
+	return dialect.TakeChanges(ctx, tx, d, f, which("seq", among), limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
 }
 
 // byKey keeps the planner on the source's primary key: with the statistics of a time

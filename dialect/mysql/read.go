@@ -86,7 +86,7 @@ func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q
 // pageBelow is the page's statement, bounded by the head that was read before.
 func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery, at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
-		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", RecordsHint: d.ByShard(),
+		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
@@ -148,7 +148,7 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 		var greatest dialect.ScanULID
 		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q.Shard, d.ByShard()) + ", " +
+		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q, d.ByShard) + ", " +
 			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
 		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High, &state.Low, &greatest, &waiting)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)

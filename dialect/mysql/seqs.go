@@ -15,37 +15,21 @@ import (
 // committed.
 func (Dialect) SeqsGrow() bool { return true }
 
-// maxNumbers bounds the numbers that one statement looks for one by one.
-const maxNumbers = 256
-
-// which says among which seqs a statement looks, behind the table's name. A range that ends
+// which says among which numbers a statement looks, behind the table's name. A range that ends
 // before a deleted record is walked far beyond its end, to the first record that is there; so the
-// numbers of gaps are looked up one by one and, where they are many, all from the first one on. The
+// numbers of gaps are looked up one by one. The
 // hint keeps the planner from walking the index from its beginning.
-func which(among dialect.Seqs) string {
+func which(column string, among dialect.Seqs) string {
 	if among.All() {
 		return ""
 	}
-	var numbers []string
-	from := among.Above
-	for _, g := range among.Gaps {
-		if int64(len(numbers))+g.N > maxNumbers {
-			numbers, from = nil, among.Gaps[0].First-1
-			break
-		}
-		for n := g.First; n <= g.Last(); n++ {
-			numbers = append(numbers, dialect.Digits(n))
-		}
-	}
-	where := " FORCE INDEX (PRIMARY) WHERE seq > " + dialect.Digits(from)
-	if len(numbers) > 0 {
-		where += " OR seq IN (" + strings.Join(numbers, ", ") + ")"
-	}
-	return where
+	return " FORCE INDEX (PRIMARY) WHERE " + among.OneByOne(column)
 }
 
 // Which implements [dialect.Publish].
-func (Dialect) Which(among dialect.Seqs) []string { return []string{which(among)} }
+func (Dialect) Which(column string, among dialect.Seqs) []string {
+	return []string{which(column, among)}
+}
 
 // Writers implements [dialect.Publish], where MariaDB tells, and the login has the right
 // PROCESS. MySQL's INNODB_TRX is of no use: see errCannotShow.

@@ -11,11 +11,11 @@ import (
 
 // ByShard is not needed: settings keep the planner to indexes, and only one has the order
 // that is asked for.
-func (Dialect) ByShard() string { return "" }
+func (Dialect) ByShard(dialect.Seqs) (hint, condition string) { return "", "" }
 
 // HasRecords asks as HasChanges does, with the settings in the same message.
-func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
-	n, err := q.Exec(ctx, askFirst+dialect.FirstRecords(d, f, shards...))
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
+	n, err := q.Exec(ctx, askFirst+dialect.FirstRecords(d, f, among, shards...))
 	return n > 0, err
 }
 

@@ -199,7 +199,7 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 func (d Dialect) oldest(b *dialect.Builder, f *dialect.Feed, among dialect.Seqs, columns, limit string) string {
 	var scans []string
 	most := " ORDER BY seq LIMIT " + limit
-	for _, where := range among.Ranges(func(n int64) string { return b.Arg(n) }) {
+	for _, where := range among.Ranges("seq", func(n int64) string { return b.Arg(n) }) {
 		scans = append(scans, "SELECT "+columns+" FROM "+dialect.Qualified(d, f.Changes())+where+most)
 	}
 	if len(scans) == 1 {

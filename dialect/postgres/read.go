@@ -11,6 +11,7 @@ import (
 // carries its settings.
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
 	parts := dialect.PageParts{
+		ByShard: d.ByShard,
 		// A union of the buckets in order is merged only where the planner does not take them
 		// for short: then it reads each of them whole, and sorts.
 		Series: func(first, last string) string {

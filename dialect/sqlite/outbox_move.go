@@ -11,12 +11,12 @@ import (
 )
 
 // ByShard is not needed: nothing else has the order that is asked for.
-func (Dialect) ByShard() string { return "" }
+func (Dialect) ByShard(dialect.Seqs) (hint, condition string) { return "", "" }
 
 // HasRecords reads without the write lock.
-func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, shards ...int) (bool, error) {
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
 	var shard int
-	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, shards...), nil, &shard)
+	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, among, shards...), nil, &shard)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

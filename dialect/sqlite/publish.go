@@ -44,7 +44,7 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 func (Dialect) SeqsGrow() bool { return false }
 
 // Which is the whole table: see SeqsGrow.
-func (Dialect) Which(dialect.Seqs) []string { return []string{""} }
+func (Dialect) Which(string, dialect.Seqs) []string { return []string{""} }
 
 // Writers has nothing to tell: see SeqsGrow.
 func (Dialect) Writers(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Writer, bool, error) {

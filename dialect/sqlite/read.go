@@ -11,6 +11,7 @@ import (
 // keeps it, is its signature.
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
 	parts := dialect.PageParts{
+		ByShard: d.ByShard,
 		// The index of positions would do as well, and read every other part, too.
 		BucketHint: " INDEXED BY " + d.Quote(f.Object("bucket")),
 		Signature:  "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = " + d.Literal(f.Source.Name) + "), '')",

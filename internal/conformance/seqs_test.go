@@ -1,134 +1,39 @@
 package conformance
 
 import (
-	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// looker is a publisher of kv whose looks for changes are noted.
-type looker struct {
-	*env
-	feed *rowfeed.Feed
-
-	mu      sync.Mutex
-	failing bool // the COMMIT of the next pass that deletes fails
-	deleted bool
-	asked   int    // how often it asked who is at work
-	last    string // the last look
-	trouble []error
-}
-
-func (x *env) looker() *looker {
-	l := &looker{env: x}
-	l.feed = x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.deleted = l.deleted || strings.Contains(ev.SQL, "DELETE FROM") && strings.Contains(ev.SQL, "changes_kv")
-		if ev.Kind == testdb.Commit && l.failing && l.deleted {
-			l.failing = false
-			return testdb.ErrInjected
-		}
-		return nil
-	}, After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		switch {
-		case strings.Contains(ev.SQL, "pg_locks") || strings.Contains(ev.SQL, "auto_increment_increment"):
-			l.asked++
-		case !ev.InTx && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM"):
-			l.last = ev.SQL
-		}
-		return err
-	}}, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.trouble = append(l.trouble, e.Err)
-	}}})
-	return l
-}
-
-func (l *looker) asks() int { l.mu.Lock(); defer l.mu.Unlock(); return l.asked }
-
-func (l *looker) troubles() []error { l.mu.Lock(); defer l.mu.Unlock(); return l.trouble }
-
-// tells says whether the server tells who is at work.
-func (l *looker) toldWho() bool { return l.family() == "postgres" || l.engine == testdb.MariaDB }
-
-// askedAgain publishes until it was asked n times more who is at work.
-func (l *looker) askedAgain(n int) {
-	l.Helper()
-	enough := l.asks() + n
-	l.eventually("it asks who is at work", func() bool { l.publish(l.feed); return l.asks() >= enough })
-}
-
-// many publishes more changes than are looked at again for the sake of a gap.
-func (l *looker) many(from int) {
-	l.Helper()
-	for id := from; id < from+600; id += 50 {
-		var values []string
-		for i := range 50 {
-			values = append(values, fmt.Sprintf("(%d, 'k', 0)", id+i))
-		}
-		l.exec("INSERT INTO kv VALUES " + strings.Join(values, ", "))
-	}
-	if n := l.publish(l.feed); n != 600 {
-		l.Fatalf("%d keys of 600", n)
-	}
-}
-
-// wantNext publishes once, which must find exactly these.
-func (l *looker) wantNext(what string, keys int) {
-	l.Helper()
-	if n := l.publish(l.feed); n != keys {
-		l.Errorf("%s: %d keys published at once, want %d", what, n, keys)
-	}
-	if found := l.troubles(); len(found) > 0 {
-		l.Errorf("%s: %v", what, found)
-	}
-}
-
-// gone waits until no look goes back to what was published; where nobody tells who is at work
-// gaps stay.
-func (l *looker) gone() {
-	l.Helper()
-	if !l.toldWho() {
-		return
-	}
-	l.eventually("gaps are given up", func() bool {
-		l.publish(l.feed)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return strings.Contains(l.last, "WHERE seq > ") && !strings.Contains(l.last, "BETWEEN") && !strings.Contains(l.last, " IN (")
-	})
-}
-
 // TestLateSeqs (guarantees 1 and 2): writers draw their seqs early and commit late, in every way that
 // there is, while others' changes with higher ones are published. They are not given up as long
 // as that may be, and found by the first look behind each commit. When all have ended no look
 // goes back to them.
-func TestLateSeqs(t *testing.T) {
-	each(t, func(x *env) {
+func TestLateSeqs(t *testing.T) { testLate(t, rowfeed.ModeSequence) }
+
+// TestLateRecords is TestLateSeqs for records of an outbox, in several shards, and its publisher.
+func TestLateRecords(t *testing.T) { testLate(t, rowfeed.ModeOutbox) }
+
+func testLate(t *testing.T, mode string) {
+	eachLooker(t, mode, func(l *looker) {
+		x := l.env
 		if !x.engine.HasServer() {
 			return // one writer at a time
 		}
-		x.addKV()
-		l := x.looker()
 		open := func(statements ...string) *sql.Tx {
 			tx := x.begin(sql.LevelReadCommitted)
 			x.in(tx, statements...)
 			return tx
 		}
-		insert := func(id int) string { return fmt.Sprintf("INSERT INTO kv VALUES (%d, 'late', 0)", id) }
-		record := "INSERT INTO rowfeed_changes_kv (id) VALUES (5)"
+		insert := func(id int) string { return fmt.Sprintf("INSERT INTO kv VALUES (%d, 'late', %d)", id, id%2) }
+		record := "INSERT INTO " + l.table + " (id) VALUES (5)"
 		x.exec(insert(5))
 		l.wantNext("a row", 1)
 		type writer struct {
@@ -252,7 +157,7 @@ func (x *looker) halfway(first, second int) (end func()) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := x.db.Admin().ExecContext(x.ctx, fmt.Sprintf("INSERT INTO rowfeed_changes_kv (id) SELECT id FROM kv WHERE id = %d OR id = %d AND pg_advisory_xact_lock(6)::text IS NOT NULL ORDER BY id", first, second))
+		_, err := x.db.Admin().ExecContext(x.ctx, fmt.Sprintf("INSERT INTO "+x.table+" (id) SELECT id FROM kv WHERE id = %d OR id = %d AND pg_advisory_xact_lock(6)::text IS NOT NULL ORDER BY id", first, second))
 		done <- err
 	}()
 	x.eventually("the statement waits", func() bool {
@@ -273,7 +178,12 @@ func (x *looker) halfway(first, second int) (end func()) {
 // TestSeqsSetBack: seqs that are drawn anew are below those that were published, where no look
 // goes. A request that must be consistent finds them, and so does in time the look at the whole
 // table; either says so.
-func TestSeqsSetBack(t *testing.T) {
+func TestSeqsSetBack(t *testing.T) { testSetBack(t, rowfeed.ModeSequence) }
+
+// TestRecordsSetBack is TestSeqsSetBack for an outbox.
+func TestRecordsSetBack(t *testing.T) { testSetBack(t, rowfeed.ModeOutbox) }
+
+func testSetBack(t *testing.T, mode string) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
 		if !e.HasServer() {
@@ -281,16 +191,15 @@ func TestSeqsSetBack(t *testing.T) {
 		}
 		x := newEnv(t, e, nil)
 		x.migrate()
-		x.addKV()
-		l := x.looker()
+		l := x.lookerOf(mode, 0)
 		setBack := x.by(map[string]string{
-			"postgres": "SELECT setval(pg_get_serial_sequence('rowfeed_changes_kv', 'seq'), 1, false)",
-			"mysql":    "TRUNCATE TABLE rowfeed_changes_kv",
+			"postgres": "SELECT setval(pg_get_serial_sequence('" + l.table + "', '" + l.number + "'), 1, false)",
+			"mysql":    "TRUNCATE TABLE " + l.table,
 		})
 		for round, look := range []func(){
 			func() {
-				page, err := l.feed.Fetch(x.ctx, rowfeed.Request{After: rowfeed.Now, Consistent: true})
-				if err != nil || x.scalar("SELECT count(*) FROM rowfeed_changes_kv") != 0 {
+				page, err := l.feed.Fetch(x.ctx, rowfeed.Request{After: rowfeed.Now, Consistent: true, Shards: l.part})
+				if err != nil || x.scalar("SELECT count(*) FROM "+l.table) != 0 {
 					x.Errorf("after a consistent request a change is left: %v, %v", page, err)
 				}
 			},
@@ -318,10 +227,14 @@ func TestSeqsSetBack(t *testing.T) {
 }
 
 // TestSeqsTakenBack (M8): a pass whose COMMIT fails has taken nothing, and the next one takes it.
-func TestSeqsTakenBack(t *testing.T) {
-	each(t, func(x *env) {
-		x.addKV()
-		l := x.looker()
+func TestSeqsTakenBack(t *testing.T) { testTakenBack(t, rowfeed.ModeSequence) }
+
+// TestRecordsTakenBack is TestSeqsTakenBack for an outbox.
+func TestRecordsTakenBack(t *testing.T) { testTakenBack(t, rowfeed.ModeOutbox) }
+
+func testTakenBack(t *testing.T, mode string) {
+	eachLooker(t, mode, func(l *looker) {
+		x := l.env
 		l.many(1000)
 		l.gone()
 		l.mu.Lock()
@@ -337,19 +250,23 @@ func TestSeqsTakenBack(t *testing.T) {
 
 // TestSeqsOfAFeedMadeAnew: a feed that was dropped and added again has a table of changes of its
 // own, whose seqs begin anew; also for a publisher that has not heard of it.
-func TestSeqsOfAFeedMadeAnew(t *testing.T) {
-	each(t, func(x *env) {
-		x.addKV()
-		l := x.looker()
+func TestSeqsOfAFeedMadeAnew(t *testing.T) { testMadeAnew(t, rowfeed.ModeSequence) }
+
+// TestRecordsOfAFeedMadeAnew is TestSeqsOfAFeedMadeAnew for an outbox.
+func TestRecordsOfAFeedMadeAnew(t *testing.T) { testMadeAnew(t, rowfeed.ModeOutbox) }
+
+func testMadeAnew(t *testing.T, mode string) {
+	eachLooker(t, mode, func(l *looker) {
+		x := l.env
 		l.many(1000)
 		l.gone()
 		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("DELETE FROM kv")
-		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		x.addAgain(mode)
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
-		if _, err := l.feed.Fetch(x.ctx, rowfeed.Request{Consistent: true}); err != nil || x.scalar("SELECT count(*) FROM rowfeed_changes_kv") != 0 {
+		if _, err := l.feed.Fetch(x.ctx, rowfeed.Request{Consistent: true, Shards: l.part}); err != nil || x.scalar("SELECT count(*) FROM "+l.table) != 0 {
 			x.Errorf("after a consistent request a change is left, or %v", err)
 		}
 		if found := l.troubles(); len(found) > 0 {
@@ -360,14 +277,18 @@ func TestSeqsOfAFeedMadeAnew(t *testing.T) {
 
 // TestCachedSeqs: a session that has drawn seqs ahead uses them when it has no transaction open.
 // Those are never given up.
-func TestCachedSeqs(t *testing.T) {
-	each(t, func(x *env) {
+func TestCachedSeqs(t *testing.T) { testCached(t, rowfeed.ModeSequence) }
+
+// TestCachedRecords is TestCachedSeqs for an outbox.
+func TestCachedRecords(t *testing.T) { testCached(t, rowfeed.ModeOutbox) }
+
+func testCached(t *testing.T, mode string) {
+	eachLooker(t, mode, func(l *looker) {
+		x := l.env
 		if x.family() != "postgres" {
 			return // the others' sessions draw none ahead
 		}
-		x.addKV()
-		l := x.looker()
-		x.exec("ALTER TABLE rowfeed_changes_kv ALTER COLUMN seq SET CACHE 10")
+		x.exec("ALTER TABLE " + l.table + " ALTER COLUMN " + l.number + " SET CACHE 10")
 		conn, err := x.db.Admin().Conn(x.ctx)
 		if err != nil {
 			x.Fatal(err)

@@ -82,7 +82,7 @@ var meeting = []mutant{
 	},
 	{
 		Name: "halves-pass-over-what-comes-late", Guards: "guarantee 2: what was committed before another began stands before it, also beside a record that cannot be placed",
-		File: "dialect/outbox_move.go", Old: "where += \" AND order_sequence NOT IN (\" + strings.Trim(SeqList(but), \"[]\") + \")\"", New: "where += fmt.Sprint(\" AND order_sequence > \", but[len(but)-1])",
+		File: "dialect/outbox_move.go", Old: "and = \" AND order_sequence NOT IN (\" + strings.Trim(SeqList(but), \"[]\") + \")\"", New: "and = fmt.Sprint(\" AND order_sequence > \", but[len(but)-1])",
 		Package: conformance, Test: "TestOutboxUnplaceableOrder", Engines: "postgres15",
 	},
 	{

@@ -5,8 +5,8 @@ var outboxing = []mutant{
 	{
 		Name: "records-in-any-order", Guards: "M59: records stand in the order in which they were written",
 		File:    "dialect/outbox_move.go",
-		Old:     "inOrder(b, d.ByShard(), shard, but, \"\") + \" LIMIT \" + b.Arg(limit)",
-		New:     "inOrder(b, d.ByShard(), shard, but, \" DESC\") + \" LIMIT \" + b.Arg(limit)",
+		Old:     "inOrder(b, d.ByShard, shard, among, but, \"\")",
+		New:     "inOrder(b, d.ByShard, shard, among, but, \" DESC\")",
 		Package: conformance, Test: "TestOutboxPages", Engines: "sqlite",
 	},
 	{
@@ -34,8 +34,8 @@ var outboxing = []mutant{
 		Name: "records-read-before-the-lock", Guards: "hazards 9 and 10: what waits is read when the shard is locked",
 		File: "outbox_move.go",
 		Old: "\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
-			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)\n",
-		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, stuck, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
+			"\t// A statement of its own behind the lock: it sees what the mover before has left.\n\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.in(r.Generation), stuck, limit)\n",
+		New: "\trecords, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.in(r.Generation), stuck, limit)\n\tif err != nil {\n\t\treturn movement{}, err\n\t}\n" +
 			"\tstate, err := m.lockToMove(ctx, tx, f, shard, bounds)\n",
 		Package: conformance, Test: "TestOutboxMovers", Engines: "postgres15",
 	},
@@ -56,14 +56,14 @@ var outboxing = []mutant{
 	{
 		Name: "held-shard-holds-up-publisher", Guards: "M59: a shard that somebody has keeps a publisher from no other",
 		File:    "outbox_move.go",
-		Old:     "m.move(ctx, f, shard, limit, atOnce)\n\t\tif ctx",
-		New:     "m.move(ctx, f, shard, limit, dialect.LockBounds{})\n\t\tif ctx",
+		Old:     "m.move(ctx, f, l.ofPart(), shard, limit, atOnce)",
+		New:     "m.move(ctx, f, l.ofPart(), shard, limit, dialect.LockBounds{})",
 		Package: conformance, Test: "TestHeldShardPublisher", Engines: "mariadb",
 	},
 	{
 		Name: "shards-listed-from-the-whole-outbox", Guards: "hazard 17: no page reads all that waits",
 		File:    "mode_ulid.go",
-		Old:     "waits, err = f.recordShards(ctx, limit)",
+		Old:     "waits, err = f.recordShards(ctx, among, limit)",
 		New:     "waits, err = dialect.QueryAll(ctx, f.db.on(), \"SELECT shard FROM \"+dialect.Qualified(f.db.d, feed.Records())+\" GROUP BY shard ORDER BY shard LIMIT 21\", nil, scanShardID)",
 		Package: conformance, Test: "TestPlansOfOutboxes", Engines: "postgres15",
 	},

@@ -63,6 +63,46 @@ var seqs = []mutant{
 		Package: ".", Test: "TestAnswersThatWereOvertaken",
 	},
 	{
+		Name: "late-records-passed-over", Guards: "guarantee 1: whoever may have drawn a number of an outbox is waited for, also by pages at the head",
+		File: "seqs.go", Old: "\tif len(w.writers) == 0 {\n", New: "\tif len(w.writers) >= 0 {\n",
+		Package: conformance, Test: "TestLateRecordsAtTheHead", Engines: "postgres15,mariadb", Short: true,
+	},
+	{
+		Name: "a-batch-that-was-cut-is-all", Guards: "guarantee 1: what a pass has left in a shard is still to come",
+		File: "outbox_move.go", Old: " && (moved.taken < min(limit, mostMoved) || moved.last >= l.settled)", New: "",
+		Package: conformance, Test: "TestManyLateRecords", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "a-shard-that-is-held-has-nothing", Guards: "guarantee 1: what was not to be had is still to come",
+		File: "outbox_move.go", Old: "all = all && err == nil && (moved.taken < min(limit, mostMoved) ||", New: "all = (all || len(left) > 0) && (moved.taken < min(limit, mostMoved) ||",
+		Package: conformance, Test: "TestManyLateRecords", Engines: "mariadb",
+	},
+	{
+		Name: "one-shard-is-all", Guards: "guarantee 1: a look into one shard tells nothing of the others",
+		File: "seqs.go", Old: "!l.part && settled > 0", New: "settled > 0",
+		Package: ".", Test: "TestGlances",
+	},
+	{
+		Name: "nobody-looks-everywhere", Guards: "guarantee 1: numbers that were set back are found in time",
+		File: "seqs.go", Old: "l.began.Before(u.whole.Add(wholeEvery))", New: "true",
+		Package: ".", Test: "TestGlances",
+	},
+	{
+		Name: "gaps-of-records-without-their-ends", Guards: "guarantee 1: who is late with a single number",
+		File: "dialect/outbox_move.go", Old: "(shard, order_sequence) >= (", New: "(shard, order_sequence) > (",
+		Package: conformance, Test: "TestLateRecords", Engines: "postgres15",
+	},
+	{
+		Name: "records-set-back-and-consistent", Guards: "consistent: whatever is visible is moved, also where no look goes",
+		File: "outbox_move.go", Old: "\t\tl.among = dialect.Seqs{} //", New: "\t\t//",
+		Package: conformance, Test: "TestRecordsSetBack", Engines: "postgres15",
+	},
+	{
+		Name: "few-shards-are-all", Guards: "M59: no shard waits for the records of others",
+		File: "dialect/outbox_move.go", Old: "if records < fewRecords {", New: "if records <= fewRecords {",
+		Package: conformance, Test: "TestRecordsMovedByOthers", Engines: "postgres15",
+	},
+	{
 		Name: "stretches-do-not-add-up", Guards: "what is published little by little behind a gap is not walked over again",
 		File: "seqs.go", Old: "if len(u.left.Gaps) > mostGaps {", New: "if len(u.left.Gaps) > 0 {",
 		Package: ".", Test: "TestFewAtATimeBehindAGap",
