@@ -32,7 +32,7 @@ func (Dialect) Which(column string, among dialect.Seqs) []string {
 }
 
 // Writers implements [dialect.Publish], where MariaDB tells, and the login has the right
-// PROCESS. MySQL's INNODB_TRX is of no use: see errCannotShow.
+// PROCESS. MySQL's INNODB_TRX is of no use, see errCannotShow; its metadata locks are.
 //
 // A seq is drawn by a statement, whose transaction InnoDB may begin right behind that. So who
 // is at a statement is read first, and then which transactions are open: whoever had drawn before the
@@ -40,8 +40,13 @@ func (Dialect) Which(column string, among dialect.Seqs) []string {
 // number before it writes its first row, be it open for long, and keeps the one that it gets, also while it is prepared. Who is at a
 // SELECT, such as a dump's, draws nothing by it: what a function writes for it is shown as that statement.
 func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
-	if ok, err := numbersAlone(ctx, q); err != nil || !ok {
+	kind, err := numbersAlone(ctx, q)
+	switch {
+	case err != nil || kind == others:
 		return nil, false, d.untold(err)
+	case kind == aloneMySQL:
+		open, told, err = d.tableHolders(ctx, q, f)
+		return open, told && err == nil, d.untold(err)
 	}
 	// Event handlers and senders of the binary log are at a statement always, and write nothing.
 	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'", nil,
@@ -74,21 +79,29 @@ func (d Dialect) untold(err error) error {
 	return err
 }
 
-// numbersAlone tells whether this is MariaDB, and the only server that numbers rows: others in a
+// What numbersAlone answers.
+const (
+	others = iota
+	aloneMySQL
+	aloneMariaDB
+)
+
+// numbersAlone tells whether this is the only server that numbers rows, and which it is: others in a
 // cluster do not wait for this one's, and it does not see their transactions.
-func numbersAlone(ctx context.Context, q dialect.Querier) (alone bool, err error) {
+func numbersAlone(ctx context.Context, q dialect.Querier) (kind int, err error) {
 	// MySQL takes the end for a comment.
-	err = dialect.QueryRow(ctx, q, "SELECT 0 /*M! + (@@GLOBAL.auto_increment_increment = 1 AND NOT EXISTS "+
-		"(SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')) */", nil, &alone)
-	return alone, err
+	err = dialect.QueryRow(ctx, q, "SELECT (@@GLOBAL.auto_increment_increment = 1) /*M! * 2 * (NOT EXISTS "+
+		"(SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')) */", nil, &kind)
+	return kind, err
 }
 
 const (
 	// firstPointer is above all numbers of transactions: what is shown of one that has none yet is 0
 	// or, by some versions, its address.
 	firstPointer = 1 << 48
-	// maxShown is far below the number of transactions at which the server leaves some out.
-	maxShown = 4000
+	// The server leaves some out where the list takes more than 16 MiB: 1.3 KB each at most and, of those that wait for
+	// locks, twice 8 KB more, and the pairs of those that wait for the same. (1,450 that wait for one row are too many.)
+	maxShown, maxLockWaits = 4000, 300
 )
 
 // openNow are the open transactions. The server keeps the list, as old as it may get while others ask
@@ -99,13 +112,18 @@ func openNow(ctx context.Context, q dialect.Querier, table string) (open []diale
 	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+table+" LIMIT 1", nil, func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
 		return nil, false, err
 	}
-	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), '') FROM information_schema.INNODB_TRX", nil,
+	lockWaits := 0
+	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), ''), trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX", nil,
 		func(rows dialect.Rows) (struct{}, error) {
 			var t dialect.Writer
 			var thread, number uint64
 			var query string
-			if err := rows.Scan(&thread, &number, &query); err != nil {
+			var waits bool
+			if err := rows.Scan(&thread, &number, &query, &waits); err != nil {
 				return struct{}{}, err
+			}
+			if waits {
+				lockWaits++
 			}
 			if strings.Contains(query, mark) {
 				fresh = true
@@ -117,5 +135,5 @@ func openNow(ctx context.Context, q dialect.Querier, table string) (open []diale
 			open = append(open, t)
 			return struct{}{}, nil
 		})
-	return open, fresh && len(all) < maxShown, err
+	return open, fresh && len(all) < maxShown && lockWaits < maxLockWaits, err
 }

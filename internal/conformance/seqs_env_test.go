@@ -106,7 +106,7 @@ func (l *looker) asks() int { l.mu.Lock(); defer l.mu.Unlock(); return l.asked }
 func (l *looker) troubles() []error { l.mu.Lock(); defer l.mu.Unlock(); return l.trouble }
 
 // tells says whether the server tells who is at work.
-func (l *looker) toldWho() bool { return l.family() == "postgres" || l.engine == testdb.MariaDB }
+func (l *looker) toldWho() bool { return l.engine.HasServer() }
 
 // askedAgain publishes until it was asked n times more who is at work.
 func (l *looker) askedAgain(n int) {

@@ -108,6 +108,47 @@ func (x *env) prepared(statement string) (what string, commit func()) {
 	return "a prepared transaction", func() { over = true; x.exec(commitIt) }
 }
 
+// TestLatePrepared (guarantees 1 and 2): a writer is prepared while he is waited for, and waited for still.
+func TestLatePrepared(t *testing.T) {
+	each(t, func(x *env) {
+		if !x.engine.HasServer() {
+			return // one writer at a time
+		}
+		x.addKV()
+		l := x.looker()
+		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
+		l.wantNext("a row", 1)
+		before, behind, commit := []string{"BEGIN"}, []string{"PREPARE TRANSACTION '%s'"}, "COMMIT PREPARED '%s'"
+		if x.family() == "mysql" {
+			before, behind, commit = []string{"XA START '%s'"}, []string{"XA END '%s'", "XA PREPARE '%s'"}, "XA COMMIT '%s'"
+		}
+		conn, err := x.db.Admin().Conn(x.ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer conn.Close()
+		name := "late in " + x.db.Name
+		do := func(statements ...string) {
+			x.Helper()
+			for _, s := range statements {
+				if _, err := conn.ExecContext(x.ctx, strings.Replace(s, "%s", name, 1)); err != nil {
+					x.Fatalf("%s: %v", s, err)
+				}
+			}
+		}
+		do(append(before, "INSERT INTO kv VALUES (1, 'late', 0)")...)
+		l.many(1000)
+		l.askedAgain(1)
+		do(behind...)
+		l.askedAgain(1)
+		l.many(2000)
+		do(commit)
+		l.wantNext("who was prepared", 1)
+		l.gone()
+		x.wantSound(l.feed)
+	})
+}
+
 // TestLateSeqOfAFailedCursor (guarantee 2): a writer that has lost its lock, and not its row, is
 // waited for like any other.
 func TestLateSeqOfAFailedCursor(t *testing.T) {

@@ -68,6 +68,16 @@ var seqs = []mutant{
 		Package: conformance, Test: "TestLateRecordsAtTheHead", Engines: "postgres15,mariadb", Short: true,
 	},
 	{
+		Name: "prepared-is-over-mysql", Guards: "guarantee 1: who is prepared has handed on his lock, under another name",
+		File: "dialect/mysql/seqs_locks.go", Old: "COALESCE(m.SOURCE NOT LIKE '%mdl.cc:%', 0) = 0", New: "m.OBJECT_NAME IS NULL",
+		Package: conformance, Test: "TestLatePrepared", Engines: "mysql",
+	},
+	{
+		Name: "holders-for-reading-alone-mysql", Guards: "guarantee 2: who has a table's lock for writing may have drawn",
+		File: "dialect/mysql/seqs_locks.go", Old: "!reads && !slices", New: "reads && !slices",
+		Package: conformance, Test: "TestLateSeqs", Engines: "mysql",
+	},
+	{
 		Name: "a-batch-that-was-cut-is-all", Guards: "guarantee 1: what a pass has left in a shard is still to come",
 		File: "outbox_move.go", Old: " && (moved.taken < min(limit, mostMoved) || moved.last >= l.settled)", New: "",
 		Package: conformance, Test: "TestManyLateRecords", Engines: "postgres15,mariadb",
