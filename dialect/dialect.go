@@ -208,6 +208,9 @@ type Read interface {
 	// disk that could be seen when tx began. Only databases that answer pages with
 	// Unflushed have anything to write.
 	Flush(ctx context.Context, tx Querier, n Names) error
+	// FlushAlone is Flush as one statement on a pool, committed when it is answered. False
+	// means that it was not: where nobody can tell, nothing is written.
+	FlushAlone(ctx context.Context, pool Querier, n Names) (bool, error)
 }
 
 // Rest is what fits nowhere else.

@@ -81,11 +81,25 @@ func (d Dialect) flushTable(table func(base string) string) dialect.Migration {
 // A few rows let several readers commit together. A replica is left as it is, also by
 // a user who may write to it.
 func (d Dialect) Flush(ctx context.Context, tx dialect.Querier, n dialect.Names) error {
-	rows, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
-		" (id, flush_count) SELECT CONNECTION_ID() % 16, 1 FROM DUAL WHERE CAST("+readOnly+" AS CHAR) IN ('0', 'OFF')"+
-		" ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
+	rows, err := d.flush(ctx, tx, n, "")
 	if err == nil && rows == 0 {
 		err = dialect.ErrReadOnly
 	}
 	return err
+}
+
+// FlushAlone implements [dialect.Read], where pages are read by statements alone: they have told that
+// the server is one which knows of open transactions. The session that gets the statement may be another.
+func (d Dialect) FlushAlone(ctx context.Context, pool dialect.Querier, n dialect.Names) (bool, error) {
+	if d.plain == nil || !d.plain.Load() {
+		return false, nil
+	}
+	rows, err := d.flush(ctx, pool, n, " AND @@SESSION.autocommit = 1 AND @@SESSION.in_transaction = 0")
+	return rows > 0, err
+}
+
+func (d Dialect) flush(ctx context.Context, on dialect.Querier, n dialect.Names, where string) (int64, error) {
+	return on.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
+		" (id, flush_count) SELECT CONNECTION_ID() % 16, 1 FROM DUAL WHERE CAST("+readOnly+" AS CHAR) IN ('0', 'OFF')"+where+
+		" ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
 }

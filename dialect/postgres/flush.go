@@ -19,3 +19,8 @@ func (d Dialect) noFlushTable(name func(base string) string) dialect.Migration {
 
 // Flush has nothing to write: a commit is shown after its log was flushed.
 func (Dialect) Flush(context.Context, dialect.Querier, dialect.Names) error { return nil }
+
+// FlushAlone has nothing to write, either.
+func (Dialect) FlushAlone(context.Context, dialect.Querier, dialect.Names) (bool, error) {
+	return true, nil
+}

@@ -191,6 +191,34 @@ func TestFlushesAreSpared(t *testing.T) {
 	})
 }
 
+// TestFlushOfAPage: on MariaDB a page and its flush are three statements without a transaction, once the
+// first page has told what sessions are like.
+func TestFlushOfAPage(t *testing.T) {
+	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
+		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
+		x.publish(f)
+		var begins, statements atomic.Int64
+		reader := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Begin {
+				begins.Add(1)
+			}
+			statements.Add(1)
+			return nil
+		}}, nil)
+		x.fetch(reader, rowfeed.Beginning, 0)
+		before := x.scalar(flushes)
+		begins.Store(0)
+		statements.Store(0)
+		x.fetch(reader, rowfeed.Beginning, 0)
+		if b, n := begins.Load(), statements.Load(); x.engine == testdb.MariaDB && (b != 0 || n != 3) {
+			x.Errorf("%d transactions, %d statements", b, n)
+		}
+		if n := x.scalar(flushes) - before; n != 1 {
+			x.Errorf("%d flushes", n)
+		}
+	})
+}
+
 // TestBinaryLogSparesFlushes: a server that syncs a binary log does so before it shows
 // a commit.
 func TestBinaryLogSparesFlushes(t *testing.T) {

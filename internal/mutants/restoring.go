@@ -213,6 +213,27 @@ var restoring = []mutant{
 		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15",
 	},
 	{
+		Name: "flush-into-a-left-transaction", Guards: "guarantee 7: a flush is a commit",
+		File:    "dialect/mysql/flush.go",
+		Old:     " AND @@SESSION.autocommit = 1 AND @@SESSION.in_transaction = 0",
+		New:     " AND @@SESSION.autocommit = 1",
+		Package: "./dialect/mysql", Test: "TestFlushAlone", Engines: "mariadb",
+	},
+	{
+		Name: "flush-believed", Guards: "guarantee 7: what wrote nothing has flushed nothing",
+		File:    "dialect/mysql/flush.go",
+		Old:     "return rows > 0, err",
+		New:     "return rows >= 0, err",
+		Package: "./dialect/mysql", Test: "TestFlushAlone", Engines: "mariadb",
+	},
+	{
+		Name: "flush-always-in-a-transaction", Guards: "what a page costs on MariaDB",
+		File:    "flush.go",
+		Old:     "done && err == nil {",
+		New:     "done && err != nil {",
+		Package: conformance, Test: "TestFlushOfAPage", Engines: "mariadb",
+	},
+	{
 		Name: "late-reader-joins-a-flush-under-way", Guards: "guarantee 7: a flush covers what was read before it began",
 		File:    "share.go",
 		Old:     "case !s.keep:",
