@@ -10,8 +10,6 @@ import (
 // where two configurations were within a factor of two of each other the simpler one was taken.
 var chosen = map[string]string{
 	// rowfeed stays at its defaults, and is shown besides as a user would set it who has that need.
-	"drain postgres rowfeed":        "large",
-	"drain mysql rowfeed":           "large",
 	"latency-200 postgres rowfeed":  "wake", // where writers are in the publisher's process
 	"latency-200 mysql rowfeed":     "wake",
 	"latency-1000 postgres rowfeed": "wake",
