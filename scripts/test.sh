@@ -99,12 +99,12 @@ work=$(mktemp -d)
 go test "${race[@]}" -c -o "$work/raced" ./internal/conformance
 go test -c -o "$work/plain" ./internal/conformance
 alone='KilledAtEveryStatement$|^TestPlans|^TestReshard|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
-# Long, and about rowfeed's own processes: the second server of a family adds its version only.
-once='KilledAtEvery(Statement|Step)$|^Test(ULIDMatrix|Group.*|ShardIDs(Group|Idle|Operated|Recount)|ShardsShareTheFeed|ReshardUnderAPage|Relay.*|Recount.*|ConsumeGroup|WaitersCostNothing|BackFillKilled|OutboxDropKilled)$'
+# About rowfeed's own processes, or long: the second server of a family adds its version only.
+once='KilledAtEvery(Statement|Step)$|^Test(ULIDMatrix|ReshardUnderAPage|WaitersCostNothing|BackFillKilled|OutboxDropKilled|Divided|Readme|(Group|ShardIDs|ShardCount|ShardRests|Relay|Recount|Consumers?|Consume|Dead|Lease|Rest|Held|Tail|Wait|Start|Processed|Standing|Publishers?|Retain)([A-Z].*)?)$'
 if [[ $all -eq 1 ]]; then
   once='^$'
 else
-  echo 'long tests of groups, relays, divisions and kills at every statement not run on mysql and postgres18: --all runs them' >>"$ROWFEED_NOT_TESTED"
+  echo 'tests of consumers, relays, leases, groups and kills at every statement not run on mysql and postgres18: --all runs them' >>"$ROWFEED_NOT_TESTED"
 fi
 suite() { # BINARY ENGINE [ARGUMENT...]
   local binary=$1 engine=$2 log=$work/$1.$2.log started=$SECONDS
