@@ -248,7 +248,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 	l := f.look(ctx)
 	r := f.record.Load()
 	e, among := PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
-	if !full {
+	if !full && !l.settles() {
 		waiting, err := f.db.d.HasRecords(ctx, f.db.on(), r.feed(f.db.names), among)
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)

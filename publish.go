@@ -60,12 +60,12 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 
 // passOnce is pass for the feed as last read. The cheap question, whether there is a
 // change, comes first and takes no lock; with none, nothing is written. After a full
-// batch there is no need to ask.
+// batch there is no need to ask, and where a gap may be given up it does not do.
 func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	e := PublishEvent{Feed: f.name}
 	started := time.Now()
 	l := f.look(ctx)
-	if !full {
+	if !full && !l.settles() {
 		r := f.record.Load()
 		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), r.feed(f.db.names), l.in(r.Generation))
 		if err != nil || !waiting {

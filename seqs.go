@@ -56,6 +56,11 @@ func (l lookout) ofPart() lookout {
 	return l
 }
 
+// settles says that what it finds is all that comes up to some number. That is to be seen in a transaction of
+// ours: the question before one is asked in whatever isolation sessions have, in which what another publisher has
+// deleted may be gone before his commit, and a proxy may send it to a replica.
+func (l lookout) settles() bool { return l.settled > 0 }
+
 // in is where it looks in the feed of a generation: in a feed made anew everywhere.
 func (l lookout) in(generation int64) dialect.Seqs {
 	if l.generation != generation {
@@ -120,7 +125,8 @@ func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
 	if u.generation != l.generation {
 		return 0
 	}
-	if i := slices.IndexFunc(seqs, func(seq int64) bool { return !l.left.Has(seq) }); i >= 0 {
+	// Somebody may have forgotten everything since it began, and told why.
+	if i := slices.IndexFunc(seqs, func(seq int64) bool { return !l.left.Has(seq) && !u.left.Has(seq) }); i >= 0 {
 		u.forget(l.generation)
 		return seqs[i]
 	}

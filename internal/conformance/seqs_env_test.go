@@ -27,6 +27,7 @@ type looker struct {
 	trouble []error
 
 	whenAsked func() // runs once, before it asks who is at work
+	whenLocks func() // runs once, before it locks what a pass locks
 }
 
 // asksWho matches the statement that asks who is at work.
@@ -40,15 +41,15 @@ func eachLooker(t *testing.T, mode string, f func(l *looker)) {
 	each(t, func(x *env) { f(x.lookerOf(mode, 0)) })
 }
 
-func (x *env) lookerOf(mode string, batch int) *looker {
+func (x *env) lookerOf(mode string, batch int, settings ...string) *looker {
 	x.Helper()
 	if mode == rowfeed.ModeSequence {
 		x.addKV()
-		return x.looker()
+		return x.looker(settings...)
 	}
 	x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT NOT NULL)")
 	x.addAgain(mode)
-	return x.lookerAt(&looker{env: x, table: "rowfeed_outbox_kv", number: "order_sequence", part: rowfeed.One(0)}, batch)
+	return x.lookerAt(&looker{env: x, table: "rowfeed_outbox_kv", number: "order_sequence", part: rowfeed.One(0)}, batch, settings...)
 }
 
 // addAgain makes the feed kv of the table that is there.
@@ -61,21 +62,26 @@ func (x *env) addAgain(mode string) {
 	x.add(spec)
 }
 
-func (x *env) looker() *looker {
-	return x.lookerAt(&looker{env: x, table: "rowfeed_changes_kv", number: "seq"}, 0)
+func (x *env) looker(settings ...string) *looker {
+	return x.lookerAt(&looker{env: x, table: "rowfeed_changes_kv", number: "seq"}, 0, settings...)
 }
 
-func (x *env) lookerAt(l *looker, batch int) *looker {
+func (x *env) lookerAt(l *looker, batch int, settings ...string) *looker {
+	x.Helper()
 	first := "SELECT seq FROM (SELECT seq FROM"
 	if l.number != "seq" {
 		first = "SELECT shard FROM (SELECT shard FROM"
 	}
-	l.feed = x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+	hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if asksWho(ev) && l.whenAsked != nil {
 			l.whenAsked()
 			l.whenAsked = nil
+		}
+		if strings.Contains(ev.SQL, "FOR UPDATE") && l.whenLocks != nil {
+			l.whenLocks()
+			l.whenLocks = nil
 		}
 		l.deleted = l.deleted || strings.Contains(ev.SQL, "DELETE ") && strings.Contains(ev.SQL, l.table)
 		if ev.Kind == testdb.Commit && l.failing && l.deleted {
@@ -93,11 +99,18 @@ func (x *env) lookerAt(l *looker, batch int) *looker {
 			l.last = ev.SQL
 		}
 		return err
-	}}, &rowfeed.Config{BatchSize: batch, Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
+	}}
+	rf, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, hooks, settings...), x.dialect, &rowfeed.Config{BatchSize: batch, Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.trouble = append(l.trouble, e.Err)
 	}}})
+	if err == nil {
+		l.feed, err = rf.Feed(x.ctx, "kv")
+	}
+	if err != nil {
+		x.Fatal(err)
+	}
 	return l
 }
 
@@ -148,10 +161,11 @@ func (l *looker) gone() {
 	if !l.toldWho() {
 		return
 	}
-	l.eventually("gaps are given up", func() bool {
-		l.publish(l.feed)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return strings.Contains(l.last, "WHERE "+l.number+" > ") && !strings.Contains(l.last, "BETWEEN") && !strings.Contains(l.last, " IN (")
-	})
+	l.eventually("gaps are given up", func() bool { l.publish(l.feed); return l.areGone() })
+}
+
+func (l *looker) areGone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.last, "WHERE "+l.number+" > ") && !strings.Contains(l.last, "BETWEEN") && !strings.Contains(l.last, " IN (")
 }
