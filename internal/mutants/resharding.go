@@ -6,7 +6,7 @@ var resharding = []mutant{
 	{
 		Name: "reshard-in-one-generation", Guards: "hazard 24: another number of data shards is a new generation",
 		File: "reshard.go", Old: "range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity)) {", New: "range bumpSteps(f.db.d, f.db.names, f.name, orNull(seq.Identity))[:1] {",
-		Package: conformance, Test: "TestReshard$", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestReshard$", Engines: "sqlite",
 	},
 	{
 		Name: "parts-amid-sharding", Guards: "hazard 24: parts are not served while keys have shards of before",

@@ -42,7 +42,7 @@ var sharding = []mutant{
 		File:    "dialect/mysql/read.go",
 		Old:     "\tpage.EndAtCut(f, q)\n",
 		New:     "",
-		Package: conformance, Test: "TestShardsShareTheFeed", Engines: "mariadb", Short: true,
+		Package: conformance, Test: "TestShardsShareTheFeed", Engines: "mariadb",
 	},
 	{
 		Name: "page-goes-on-behind-a-cut-postgres", Guards: "guarantee 1: a page ends where a bucket was cut",

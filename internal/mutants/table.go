@@ -44,7 +44,7 @@ var capturing = []mutant{
 	{
 		Name: "pages-in-disorder", Guards: "guarantee 1: a page ends at its highest position",
 		File: "dialect/page.go", Old: "|| n > 0 && page.Rows[n-1].Position.Above(row.Position))", New: ")",
-		Package: conformance, Test: "TestPagesInDisorder", Engines: "mariadb", Short: true,
+		Package: conformance, Test: "TestPagesInDisorder", Engines: "mariadb",
 	},
 	{
 		Name: "a-page-cut-in-disorder", Guards: "guarantee 1: what was not read of a page is above it",
@@ -69,7 +69,7 @@ var capturing = []mutant{
 	{
 		Name: "first-change-counts", Guards: "guarantee 2: a collapsed key stands where its last change stands",
 		File: "publish.go", Old: "		which[i], f.last = k, i\n", New: "		if which[i] = k; !ok {\n			f.last = i\n		}\n",
-		Package: conformance, Test: "TestCollapse", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestCollapse", Engines: "sqlite",
 	},
 	{
 		Name: "moved-key-forgotten-sqlite", Guards: "guarantee 1: a changed key records both",
