@@ -8,6 +8,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
+// readUncommitted is a connection's setting, in which looks of MariaDB and MySQL see what is not committed.
+func (x *env) readUncommitted() string {
+	if x.engine == testdb.MariaDB {
+		return "tx_isolation='READ-UNCOMMITTED'"
+	}
+	return "transaction_isolation='READ-UNCOMMITTED'"
+}
+
 // TestNotSettledByWhatIsNotCommitted (guarantees 1 and 2): who was waited for has committed, and another publisher has taken
 // what he wrote, but not committed. Sessions that see so much find nothing left; what the other gives
 // back is published all the same, at once.
@@ -18,11 +26,7 @@ func TestNotSettledByWhatIsNotCommitted(t *testing.T) {
 				if x.family() != "mysql" {
 					return // no look sees what is not committed
 				}
-				setting := "transaction_isolation='READ-UNCOMMITTED'"
-				if x.engine == testdb.MariaDB {
-					setting = "tx_isolation='READ-UNCOMMITTED'"
-				}
-				l := x.lookerOf(mode, 0, setting)
+				l := x.lookerOf(mode, 0, x.readUncommitted())
 				x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
 				l.wantNext("a row", 1)
 				lock := "SELECT value FROM rowfeed_sequences WHERE name = 'kv' FOR UPDATE"

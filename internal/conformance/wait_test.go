@@ -397,10 +397,6 @@ func TestWokenByWhatIsNotCommitted(t *testing.T) {
 		x.addKV()
 		x.fill(1)
 		var looked, read atomic.Int64
-		setting := "transaction_isolation='READ-UNCOMMITTED'"
-		if x.engine == testdb.MariaDB {
-			setting = "tx_isolation='READ-UNCOMMITTED'"
-		}
 		pool := x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case looks(ev):
@@ -409,7 +405,7 @@ func TestWokenByWhatIsNotCommitted(t *testing.T) {
 				read.Add(1)
 			}
 			return nil
-		}}, setting)
+		}}, x.readUncommitted())
 		rf, err := rowfeed.Open(x.ctx, pool, x.dialect, &rowfeed.Config{WatchPoll: time.Millisecond})
 		if err != nil {
 			x.Fatal(err)
