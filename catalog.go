@@ -342,7 +342,7 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 	}
 	for _, c := range r.Key {
 		if table.Column(c.Name) == nil {
-			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name), "give the column its name back")
+			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name), "give the column its name back, or this login a right on it")
 		}
 	}
 	return table, nil

@@ -104,6 +104,9 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 	}
 	if n < limit {
 		last = nil // whatever nobody holds was taken
+		if err := f.tellSkipped(ctx, tx, feed, limit); err != nil {
+			return 0, err
+		}
 	}
 	// Should this transaction fail, its rows come when the round is over.
 	f.mu.Lock()
@@ -125,6 +128,21 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
 	}
 	return n, err
+}
+
+// tellSkipped counts, after a round, the rows that wait still: others have them locked.
+func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
+	if o := f.db.cfg.Observer; o == nil || o.Skipped == nil {
+		return nil
+	}
+	b := dialect.NewBuilder(f.db.d)
+	var rows int
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.d, feed.Source)+
+		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
+	if err == nil {
+		f.db.cfg.Observer.skipped(SkipEvent{Feed: f.name, Rows: rows})
+	}
+	return err
 }
 
 // turn is the key behind which the next batch of rows begins, of a feed's generation:

@@ -19,12 +19,14 @@ var errIncomplete = errors.New("OnComplete failed")
 
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
-func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) error {
+func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) (err error) {
+	ctx, end := StartSpan(ctx, r.c.DB.cfg.Tracer, Span{Op: SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.context()})
+	defer func() { end(SpanEnd{Entries: len(entries), Err: err}) }()
 	if r.c.Deliver != nil {
 		return r.deliver(ctx, entries, to)
 	}
 	started, collapsed := time.Now(), 0
-	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		batch := entries
 		if r.row.aside > 0 {
 			var err error

@@ -66,7 +66,8 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
-		TombstonesExpired, EntriesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost} {
+		TombstonesExpired, EntriesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost,
+		Unauthorized, Forbidden} { // who asks again and again with a token that holds no more keeps its address from those of others
 		if errors.Is(err, fatal) {
 			return r.explain(err)
 		}

@@ -42,6 +42,7 @@ type ahead struct {
 	after Cursor
 	end   context.CancelFunc
 	done  chan struct{}
+	span  *firstSpan
 
 	// Once done is closed:
 	page Page
@@ -57,7 +58,8 @@ func (r *consuming) readAhead(page Page) {
 		return
 	}
 	ctx, end := context.WithCancel(r.until)
-	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{})}
+	ctx, span := r.traced(ctx)
+	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
 	req := Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
 	go func() {
 		defer close(a.done)
@@ -73,13 +75,24 @@ func (r *consuming) fetch(after Cursor, wait time.Duration) (Page, error) {
 		<-a.done
 		// An error is met again, if it has not passed, and at the head there is waiting.
 		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
-			r.next = nil
+			r.next, r.reading = nil, a.span
 			a.end()
 			return a.page, nil
 		}
 	}
 	r.dropAhead()
-	return r.c.Source.Fetch(r.until, Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
+	ctx, span := r.traced(r.until)
+	r.reading = span
+	return r.c.Source.Fetch(ctx, Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
+}
+
+// traced is ctx for the reading of a page, whose span is told to those that the entries get.
+func (r *consuming) traced(ctx context.Context) (context.Context, *firstSpan) {
+	if r.c.DB == nil || r.c.DB.cfg.Tracer == nil {
+		return ctx, nil
+	}
+	span := &firstSpan{}
+	return context.WithValue(ctx, firstSpanKey{}, span), span
 }
 
 // dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.

@@ -56,6 +56,7 @@ type consuming struct {
 	asked    int           // entries, where Consumer.Limit does not say: see limit
 	slow     bool          // the last batch took so long that a page read ahead would be too old
 	next     *ahead        // the page behind the one that was handled last
+	reading  *firstSpan    // of the page that is handled; nil where nobody traces
 	complete bool          // OnComplete has been called for a feed without entries
 }
 

@@ -58,6 +58,8 @@ type Config struct {
 	TailBytes int
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
+	// Tracer makes spans of what is done. Default: none are made.
+	Tracer Tracer
 }
 
 func (c Config) withDefaults() Config {

@@ -31,6 +31,12 @@ type Entry struct {
 	Row        Row // as it was when the page was read; no columns for a delete
 }
 
+// ID is the entry's idempotency key: feed:generation:shard:position. An entry that is delivered
+// again has it again, and no other entry of the feed ever has.
+func (e Entry) ID(feed string) string {
+	return fmt.Sprintf("%s:%d:%d:%s", feed, e.Generation, e.Shard, e.Position)
+}
+
 // Column is a column of a Row.
 type Column struct {
 	Name string       `json:"name"`

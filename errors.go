@@ -73,6 +73,12 @@ const (
 	LeaseLost Code = "lease-lost"
 	// UnknownLease is a lease that nobody has ever acquired.
 	UnknownLease Code = "unknown-lease"
+	// UnknownToken is a token that there is not, or that holds no more.
+	UnknownToken Code = "unknown-token"
+	// Unauthorized is a server of feeds that does not know who asks.
+	Unauthorized Code = "unauthorized"
+	// Forbidden is something that who asks has not the right to.
+	Forbidden Code = "forbidden"
 	// Failed is any other failure of the database.
 	Failed Code = "failed"
 )

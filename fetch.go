@@ -17,7 +17,9 @@ const emptyPages = 20
 // Fetch implements Source. The page and the head it belongs to are read together:
 // everything up to Page.Cursor has been shown, or is not for this consumer. Rows
 // have the content they have now.
-func (f *Feed) Fetch(ctx context.Context, req Request) (Page, error) {
+func (f *Feed) Fetch(ctx context.Context, req Request) (page Page, err error) {
+	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanFetch, Feed: f.name})
+	defer func() { end(SpanEnd{Entries: len(page.Entries), Err: err}) }()
 	limit, err := req.limit()
 	if err != nil {
 		return Page{}, err
@@ -105,8 +107,19 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		}
 		then = time.Now() // for an older reading this place may be one ahead
 	}
-	f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
+	if !asked.still { // else nobody fetches: it is asked how far somebody is behind
+		f.db.cfg.Observer.fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
+	}
 	return got, nil
+}
+
+func deletes(entries []Entry) (n int) {
+	for i := range entries {
+		if entries[i].Op == Delete {
+			n++
+		}
+	}
+	return n
 }
 
 func (r Request) limit() (int, error) {

@@ -50,7 +50,7 @@ func (l *groupLook) judge(terms []*Term) {
 	for _, t := range terms {
 		row := l.rows[t.lease.name]
 		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !row.held() {
-			t.end(t.lost("it has expired, or somebody else has acquired or released it"))
+			t.lose("it has expired, or somebody else has acquired or released it")
 			continue
 		}
 		left := time.Duration(row.ExpiresInSeconds * float64(time.Second))

@@ -54,28 +54,35 @@ const (
 const MaxShardStatus = 1000
 
 // status lists the shards: who has them, and their heads.
-func (blocking) status(ctx context.Context, f *Feed, s *Status) error {
-	d, feed := f.db.d, f.dialectFeed()
-	holdings, told, err := d.Holders(ctx, f.db.on(), feed)
-	switch d.Classify(err) {
-	case dialect.ClassPermission: // told is what it then is
-	default:
-		if err != nil {
-			return f.db.fail(feedObject(f.name), "look who has its shards", err)
+func (blocking) status(ctx context.Context, f *Feed, s *Status) (err error) {
+	s.Shards, s.HoldersTold, err = f.Shards(ctx)
+	for _, shard := range s.Shards {
+		if h := shard.Holder; h != nil {
+			s.Blockers = append(s.Blockers, Blocker{h.Session, h.User, h.Host, h.AgeSeconds, h.Statement, fmt.Sprintf("holds shard %d", shard.Shard)})
 		}
 	}
-	s.HoldersTold = string(told)
+	return err
+}
+
+// Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
+// how much of that the database tells. There are none of other feeds.
+func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, err error) {
+	d, feed := f.db.d, f.dialectFeed()
+	shards = []ShardStatus{}
+	if feed.ULIDs == nil {
+		return shards, "", nil
+	}
+	holdings, by, err := d.Holders(ctx, f.db.on(), feed)
+	if err != nil && d.Classify(err) != dialect.ClassPermission { // then it tells what it may
+		return shards, "", f.db.fail(feedObject(f.name), "look who has its shards", err)
+	}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+d.Now(), nil, &now); err != nil {
-		return f.db.fail(feedObject(f.name), "ask for the time", err)
+		return shards, "", f.db.fail(feedObject(f.name), "ask for the time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
 	if err != nil && d.Classify(err) != dialect.ClassUndefined { // a table that is gone is a problem of its own
-		return f.db.fail(feedObject(f.name), "read the heads of its shards", err)
-	}
-	byShard := map[int]dialect.Holding{}
-	for _, h := range holdings {
-		byShard[h.Shard] = h
+		return shards, "", f.db.fail(feedObject(f.name), "read the heads of its shards", err)
 	}
 	for _, head := range heads {
 		shard := ShardStatus{Shard: head.shard, Waiting: []Session{}}
@@ -83,31 +90,30 @@ func (blocking) status(ctx context.Context, f *Feed, s *Status) error {
 			at := time.UnixMilli(int64(head.last.Position.High >> 16)).UTC()
 			shard.Head, shard.HeadAt = head.last.Position.String(), &at
 		}
-		h := byShard[head.shard]
+		h := holdingOf(holdings, head.shard)
 		if h.Holder != nil {
 			holder := session(*h.Holder, now)
 			shard.Holder = &holder
-			s.Blockers = append(s.Blockers, Blocker{holder.Session, holder.User, holder.Host, seconds(max(h.Holder.Age, 0)), holder.Statement, fmt.Sprintf("holds shard %d", head.shard)})
 		}
 		for _, w := range h.Waiting {
 			shard.Waiting = append(shard.Waiting, session(w, now))
 		}
-		s.Shards = append(s.Shards, shard)
+		shards = append(shards, shard)
 	}
-	return nil
+	return shards, string(by), nil
 }
+
+// backlog: nothing waits for anybody.
+func (blocking) backlog(context.Context, *Feed, int) (Backlog, error) { return Backlog{}, nil }
 
 // session is one as status tells of it, at a time of the database's.
 func session(s dialect.Session, now int64) Session {
 	told := Session{Session: s.ID, User: s.User, Host: s.Host, Application: s.Application, State: s.State, Statement: s.Statement}
 	if s.Age >= 0 {
-		age, since := seconds(s.Age), time.UnixMicro(now-s.Age).UTC()
-		told.AgeSeconds, told.Since = &age, &since
+		since := time.UnixMicro(now - s.Age).UTC()
+		told.Since = &since
 	}
-	if s.StateAge >= 0 {
-		age := seconds(s.StateAge)
-		told.StateSeconds = &age
-	}
+	told.AgeSeconds, told.StateSeconds = ageSeconds(s.Age), ageSeconds(s.StateAge)
 	return told
 }
 

@@ -189,6 +189,11 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 		_ = t.letGo(ctx)
 		return nil, err
 	}
+	begun := TermEvent{Lease: l.name, Epoch: t.epoch}
+	if seen.State == LeaseExpired {
+		begun.Kind = TermTakenOver
+	}
+	l.db.cfg.Observer.term(begun)
 	return t, nil
 }
 

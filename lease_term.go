@@ -48,7 +48,7 @@ func (t *Term) extend(asked time.Time) error {
 	defer t.mu.Unlock()
 	t.deadline = asked.Add(t.lease.ttl - t.lease.ttl/10)
 	if t.ctx.Err() == nil && !time.Now().Before(t.deadline) {
-		t.end(t.lost("the database answered too late"))
+		t.lose("the database answered too late")
 	}
 	if t.ctx.Err() != nil { // a term that has ended does not come back
 		return context.Cause(t.ctx)
@@ -65,7 +65,17 @@ func (t *Term) runOut() {
 		t.timer.Reset(left)
 		return
 	}
-	t.end(t.lost("it was not renewed in time"))
+	t.lose("it was not renewed in time")
+}
+
+// lose ends the term, which nobody has released. One that is over stays so.
+func (t *Term) lose(why string) *Error {
+	lost := t.lost(why)
+	t.end(lost)
+	if context.Cause(t.ctx) == error(lost) {
+		t.lease.db.cfg.Observer.term(TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: TermLost})
+	}
+	return lost
 }
 
 func (t *Term) lost(why string) *Error {
@@ -139,7 +149,7 @@ func (t *Term) Renew(ctx context.Context) error {
 		return t.lease.db.fail(leaseObject(t.lease.name), "renew it", err)
 	}
 	if n != 1 {
-		t.end(t.lost("it has expired, or somebody else has acquired or released it"))
+		t.lose("it has expired, or somebody else has acquired or released it")
 		return context.Cause(t.ctx)
 	}
 	return t.extend(asked)
@@ -163,9 +173,7 @@ func (t *Term) Assert(ctx context.Context, tx Tx) error {
 		return t.lease.db.fail(leaseObject(t.lease.name), "assert it", err)
 	}
 	if n != 1 {
-		lost := t.lost("it has expired, or somebody else has acquired or released it")
-		t.end(lost)
-		return lost
+		return t.lose("it has expired, or somebody else has acquired or released it")
 	}
 	return nil
 }

@@ -92,6 +92,8 @@ type mode interface {
 	// repair puts right what check finds, and answers how many keys that were.
 	repair(ctx context.Context, f *Feed) (int64, error)
 	status(ctx context.Context, f *Feed, s *Status) error
+	// backlog is what of the status may be asked for often; it counts up to limit.
+	backlog(ctx context.Context, f *Feed, limit int) (Backlog, error)
 	// lag says of cursors how far they are behind.
 	lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error
 }

@@ -194,29 +194,10 @@ func (sequenced) repair(ctx context.Context, f *Feed) (int64, error) { return f.
 func (sequenced) check(ctx context.Context, f *Feed) ([]Finding, error) { return f.checkOnce(ctx) }
 
 // status tells what waits for the publisher, and since when.
-func (sequenced) status(ctx context.Context, f *Feed, s *Status) error {
-	b := dialect.NewBuilder(f.db.d)
-	var head, updated, age int64
-	err := dialect.QueryRow(ctx, f.db.on(), "SELECT value, updated_at FROM "+f.db.table("sequences")+
-		" WHERE name = "+b.Arg(f.name), b.Args(), &head, &updated)
-	if err != nil {
-		return f.db.fail(feedObject(f.name), "read its sequence", err)
-	}
-	if s.Head = head; head > 0 {
-		at := time.UnixMicro(updated).UTC()
-		s.PublishedAt = &at
-	}
-	// The table may be gone: the rest is still worth knowing.
-	// In a transaction, for its settings: without them a plan that was made while most
-	// rows waited reads the whole table when none does.
-	err = f.db.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		s.Waiting, age, err = f.db.d.Backlog(ctx, tx, f.dialectFeed(), MaxWaiting)
+func (m sequenced) status(ctx context.Context, f *Feed, s *Status) (err error) {
+	if s.Backlog, err = m.backlog(ctx, f, MaxWaiting); err != nil {
 		return err
-	})
-	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return f.db.fail(feedObject(f.name), "count the changes waiting", err)
 	}
-	s.OldestSeconds = seconds(age)
 	bounded, cancel := context.WithTimeout(ctx, vanishedBudget)
 	defer cancel()
 	if n, err := f.countVanished(bounded); err == nil {

@@ -111,4 +111,6 @@ func (m unreadable) repair(context.Context, *Feed) (int64, error) { return 0, m.
 
 func (m unreadable) status(context.Context, *Feed, *Status) error { return m.why }
 
+func (m unreadable) backlog(context.Context, *Feed, int) (Backlog, error) { return Backlog{}, m.why }
+
 func (m unreadable) lag(context.Context, *Feed, []*ConsumerStatus) error { return nil }

@@ -6,10 +6,17 @@ import "time"
 // from rowfeed's own goroutines and must not block; metrics and logs live above.
 type Observer struct {
 	Published func(PublishEvent)
-	Fetched   func(FetchEvent)
-	Retried   func(RetryEvent)
+	// Skipped are rows that a publisher has passed over, since another transaction has them
+	// locked. To count them costs a statement, which is sent only where somebody is told.
+	Skipped func(SkipEvent)
+	Fetched func(FetchEvent)
+	Retried func(RetryEvent)
 	// Consumed is a page, or a part of one, that a Consumer has committed.
 	Consumed func(ConsumeEvent)
+	// SetAside is an entry of which a Consumer has made a dead letter.
+	SetAside func(SetAsideEvent)
+	// Term is any lease's that this process has begun, or lost.
+	Term func(TermEvent)
 	// Lease is a publisher's turn that begins, or another's behind which it stands by.
 	Lease func(LeaseEvent)
 	// Job is one of a group's (see Group) that this member of it begins or ends.
@@ -29,10 +36,18 @@ type PublishEvent struct {
 	Took       time.Duration
 }
 
+// SkipEvent are rows of a feed with capture "column" that wait for a position, could be
+// seen, and were held by others in one pass. The next pass looks at them again.
+type SkipEvent struct {
+	Feed string
+	Rows int // at most as many as a batch has
+}
+
 // FetchEvent is one page.
 type FetchEvent struct {
 	Feed     string
 	Entries  int
+	Deletes  int // among the entries
 	Vanished int // keys left out: their rows are gone and not yet published as deleted
 	// Shared says that the database was not asked for the page alone: it was read near the
 	// feed's end, together with pages that others have asked for at the same time.
@@ -58,6 +73,35 @@ type ConsumeEvent struct {
 	Cursor     Cursor
 	Took       time.Duration
 }
+
+// SetAsideEvent is a dead letter that was made. What it is about is in the table of dead
+// letters, and nowhere else.
+type SetAsideEvent struct {
+	Consumer   string
+	Feed       string
+	Shard      int // as in ConsumeEvent
+	ShardCount int
+	Attempts   int
+}
+
+// TermEvent is a term of a lease, whatever it is for.
+type TermEvent struct {
+	Lease string
+	Epoch int64
+	Kind  TermEventKind
+}
+
+// TermEventKind is what a TermEvent tells.
+type TermEventKind int
+
+const (
+	// TermBegun: the lease was free.
+	TermBegun TermEventKind = iota
+	// TermTakenOver: the holder before had let its term run out; it was killed, or cut off.
+	TermTakenOver
+	// TermLost: the term was over before it was released.
+	TermLost
+)
 
 // TroubleEvent is a failure of a feed's publisher or, where it is named, of a consumer.
 type TroubleEvent struct {
@@ -108,6 +152,24 @@ const (
 func (o *Observer) job(e JobEvent) {
 	if o != nil && o.Job != nil {
 		o.Job(e)
+	}
+}
+
+func (o *Observer) skipped(e SkipEvent) {
+	if e.Rows > 0 {
+		o.Skipped(e) // nobody counts them for nobody
+	}
+}
+
+func (o *Observer) setAside(e SetAsideEvent) {
+	if o != nil && o.SetAside != nil {
+		o.SetAside(e)
+	}
+}
+
+func (o *Observer) term(e TermEvent) {
+	if o != nil && o.Term != nil {
+		o.Term(e)
 	}
 }
 

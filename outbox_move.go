@@ -85,6 +85,8 @@ func (m outbox) moveBut(ctx context.Context, f *Feed, l lookout, shard int, stuc
 // moveOnce is one moving transaction, with what follows from it.
 func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
+	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanPublish, Feed: f.name, Shard: shard})
+	defer func() { end(SpanEnd{Entries: moved.records, Err: err}) }()
 	for attempt, raised := 1, false; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
 			moved, err = m.moveBatch(ctx, tx, f, l, shard, stuck, limit, bounds, raised)

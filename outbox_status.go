@@ -7,18 +7,24 @@ import (
 )
 
 // status adds to that of the shards what waits in the outbox, and since when.
-func (m outbox) status(ctx context.Context, f *Feed, s *Status) error {
+func (m outbox) status(ctx context.Context, f *Feed, s *Status) (err error) {
 	if err := m.blocking.status(ctx, f, s); err != nil {
 		return err
 	}
+	s.Backlog, err = m.backlog(ctx, f, MaxWaiting)
+	return err
+}
+
+// backlog counts records.
+func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err error) {
 	var age int64
-	err := f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
-		s.Waiting, age, err = f.db.d.Backlog(ctx, q, f.dialectFeed(), MaxWaiting)
+	err = f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
+		b.Waiting, age, err = f.db.d.Backlog(ctx, q, f.dialectFeed(), limit)
 		return err
 	})
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return f.db.fail(feedObject(f.name), "count the records waiting", err)
+		return b, f.db.fail(feedObject(f.name), "count the records waiting", err)
 	}
-	s.OldestSeconds = seconds(max(age, 0))
-	return nil
+	b.OldestSeconds = seconds(max(age, 0))
+	return b, nil
 }

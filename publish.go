@@ -75,6 +75,13 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	}
 	var seqs []int64
 	var err error
+	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanPublish, Feed: f.name})
+	defer func() {
+		if errors.Is(err, errNothing) { // somebody else has published it
+			err = nil
+		}
+		end(SpanEnd{Entries: e.Keys, Err: err})
+	}()
 	for attempt := 1; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
 			e, seqs, err = f.publishBatch(ctx, tx, l, limit)

@@ -45,7 +45,7 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 
 // ownTables are rowfeed's own tables beside those of the feeds, the first to be made
 // first.
-var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes", "leases", "shards", "consumers"}
+var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes", "leases", "shards", "consumers", "tokens", "audit"}
 
 // mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
 // broke off where statements commit by themselves has left tables of ours: the first
@@ -80,7 +80,7 @@ func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) er
 	for _, later := range []struct {
 		version      int
 		base, column string
-	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"}, {7, "consumers", "shard_count"}} {
+	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"}, {7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"}} {
 		if current >= later.version {
 			continue
 		}
@@ -175,6 +175,17 @@ func (db *DB) requireSchema(ctx context.Context, q dialect.Querier) error {
 			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest), Next: "run `rowfeed init`, which upgrades them"}
 	}
 	return nil
+}
+
+// failOwn is fail for what was asked of rowfeed's own tables without looking first whether
+// they are there.
+func (db *DB) failOwn(ctx context.Context, object, doing string, err error) error {
+	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+		if missing := db.requireSchema(ctx, db.on()); missing != nil {
+			return missing
+		}
+	}
+	return db.fail(object, doing, err)
 }
 
 // withSchemaLock retries while other sessions' locks are in the way: each try waits

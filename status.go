@@ -11,17 +11,14 @@ import (
 
 // Status is how a feed stands.
 type Status struct {
-	Name            string     `json:"name"`
-	Mode            string     `json:"mode"`
-	State           string     `json:"state"`
-	Capture         string     `json:"capture"`
-	Table           string     `json:"table"`
-	Generation      int64      `json:"generation"`
-	Head            int64      `json:"head"`
-	PublishedAt     *time.Time `json:"published_at"`    // when the head was last advanced
-	Waiting         int64      `json:"changes_waiting"` // up to MaxWaiting; of a feed with an outbox its records
-	OldestSeconds   float64    `json:"oldest_seconds"`  // age of the oldest change waiting
-	TombstonesBelow int64      `json:"tombstones_below"`
+	Name       string `json:"name"`
+	Mode       string `json:"mode"`
+	State      string `json:"state"`
+	Capture    string `json:"capture"`
+	Table      string `json:"table"`
+	Generation int64  `json:"generation"`
+	Backlog
+	TombstonesBelow int64 `json:"tombstones_below"`
 	// Vanished counts keys whose rows are gone without a delete; nil when counting took
 	// too long (Check tells).
 	Vanished *int64 `json:"vanished"`
@@ -32,19 +29,35 @@ type Status struct {
 	Shards      []ShardStatus `json:"shards"`
 	HoldersTold string        `json:"holders_told"`
 	Blockers    []Blocker     `json:"blockers"`
-	Problems    []string      `json:"problems"`
+	// BlockersUnseen says what is not told of who holds changes back; nil where everything is.
+	BlockersUnseen *Unseen  `json:"blockers_unseen"`
+	Problems       []string `json:"problems"`
 	// Consumers are those whose cursors are in this database, with how far they are behind.
 	Consumers []ConsumerStatus `json:"consumers"`
 }
 
+// Backlog is what waits for a feed's publisher, and how far it has come.
+type Backlog struct {
+	Head          int64      `json:"head"`            // 0 of a feed with ULIDs, whose shards each have one
+	PublishedAt   *time.Time `json:"published_at"`    // when the head was last advanced
+	Waiting       int64      `json:"changes_waiting"` // up to a limit, MaxWaiting in a Status; of a feed with an outbox its records
+	OldestSeconds float64    `json:"oldest_seconds"`  // age of the oldest change waiting; 0 of rows that hold their positions, which do not tell
+}
+
 // Blocker is an open transaction that may hold back changes.
 type Blocker struct {
-	Session    string  `json:"session"`
-	User       string  `json:"user"`
-	Host       string  `json:"host"`
-	AgeSeconds float64 `json:"age_seconds"`
-	Statement  string  `json:"statement"`
-	Scope      string  `json:"scope"` // what is known of it
+	Session    string   `json:"session"`
+	User       string   `json:"user"`
+	Host       string   `json:"host"`
+	AgeSeconds *float64 `json:"age_seconds"` // of the transaction; nil where nobody tells
+	Statement  string   `json:"statement"`   // the current or last one; "" where nobody tells
+	Scope      string   `json:"scope"`       // what is known of it
+}
+
+// Unseen is what a database, or the rights of rowfeed's login, keep from being told.
+type Unseen struct {
+	Cause string `json:"cause"` // what is not told, and why
+	Next  string `json:"next"`  // what to run, or to do, so that it is
 }
 
 const (
@@ -60,7 +73,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if unread != nil && !errors.Is(unread, errUnreadable) {
 		return nil, unread
 	}
-	r, feed := f.record.Load(), f.dialectFeed()
+	r := f.record.Load()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
@@ -79,15 +92,15 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if publisher.held() {
 		s.Publisher = publisher
 	}
-	blockers, err := f.db.d.Blockers(ctx, f.db.on(), feed)
-	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return fail("look for open transactions", err)
+	blockers, unseen, err := f.Blockers(ctx)
+	if err != nil {
+		return nil, err
 	}
+	s.BlockersUnseen = unseen
 	for _, x := range blockers {
-		if slices.ContainsFunc(s.Blockers, func(known Blocker) bool { return known.Session == x.Session }) {
-			continue // of whom more is known
+		if !slices.ContainsFunc(s.Blockers, func(known Blocker) bool { return known.Session == x.Session }) { // of whom more is known
+			s.Blockers = append(s.Blockers, x)
 		}
-		s.Blockers = append(s.Blockers, Blocker{x.Session, x.User, x.Host, seconds(x.AgeMicros), x.Statement, x.Scope})
 	}
 	problems, err := f.Verify(ctx)
 	if err != nil {
@@ -109,6 +122,30 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		return fail("read its consumers' cursors", err)
 	}
 	return s, nil
+}
+
+// Blockers are the open transactions that may hold back changes of the feed, as far as the
+// database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
+// feed with ULIDs is told by Shards.
+func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
+	found, unseen, err := f.db.d.Blockers(ctx, f.db.on(), f.dialectFeed())
+	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
+		return nil, nil, f.db.fail(feedObject(f.name), "look for open transactions", err)
+	}
+	all := make([]Blocker, len(found))
+	for i, x := range found {
+		all[i] = Blocker{x.Session, x.User, x.Host, ageSeconds(x.AgeMicros), x.Statement, x.Scope}
+	}
+	return all, (*Unseen)(unseen), nil
+}
+
+// ageSeconds is an age that may not be known.
+func ageSeconds(micros int64) *float64 {
+	if micros < 0 {
+		return nil
+	}
+	s := seconds(micros)
+	return &s
 }
 
 func seconds(micros int64) float64 {

@@ -85,6 +85,15 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 	if len(parts) == 0 {
 		return a, nil
 	}
+	// What waits is asked before how far the shards are: a record that is moved between the two
+	// is told of twice. The other way round it would be in neither, and its shard as if it had
+	// never been.
+	filled := make(map[string][]int)
+	if q.waiting && !db.publishesNothing() {
+		for feed, shards := range shardsOf(q.shards) {
+			filled[feed] = db.filled(ctx, feed, shards)
+		}
+	}
 	a.changed = make(map[string]bool)
 	_, err = dialect.QueryAll(ctx, db.on(), strings.Join(parts, " UNION ALL "), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
@@ -107,13 +116,11 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 	if err != nil || !q.waiting {
 		return a, err
 	}
-	if !db.publishesNothing() {
-		for feed, shards := range shardsOf(q.shards) {
-			for _, shard := range db.filled(ctx, feed, shards) {
-				key := watchKey{feed: feed, ofShard: true, shard: shard}
-				at, _ := standingOf(a.at, key)
-				a.at[key] = standing{generation: at.generation, head: at.head, waiting: true}
-			}
+	for feed, shards := range filled {
+		for _, shard := range shards {
+			key := watchKey{feed: feed, ofShard: true, shard: shard}
+			at, _ := standingOf(a.at, key)
+			a.at[key] = standing{generation: at.generation, head: at.head, waiting: true}
 		}
 	}
 	a.at = together(a.at, q.shards)

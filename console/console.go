@@ -2,41 +2,46 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"golang.org/x/time/rate"
+
+	"github.com/rowfeed/rowfeed/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 //go:embed assets
 var assets embed.FS
 
-var page = template.Must(template.ParseFS(assets, "assets/page.html"))
-
 // Config holds the settings of a Handler. The zero value is good.
 type Config struct {
 	// Problems tells what is known to be wrong with a feed. Default: nothing is.
 	Problems func(feed string) []string
-	// Log gets the errors behind what the page only names. Default: nobody.
+	// Login says whose token it is. Nil: nobody logs in, requests come with their identities.
+	Login func(ctx context.Context, token string) (access.Identity, error)
+	// Log gets the errors behind what a page only names. Default: nobody.
 	Log *slog.Logger
 }
 
-// Handler serves the page at / and what it is made of below /_console/. The page
-// expects a [feedhttp.Handler] at /_feeds beside it.
+// Handler serves the pages at / and what they are made of below /_console/. They
+// expect a [feedhttp.Handler] at /_feeds beside them, under the same rights.
 type Handler struct {
-	catalog feedhttp.Catalog
-	cfg     Config
-	files   map[string]file // by path
+	catalog  feedhttp.Catalog
+	data     Data
+	cfg      Config
+	routes   map[string]route
+	files    map[string]file // by name
+	forms    *http.CrossOriginProtection
+	sampler  sampler
+	refusals refusals
 }
 
 type file struct {
@@ -50,9 +55,10 @@ var mediaTypes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// NewHandler makes a Handler; cfg may be nil.
-func NewHandler(catalog feedhttp.Catalog, cfg *Config) *Handler {
-	h := &Handler{catalog: catalog, files: make(map[string]file)}
+// NewHandler makes a Handler of what shows rows, under its own rights, and what shows and
+// changes the rest, under those of the identity in each request's context; cfg may be nil.
+func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
+	h := &Handler{catalog: catalog, data: data, files: make(map[string]file), forms: http.NewCrossOriginProtection(), sampler: newSampler(), refusals: refusals{of: make(map[string]*rate.Limiter)}}
 	if cfg != nil {
 		h.cfg = *cfg
 	}
@@ -66,18 +72,32 @@ func NewHandler(catalog feedhttp.Catalog, cfg *Config) *Handler {
 	for _, e := range entries {
 		mediaType, ok := mediaTypes[path.Ext(e.Name())]
 		if !ok {
-			continue // the template
+			continue // a template
 		}
 		content, _ := assets.ReadFile("assets/" + e.Name())
 		sum := sha256.Sum256(content)
-		h.files["/_console/"+e.Name()] = file{mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`, content}
+		h.files[e.Name()] = file{mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`, content}
+	}
+	h.routes = map[string]route{
+		"":             {get: h.feeds},
+		"feeds/*":      {get: h.feed},
+		"consumers":    {get: h.consumers},
+		"consumers/*":  {get: h.consumer},
+		"leases":       {get: h.leases},
+		"dead-letters": {get: h.letters},
+		"blocked":      {get: h.blocked},
+		"audit":        {get: h.audit},
+		"confirm":      {get: h.confirm},
+		"act/*":        {post: h.act},
+		"login":        {get: h.login, post: h.takeToken, open: true},
+		"logout":       {post: h.logout, open: true},
 	}
 	return h
 }
 
-// policy allows the page its own style, script, icon and requests, and nothing else.
+// policy allows pages their own style, scripts, icon, requests and forms, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,63 +105,23 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
-	f, isFile := h.files[r.URL.Path]
-	switch {
-	case !isFile && r.URL.Path != "/":
-		http.Error(w, "There is nothing here. The console is at /, the feeds are at /_feeds.", http.StatusNotFound)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		header.Set("Allow", "GET, HEAD")
-		http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
-	case isFile:
-		header.Set("Content-Type", f.mediaType)
-		header.Set("Cache-Control", "no-cache") // asks each time whether the tag is still the same
-		header.Set("ETag", f.tag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
-	default:
-		h.servePage(w, r)
-	}
-}
-
-func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	view, err := h.look(r.Context(), query.Get("feed"), query.Get("shard"))
-	if gone := r.Context().Err(); gone != nil && err == nil {
-		err = gone // what was found may not be all
-	}
-	status := http.StatusOK
-	if err != nil {
-		p := feedhttp.ProblemOf(err, "")
-		status, view.Trouble = p.Status, p.String()
-		if !errors.Is(err, rowfeed.UnknownFeed) {
-			h.cfg.Log.ErrorContext(r.Context(), "console cannot show the feeds", "error", err)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	name, own := strings.CutPrefix(r.URL.Path, "/_console/")
+	if f, ok := h.files[name]; own && (ok || name == "sample") {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			header.Set("Allow", "GET, HEAD")
+			http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
+		case !ok:
+			h.sample(w, r)
+		default:
+			header.Set("Content-Type", f.mediaType)
+			header.Set("Cache-Control", "no-cache") // asks each time whether the tag is still the same
+			header.Set("ETag", f.tag)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 		}
-	}
-	view.Server = serverURL(r)
-	var body bytes.Buffer
-	if err := page.Execute(&body, view); err != nil {
-		h.cfg.Log.ErrorContext(r.Context(), "console cannot make its page", "error", err)
-		http.Error(w, "The page cannot be made; the server's log has the cause.", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body.Bytes())
-	}
-}
-
-// serverURL is where the browser found this server, for the commands to copy.
-func serverURL(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	host := r.Host
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
-	if host == "" || strings.Trim(host, plain) != "" {
-		host = "127.0.0.1:8080" // nothing that a shell would read otherwise
-	}
-	return scheme + "://" + host
+	h.servePage(w, r)
 }

@@ -12,37 +12,43 @@ const (
 	shown    = 20  // entries on the page
 	probe    = 50  // entries that a look may bring; more is too many
 	looks    = 30  // how often the search looks
-	walkPage = 500 // entries read at once where time alone finds no place to start
+	walkPage = 500 // entries read at once where time alone finds no place to start, and in a search
 	walks    = 10
 
 	firstAge = 2 * time.Second
 )
 
-// latest answers a page of about the newest entries, oldest first, and the cursor from
+// latest answers about the newest entries, oldest first, and the cursor from
 // which to go on. A feed cannot be read backwards, and cursors are opaque; what there
 // is for it is "at:": the entries published since a time. The search looks for a time
 // that brings neither too few entries nor too many: ever longer ago until there are
 // enough, then between the last two.
-func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (rowfeed.Page, error) {
+func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) ([]located, rowfeed.Cursor, error) {
 	now := time.Now()
-	since := func(age time.Duration, limit int) (rowfeed.Page, error) {
-		return source.Fetch(ctx, rowfeed.Request{After: rowfeed.At(now.Add(-age)), Limit: limit, Shards: shards})
+	fetch := func(after rowfeed.Cursor, limit int) (stretch, error) {
+		page, err := source.Fetch(ctx, rowfeed.Request{After: after, Limit: limit, Shards: shards})
+		if err != nil {
+			return stretch{}, err
+		}
+		entries, err := locate(page, after)
+		return stretch{entries, page.Cursor, page.More}, err
 	}
+	since := func(age time.Duration, limit int) (stretch, error) { return fetch(rowfeed.At(now.Add(-age)), limit) }
 	everything := now.Sub(time.Unix(0, 0))
-	var best rowfeed.Page
+	var best stretch
 	var fits, tooLong time.Duration // ages; 0: none known
 	age := firstAge
 	for range looks {
 		found, err := since(age, probe)
 		if err != nil {
-			return best, err
+			return best.newest(), best.cursor, err
 		}
-		if found.More {
+		if found.more {
 			tooLong = age
 		} else {
 			best, fits = found, age
-			if len(best.Entries) >= shown || age == everything {
-				return newest(best), nil
+			if len(best.entries) >= shown || age == everything {
+				return best.newest(), best.cursor, nil
 			}
 		}
 		if tooLong == 0 {
@@ -61,21 +67,25 @@ func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (
 	// Very many entries have one time, as after a bulk load, or they come too fast.
 	found, err := since(tooLong, walkPage)
 	for range walks {
-		if err != nil || !found.More {
+		if err != nil || !found.more {
 			break
 		}
-		before := found.Entries
-		found, err = source.Fetch(ctx, rowfeed.Request{After: found.Cursor, Limit: walkPage, Shards: shards})
-		found.Entries = append(before[max(0, len(before)-shown):len(before):len(before)], found.Entries...)
+		before := found.newest()
+		found, err = fetch(found.cursor, walkPage)
+		found.entries = append(before[:len(before):len(before)], found.entries...)
 	}
-	if err != nil || found.More && len(best.Entries) > 0 {
-		return best, err
+	if err != nil || found.more && len(best.entries) > 0 {
+		return best.newest(), best.cursor, err
 	}
-	return newest(found), nil
+	return found.newest(), found.cursor, nil
+}
+
+// stretch is some entries, and what is behind them.
+type stretch struct {
+	entries []located
+	cursor  rowfeed.Cursor
+	more    bool
 }
 
 // newest drops all but the last entries.
-func newest(p rowfeed.Page) rowfeed.Page {
-	p.Entries = p.Entries[max(0, len(p.Entries)-shown):]
-	return p
-}
+func (s stretch) newest() []located { return s.entries[max(0, len(s.entries)-shown):] }

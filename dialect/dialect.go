@@ -217,8 +217,9 @@ type Read interface {
 type Rest interface {
 	// Blockers lists the open transactions that may hold back changes of the feed,
 	// oldest first: those that wrote to it, as far as the database tells. Of a feed with ULIDs they are those
-	// that may have a shard, and of which Holders cannot say so.
-	Blockers(ctx context.Context, q Querier, f *Feed) ([]Blocker, error)
+	// that may have a shard, and of which Holders cannot say so. Where the database, or the login's rights,
+	// keep some of them or what they do from being told, unseen says so; it is nil where nothing is.
+	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
 	// Holders are the shards of a feed with ULIDs that transactions have or wait for, in
 	// ascending order, and how much it is that the database tells. Where the login may not see them it is
 	// nothing, with an error of class [ClassPermission] that names the right.
@@ -396,9 +397,15 @@ type Blocker struct {
 	Session   string // how the database names the connection
 	User      string
 	Host      string
-	AgeMicros int64
-	Statement string // the current or last statement
+	AgeMicros int64  // of the transaction; -1 where nobody tells
+	Statement string // the current or last statement; "" where nobody tells
 	Scope     string // what is known: "wrote to the feed", "wrote to some table"
+}
+
+// Unseen says that not everything is told of who holds changes back.
+type Unseen struct {
+	Cause string // what is not told, and why
+	Next  string // what to run, or to do, so that it is
 }
 
 // Migration is one version of rowfeed's own tables.

@@ -21,6 +21,14 @@ const (
 	defaultHeartbeat    = 15 * time.Second
 	// sharedSize bounds what is kept of a page for all who share it.
 	sharedSize = 256 << 10
+	// revalidated is what may be kept, by its reader alone, and shown again only after the server
+	// was asked: rows change under the same positions. unkept is everything else.
+	revalidated = "private, no-cache"
+	unkept      = "no-store"
+	// vary is what every answer depends on: its form, and who asks. varyCoded where it may be
+	// compressed.
+	vary      = "Accept, Authorization, Cookie"
+	varyCoded = "Accept, Accept-Encoding, Authorization, Cookie"
 	// keepBuffer bounds the buffers that are kept for other answers: one large row must not
 	// make them all large.
 	keepBuffer = 4 * writeChunk
@@ -40,52 +48,79 @@ func leaveBuffer(b []byte) {
 // part appends a part of an answer to dst, in the manner of [rowfeed.Page.AppendJSONPart].
 type part func(dst []byte, i, size int) (_ []byte, next int)
 
-// writePage answers a request with a page. One whose parts are all made before the first of
-// them is sent has its length in the header. What many have waited for is made once.
-func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, format string, page rowfeed.Page, feed string) {
-	parts := page.AppendLinesPart
-	if format == jsonMediaType {
-		parts = func(dst []byte, i, size int) ([]byte, int) {
-			if dst, i = page.AppendJSONPart(dst, feed, i, size); i < 0 {
-				dst = append(dst, '\n')
-			}
-			return dst, i
+// answerForm is what is made of a page.
+type answerForm struct {
+	mediaType string
+	name      string // what is made of it for whom: of the same page, the same name is the same bytes
+	parts     part
+}
+
+// objectParts are a page's as one JSON object, on a line.
+func objectParts(page rowfeed.Page, feed string) part {
+	return func(dst []byte, i, size int) ([]byte, int) {
+		if dst, i = page.AppendJSONPart(dst, feed, i, size); i < 0 {
+			dst = append(dst, '\n')
 		}
+		return dst, i
 	}
-	zip := h.compressed(w, r)
-	form := format + " of " + feed // which may have several names
-	whole, shared := page.Shared(form, func() []byte {
-		data, next := parts(nil, 0, sharedSize)
+}
+
+// writePage answers a request with a page. One whose parts are all made before the first of
+// them is sent has its length and its tag in the header. What many have waited for is made once.
+func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page rowfeed.Page) {
+	by := h.codingFor(w, r)
+	whole, shared := page.Shared(form.name, func() []byte {
+		data, next := form.parts(nil, 0, sharedSize)
 		if next >= 0 {
 			return nil
 		}
 		return data
 	})
 	if !shared || whole == nil {
-		h.writeParts(w, r, format, parts, zip)
+		h.writeParts(w, r, form.mediaType, form.parts, by)
 		return
 	}
-	if zip && len(whole) >= gzipFrom {
-		w.Header().Set("Content-Encoding", "gzip")
-		whole, _ = page.Shared(form+", gzip", func() []byte {
-			data, _ := newZipped(nil, whole, -1).part(nil, 0, 0)
+	if len(whole) < codedFrom {
+		by = nil
+	}
+	tag, _ := page.Shared(form.name+", tag", func() []byte { return tagOf(w.Header(), whole) })
+	if h.tagged(w, r, string(tag), by != nil) {
+		return
+	}
+	if by != nil {
+		w.Header().Set("Content-Encoding", by.name)
+		whole, _ = page.Shared(form.name+", "+by.name, func() []byte {
+			data, _ := newCoded(by, nil, whole, -1).part(nil, 0, 0)
 			return data
 		})
 	}
-	h.write(w, r, http.StatusOK, format, whole)
+	h.write(w, r, http.StatusOK, form.mediaType, whole)
+}
+
+// writeWhole answers a request with a small answer, with its tag.
+func (h *Handler) writeWhole(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
+	if !h.tagged(w, r, string(tagOf(nil, body)), false) {
+		h.write(w, r, http.StatusOK, mediaType, body)
+	}
 }
 
 // writeParts sends an answer while it is made. What breaks off after the first byte must not
 // look whole: then the connection does, too (of HTTP/2 the stream), and the last part, which
 // has the cursor, was not sent.
-func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, zip bool) {
+func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, by *coding) {
 	buffer := takeBuffer()
 	defer func() { leaveBuffer(buffer) }()
 	data, next := parts(buffer, 0, writeChunk)
 	buffer = data
-	if zip && (next >= 0 || len(data) >= gzipFrom) {
-		w.Header().Set("Content-Encoding", "gzip")
-		z := newZipped(parts, data, next)
+	if next < 0 && len(data) < codedFrom {
+		by = nil
+	}
+	if next < 0 && h.tagged(w, r, string(tagOf(w.Header(), data)), by != nil) {
+		return
+	}
+	if by != nil {
+		w.Header().Set("Content-Encoding", by.name)
+		z := newCoded(by, parts, data, next)
 		defer func() { leaveBuffer(z.plain) }()
 		parts = z.part
 		buffer = takeBuffer() // the first one is z's from here on, also where the next line panics
@@ -125,7 +160,10 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 func begin(w http.ResponseWriter, status int, mediaType string) {
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
-	header.Set("Cache-Control", "no-store")
+	header.Set("Cache-Control", unkept)
+	if header.Get("ETag") != "" {
+		header.Set("Cache-Control", revalidated)
+	}
 	header.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
 	w.WriteHeader(status)
 }

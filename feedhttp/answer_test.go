@@ -2,7 +2,6 @@ package feedhttp
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"log/slog"
@@ -40,7 +39,7 @@ func TestBrokenOff(t *testing.T) {
 			} else if r.URL.Path == "/soon" {
 				at = 1
 			}
-			h.writeParts(w, r, jsonMediaType, fails(at), r.Header.Get("Accept-Encoding") == "gzip")
+			h.writeParts(w, r, jsonMediaType, fails(at), wantedCoding(r.Header.Values("Accept-Encoding")))
 		}))
 		if s.EnableHTTP2 = http2; http2 {
 			s.StartTLS()
@@ -83,7 +82,7 @@ func TestAnswerAllocations(t *testing.T) {
 					dst = append(dst, row...)
 				}
 				return dst, -1
-			}, false)
+			}, nil)
 		})
 	}
 	// The recorder's own buffer is what grows.
@@ -94,20 +93,22 @@ func TestAnswerAllocations(t *testing.T) {
 
 // TestCompressorsKeepNothing: one that lies ready does not keep the page that it compressed last.
 func TestCompressorsKeepNothing(t *testing.T) {
-	compressor, kept := func() (*gzip.Writer, weak.Pointer[[1 << 10]byte]) {
-		page := new([1 << 10]byte)
-		z := newZipped(func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }, nil, 0)
-		compressor := z.z
-		if _, next := z.part(nil, 0, 1<<20); next >= 0 {
-			t.Fatal("it goes on")
+	for _, by := range []*coding{gzipped, zstandard} {
+		compressor, kept := func() (compressor, weak.Pointer[[1 << 10]byte]) {
+			page := new([1 << 10]byte)
+			z := newCoded(by, func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }, nil, 0)
+			compressor := z.z
+			if _, next := z.part(nil, 0, 1<<20); next >= 0 {
+				t.Fatal("it goes on")
+			}
+			return compressor, weak.Make(page)
+		}()
+		for range 2 {
+			runtime.GC()
 		}
-		return compressor, weak.Make(page)
-	}()
-	for range 2 {
-		runtime.GC()
+		if kept.Value() != nil {
+			t.Errorf("%s: the page is kept", by.name)
+		}
+		runtime.KeepAlive(compressor)
 	}
-	if kept.Value() != nil {
-		t.Error("the page is kept")
-	}
-	runtime.KeepAlive(compressor)
 }

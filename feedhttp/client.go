@@ -24,8 +24,13 @@ type Client struct {
 	URL string
 	// Feed is the feed's name.
 	Feed string
+	// Token is sent along where it is not empty: it is that of `rowfeed token add`.
+	Token string
 	// HTTP sends the requests. Default: http.DefaultClient.
 	HTTP *http.Client
+	// Tracer makes spans of requests, and carries their trace to the server. Default: that of
+	// the context, where it is traced already, as a consumer's is.
+	Tracer rowfeed.Tracer
 	// Timeout bounds a request, beyond the request's own Wait. Default: a minute.
 	Timeout time.Duration
 	// MaxBytes bounds an answer. Default: 256 MiB.

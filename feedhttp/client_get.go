@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,7 +16,9 @@ import (
 )
 
 // get asks for JSON and answers a whole body, or the problem that came instead.
-func (c *Client) get(ctx context.Context, path string, query url.Values, wait time.Duration) ([]byte, http.Header, error) {
+func (c *Client) get(ctx context.Context, path string, query url.Values, wait time.Duration) (_ []byte, _ http.Header, err error) {
+	ctx, end := rowfeed.StartSpan(ctx, c.Tracer, rowfeed.Span{Op: rowfeed.SpanRequest, Feed: c.Feed})
+	defer func() { end(rowfeed.SpanEnd{Err: err}) }()
 	address, err := c.endpoint(path, query)
 	if err != nil {
 		return nil, nil, err
@@ -33,20 +33,22 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 	if err != nil {
 		return nil, nil, c.failure(rowfeed.InvalidRequest, "no request can be made", "write the URL like http://127.0.0.1:8080", nil)
 	}
-	req.Header.Set("Accept", jsonMediaType)
-	if onThisMachine(req.URL.Hostname()) {
-		req.Header.Set("Accept-Encoding", "identity") // else the transport asks for gzip, and undoes it
-	}
 	client := c.HTTP
 	if client == nil {
 		client = http.DefaultClient
 	}
+	req.Header.Set("Accept", jsonMediaType)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token) // which is sent to no other host, wherever an answer leads
+	}
+	rowfeed.TraceHeaders(ctx, req.Header.Set)
+	req.Header.Set("Accept-Encoding", codingsTaken(client, req.URL.Hostname()))
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, nil, c.lost(ctx, err)
 	}
 	defer resp.Body.Close()
-	body, err := c.readBody(resp.Body)
+	body, err := c.readBody(resp)
 	if err != nil {
 		var known *rowfeed.Error
 		if errors.As(err, &known) {
@@ -62,25 +64,6 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 		return nil, nil, c.problem(resp, body)
 	}
 	return nil, nil, c.stranger(resp, mediaType)
-}
-
-// onThisMachine tells of a host that no network is between: to compress for it saves nothing.
-func onThisMachine(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// readBody bounds what comes, after it was inflated where it was compressed.
-func (c *Client) readBody(r io.Reader) ([]byte, error) {
-	limit := c.MaxBytes
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
-	body, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(body)) > limit {
-		err = c.failure(rowfeed.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
-	}
-	return body, err
 }
 
 // lost is a request without a whole answer.

@@ -23,8 +23,11 @@ type Config struct {
 	// is then refused with 400.
 	NoPublish bool
 	// NoCompression leaves pages as they are, also for who would take them compressed. Default:
-	// those of 1400 bytes or more are, by gzip. Streams never are.
+	// those of 1400 bytes or more are, by zstd or gzip. Streams never are.
 	NoCompression bool
+	// Tracer makes spans of requests, which go on with the trace that a client's headers carry.
+	// Default: none are made.
+	Tracer rowfeed.Tracer
 	// Heartbeat is how often a stream without entries sends a comment, so that neither
 	// end nor what is between takes it for dead. Default 15 s.
 	Heartbeat time.Duration
@@ -34,6 +37,9 @@ type Config struct {
 	// PageTimeout bounds the making of a page, beyond the request's own wait: a database
 	// that hangs is answered with 503 like one that is away. Default 30 s.
 	PageTimeout time.Duration
+	// Wait is asked before a request waits for an entry, and before one streams; leave is
+	// called when it no longer does. An error is the answer instead. Default: all may.
+	Wait func(ctx context.Context) (leave func(), err error)
 }
 
 const defaultPageTimeout = 30 * time.Second
@@ -44,7 +50,8 @@ type Handler struct {
 	cfg     Config
 	log     *slog.Logger
 
-	tags sync.Map // of columns, by feed: see columnsTag
+	routes []route
+	tags   sync.Map // of columns, by feed: see columnsTag
 
 	// life ends with Close.
 	life context.Context
@@ -57,7 +64,7 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	h := &Handler{catalog: catalog, cfg: *cfg, log: cfg.Log}
+	h := &Handler{catalog: catalog, cfg: *cfg, log: cfg.Log, routes: routes()}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,6 +76,9 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	}
 	if h.cfg.PageTimeout <= 0 {
 		h.cfg.PageTimeout = defaultPageTimeout
+	}
+	if h.cfg.Wait == nil {
+		h.cfg.Wait = func(context.Context) (func(), error) { return func() {}, nil }
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
@@ -82,7 +92,9 @@ func (h *Handler) Close() { h.end() }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recoverPanic(w, r)
+	r, end := h.traced(r)
 	feed, err := h.serve(w, r)
+	end(rowfeed.SpanEnd{Err: err})
 	if err == nil {
 		return
 	}
@@ -97,6 +109,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
 	h.answer(w, r, p)
+}
+
+// traced goes on with the client's trace, where anybody traces.
+func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(rowfeed.SpanEnd)) {
+	t := h.cfg.Tracer
+	if t == nil {
+		return r, func(rowfeed.SpanEnd) {}
+	}
+	ctx, end := rowfeed.StartSpan(t.Extract(r.Context(), r.Header.Get), t, rowfeed.Span{Op: rowfeed.SpanServe, Feed: feedOf(r.URL.Path)})
+	return r.WithContext(ctx), end
+}
+
+// feedOf is the feed that a path is of, as far as it may be one's name: whatever else a client
+// makes up is not noted.
+func feedOf(path string) string {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if len(name) > 39 || strings.HasPrefix(name, "_") {
+		return ""
+	}
+	return name
 }
 
 // recoverPanic answers a panic with a problem. Nothing has been written then: answers are,
@@ -115,44 +147,29 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request, or tells which error to answer, and of which feed.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, err error) {
-	rest, ok := strings.CutPrefix(r.URL.Path, "/_feeds")
-	parts := strings.Split(rest, "/")
-	var answer func() error
-	switch {
-	case !ok || parts[0] != "":
-	case len(parts) == 1, len(parts) == 2 && parts[1] == "": // a ServeMux that knows /_feeds/ leads from the one to the other
-		answer = func() error { return h.list(w, r) }
-	case len(parts) == 2:
-		feed = parts[1]
-		answer = func() error { return h.info(w, r, feed) }
-	case len(parts) == 3 && parts[1] == "fetch" && parts[2] != "":
-		feed = parts[2]
-		answer = func() error { return h.fetch(w, r, feed) }
-	case len(parts) == 3 && parts[1] == "shards" && parts[2] != "":
-		feed = parts[2]
-		answer = func() error { return h.standings(w, r, feed) }
-	case len(parts) == 3 && parts[1] == "stream" && parts[2] != "":
-		feed = parts[2]
-		answer = func() error { return h.stream(w, r, feed) }
-	}
-	if answer == nil {
-		return "", problem(notFound, "GET /_feeds lists the feeds, /_feeds/{feed} describes one, /_feeds/fetch/{feed} reads it, /_feeds/stream/{feed} follows it, /_feeds/shards/{feed} tells how far its shards are",
-			"there is nothing at %q", r.URL.Path)
+	w.Header().Set("Vary", vary)
+	route, feed := h.match(r.URL.Path)
+	// An encoded slash is none to whoever has judged the path in front of us.
+	if route == nil || strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
+		return "", problem(notFound, h.directions(), "there is nothing at %q", r.URL.Path)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return feed, problem(methodNotAllowed, "use GET", "%s is not for reading", r.Method)
 	}
-	return feed, answer()
+	values, err := parseQuery(r.URL.RawQuery, route.parameters...)
+	if err != nil {
+		return feed, err
+	}
+	format, ok := negotiate(r.Header.Values("Accept"), route.formats...)
+	if !ok {
+		return feed, problem(notAcceptable, "send Accept: "+strings.Join(route.formats, " or "),
+			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(route.formats, ", "))
+	}
+	return feed, route.answer(h, w, r, call{feed: feed, values: values, format: format})
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
-	if _, err := parseQuery(r.URL.RawQuery); err != nil {
-		return err
-	}
-	if _, err := accepted(w, r, jsonMediaType); err != nil {
-		return err
-	}
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
 	names, err := h.catalog.Names(r.Context())
 	if err != nil {
 		return err
@@ -172,12 +189,12 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		body, first = append(body, data...), false
 	}
-	h.write(w, r, http.StatusOK, jsonMediaType, append(body, "]}\n"...))
+	h.writeWhole(w, r, c.format, append(body, "]}\n"...))
 	return nil
 }
 
 // describe is a feed's place in the list: its Info, or where only this feed is broken
-// (its table may be gone) its name and the problem. A feed dropped meanwhile is nil.
+// (its table may be gone), or not for whoever asks (a view does not fit it), its name and the problem. A feed dropped meanwhile is nil.
 func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	source, err := h.catalog.Source(ctx, name)
 	var info *rowfeed.Info
@@ -189,7 +206,7 @@ func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 		return marshal(info)
 	case errors.Is(err, rowfeed.UnknownFeed):
 		return nil, nil
-	case errors.Is(err, rowfeed.Refused) || errors.Is(err, rowfeed.Failed):
+	case errors.Is(err, rowfeed.Refused) || errors.Is(err, rowfeed.Failed) || errors.Is(err, rowfeed.Forbidden):
 		if Withheld(err) {
 			h.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
 		}
@@ -201,14 +218,8 @@ func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	return nil, err
 }
 
-func (h *Handler) info(w http.ResponseWriter, r *http.Request, name string) error {
-	if _, err := parseQuery(r.URL.RawQuery); err != nil {
-		return err
-	}
-	if _, err := accepted(w, r, jsonMediaType); err != nil {
-		return err
-	}
-	source, err := h.catalog.Source(r.Context(), name)
+func (h *Handler) info(w http.ResponseWriter, r *http.Request, c call) error {
+	source, err := h.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
@@ -220,23 +231,20 @@ func (h *Handler) info(w http.ResponseWriter, r *http.Request, name string) erro
 	if err != nil {
 		return err
 	}
-	h.write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
+	w.Header().Set(columnsHeader, h.columnsTag(c.feed, info.Columns))
+	h.writeWhole(w, r, c.format, append(body, '\n'))
 	return nil
 }
 
-func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) error {
-	req, err := parseRequest(r.URL.RawQuery)
-	if err != nil {
-		return err
-	}
-	format, err := accepted(w, r, jsonMediaType, ndjsonMediaType)
+func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, c call) error {
+	req, err := parseRequest(c.values)
 	if err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), name)
+	source, err := h.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
@@ -247,28 +255,28 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, name string) err
 	if err != nil {
 		return err
 	}
-	header := w.Header()
-	header.Set(columnsHeader, h.columnsTag(name, page.Columns))
-	if page.Standing != "" {
-		header.Set(standingHeader, page.Standing)
+	h.pageHeader(w, c.feed, page)
+	parts := page.AppendLinesPart
+	switch c.format {
+	case jsonMediaType:
+		parts = objectParts(page, c.feed)
+	case eventsMediaType:
+		h.eventsHeader(w, page)
+		parts = eventParts(page, c.feed, func(i int) string { return page.Entries[i].ID(c.feed) })
 	}
-	h.writePage(w, r, format, page, name)
+	h.writePage(w, r, answerForm{c.format, c.format + " of " + c.feed, parts}, page)
 	return nil
-}
-
-// accepted picks the format of the answer.
-func accepted(w http.ResponseWriter, r *http.Request, offers ...string) (string, error) {
-	w.Header().Set("Vary", "Accept")
-	format, ok := negotiate(r.Header.Values("Accept"), offers...)
-	if !ok {
-		return "", problem(notAcceptable, "send Accept: "+strings.Join(offers, " or "),
-			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(offers, ", "))
-	}
-	return format, nil
 }
 
 // waited fetches a page; Close ends its waiting.
 func (h *Handler) waited(r *http.Request, source rowfeed.Source, req rowfeed.Request) (rowfeed.Page, error) {
+	if req.Wait > 0 {
+		leave, err := h.cfg.Wait(r.Context())
+		if err != nil {
+			return rowfeed.Page{}, err
+		}
+		defer leave()
+	}
 	if req.Wait == 0 || req.Consistent {
 		return source.Fetch(r.Context(), req)
 	}

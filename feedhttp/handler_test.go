@@ -108,8 +108,8 @@ func TestPageGolden(t *testing.T) {
 			if strings.Contains(c.accept, "ndjson") {
 				want = "application/x-ndjson"
 			}
-			if h := got.header; h.Get("Content-Type") != want || h.Get("Cache-Control") != "no-store" ||
-				h.Get("Content-Length") != fmt.Sprint(len(got.body)) || h.Get("Vary") != "Accept, Accept-Encoding" {
+			if h := got.header; h.Get("Content-Type") != want || h.Get("Cache-Control") != "private, no-cache" ||
+				h.Get("Content-Length") != fmt.Sprint(len(got.body)) || h.Get("Vary") != "Accept, Accept-Encoding, Authorization, Cookie" {
 				t.Errorf("header %v", h)
 			}
 			head := ask(t, x.server, "HEAD", "/_feeds/fetch/kv"+c.query, header...)
@@ -166,74 +166,86 @@ func TestListAndInfo(t *testing.T) {
 	}
 }
 
+// badRequests to kvFixture, and what they get.
+var badRequests = []struct {
+	name, method, path, accept string
+	want                       feedhttp.Problem // Detail and Next need only be contained
+}{
+	{"limit is no number", "GET", "/_feeds/fetch/kv?limit=ten", "", invalidParameter("limit", `"ten" is no whole number`)},
+	{"limit is empty", "GET", "/_feeds/fetch/kv?limit=", "", invalidParameter("limit", "between 1 and 10000")},
+	{"limit 0", "GET", "/_feeds/fetch/kv?limit=0", "", invalidParameter("limit", "between 1 and 10000")},
+	{"limit too high", "GET", "/_feeds/fetch/kv?limit=10001", "", invalidParameter("limit", "between 1 and 10000")},
+	{"limit negative", "GET", "/_feeds/fetch/kv?limit=-1", "", invalidParameter("limit", "between 1 and 10000")},
+	{"limit with a sign", "GET", "/_feeds/fetch/kv?limit=%2B5", "", invalidParameter("limit", "no whole number")},
+	{"limit beyond int64", "GET", "/_feeds/fetch/kv?limit=18446744073709551617", "", invalidParameter("limit", "no whole number")},
+	{"limit repeated", "GET", "/_feeds/fetch/kv?limit=1&limit=1", "", invalidParameter("limit", "given 2 times")},
+	{"wait without unit", "GET", "/_feeds/fetch/kv?wait=30", "", invalidParameter("wait", "no duration")},
+	{"wait negative", "GET", "/_feeds/fetch/kv?wait=-1s", "", invalidParameter("wait", "between 0s and 1m0s")},
+	{"wait too long", "GET", "/_feeds/fetch/kv?wait=61s", "", invalidParameter("wait", "between 0s and 1m0s")},
+	{"after is junk", "GET", "/_feeds/fetch/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
+	{"after is negative", "GET", "/_feeds/fetch/kv?after=-1", "", invalidParameter("after", "no cursor")},
+	{"after at no time", "GET", "/_feeds/fetch/kv?after=at:noon", "", invalidParameter("after", "no RFC 3339 time")},
+	{"after repeated", "GET", "/_feeds/fetch/kv?after=1&after=2", "", invalidParameter("after", "given 2 times")},
+	{"unknown parameter", "GET", "/_feeds/fetch/kv?offset=1", "", invalidParameter("offset", "no such parameter")},
+	{"shard that the feed has not", "GET", "/_feeds/fetch/kv?shard=1", "", invalidParameter("shard", "1 is none of the feed's data shards, which are 0 to 0")},
+	{"shard negative", "GET", "/_feeds/fetch/kv?shard=-1", "", invalidParameter("shard", "none of the feed's data shards")},
+	{"shard with a sign", "GET", "/_feeds/fetch/kv?shard=%2B5", "", invalidParameter("shard", "no whole number")},
+	{"shard too high", "GET", "/_feeds/fetch/kv?shard=65536", "", invalidParameter("shard", "none of the feed's data shards")},
+	{"shard beyond int64", "GET", "/_feeds/fetch/kv?shard=18446744073709551616", "", invalidParameter("shard", "no whole number")},
+	{"shard empty", "GET", "/_feeds/fetch/kv?shard=", "", invalidParameter("shard", `"" is no whole number`)},
+	{"shard repeated", "GET", "/_feeds/fetch/kv?shard=0&shard=0", "", invalidParameter("shard", "given 2 times")},
+	{"shard beyond the count", "GET", "/_feeds/fetch/kv?shard=4&shard_count=4", "", invalidParameter("shard", "4 is none of 4 shards, which are 0 to 3")},
+	{"no shard", "GET", "/_feeds/fetch/kv?shard_count=4", "", invalidParameter("shard_count", "no shard beside it")},
+	{"shard_count 0", "GET", "/_feeds/fetch/kv?shard=0&shard_count=0", "", invalidParameter("shard_count", "between 1 and 65536")},
+	{"shard_count too high", "GET", "/_feeds/fetch/kv?shard=0&shard_count=65537", "", invalidParameter("shard_count", "between 1 and 65536")},
+	{"shard_count empty", "GET", "/_feeds/fetch/kv?shard=0&shard_count=", "", invalidParameter("shard_count", "no whole number")},
+	{"shard_count repeated", "GET", "/_feeds/fetch/kv?shard=0&shard_count=1&shard_count=2", "", invalidParameter("shard_count", "given 2 times")},
+	{"bad shard and wait", "GET", "/_feeds/fetch/kv?after=4&shard=2&shard_count=2&wait=1m", "", invalidParameter("shard", "2 is none of 2")},
+	{"bad shard of a stream", "GET", "/_feeds/stream/kv?shard=3", "", invalidParameter("shard", "3 is none")},
+	{"stream without a shard", "GET", "/_feeds/stream/kv?shard_count=3", "", invalidParameter("shard_count", "no shard beside it")},
+	{"consistent is neither", "GET", "/_feeds/fetch/kv?consistent=1", "", invalidParameter("consistent", `"1" is neither true nor false`)},
+	{"consistent is empty", "GET", "/_feeds/fetch/kv?consistent=", "", invalidParameter("consistent", "neither")},
+	{"stream of an unknown feed", "GET", "/_feeds/stream/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed"}},
+	{"list parameter", "GET", "/_feeds/fetch/kv?after[]=1", "", invalidParameter("after[]", "no such parameter")},
+	{"stream with a limit", "GET", "/_feeds/stream/kv?limit=1", "", invalidParameter("limit", "no such parameter")},
+	{"stream after junk", "GET", "/_feeds/stream/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
+	{"stream ahead", "GET", "/_feeds/stream/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: "ahead of the feed's head 4"}},
+	{"stream as JSON", "GET", "/_feeds/stream/kv", "application/json", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Next: "text/event-stream"}},
+	{"post to a stream", "POST", "/_feeds/stream/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "POST"}},
+	{"parameter on the list", "GET", "/_feeds?limit=1", "", invalidParameter("limit", "no such parameter")},
+	{"parameter on a feed", "GET", "/_feeds/kv?x=", "", invalidParameter("x", "no such parameter")},
+	{"malformed query", "GET", "/_feeds/fetch/kv?after=%zz", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "malformed"}},
+	{"huge query", "GET", "/_feeds/fetch/kv?after=" + strings.Repeat("1", 3000), "", feedhttp.Problem{Type: "uri-too-long", Status: 414, Feed: "kv", Detail: "at most 2048"}},
+	{"unknown feed", "GET", "/_feeds/fetch/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: `feed "nope": there is no such feed`, Next: "feed"}},
+	{"unknown feed's info", "GET", "/_feeds/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed", Next: "feed"}},
+	{"no name of a feed", "GET", "/_feeds/No%20Pe", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "No Pe", Detail: "no such feed", Next: "GET /_feeds"}},
+	{"how far parts are", "GET", "/_feeds/shards/kv", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "its shards are parts of one feed", Next: "read all of it"}},
+	{"cursor ahead", "GET", "/_feeds/fetch/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: `cursor "5" is ahead of the feed's head 4`, Next: "start again"}},
+	{"other generation", "GET", "/_feeds/fetch/kv?after=7:1", "", feedhttp.Problem{Type: "generation-changed", Status: 409, Feed: "kv", Detail: "generation 7", Next: "start again"}},
+	{"post", "POST", "/_feeds", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Detail: "POST"}},
+	{"delete", "DELETE", "/_feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "DELETE"}},
+	{"no such path", "GET", "/_feeds/fetch/kv/more", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
+	{"slash behind a feed", "GET", "/_feeds/kv/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
+	{"no feed to fetch", "GET", "/_feeds/fetch/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
+	{"only the start is alike", "GET", "/_feedsx", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
+	{"post to no path", "POST", "/_feeds/a/b", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
+	{"page as HTML", "GET", "/_feeds/fetch/kv", "text/html", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Detail: "text/html", Next: "application/x-ndjson"}},
+	{"list as lines", "GET", "/_feeds", "application/x-ndjson", feedhttp.Problem{Type: "not-acceptable", Status: 406, Detail: "ndjson", Next: "application/json"}},
+	{"nothing wanted", "GET", "/_feeds/kv", "*/*;q=0", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Detail: "none of"}},
+	{"description as YAML", "GET", "/_feeds/openapi.json", "application/yaml", feedhttp.Problem{Type: "not-acceptable", Status: 406}},
+	{"parameter on the description", "GET", "/_feeds/openapi.json?v=1", "", invalidParameter("v", "no such parameter")},
+	{"post to the description", "POST", "/_feeds/openapi.json", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405}},
+	{"post to a page", "POST", "/_feeds/fetch/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv"}},
+	{"how far parts are, as text", "GET", "/_feeds/shards/kv", "text/plain", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv"}},
+	{"post to shards", "POST", "/_feeds/shards/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv"}},
+	{"http-feeds with another's parameter", "GET", "/_feeds/http-feeds/kv?after=1", "", invalidParameter("after", "no such parameter")},
+	{"http-feeds as JSON", "GET", "/_feeds/http-feeds/kv", "application/json", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Next: "application/cloudevents-batch+json"}},
+	{"post to http-feeds", "POST", "/_feeds/http-feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv"}},
+}
+
 func TestProblems(t *testing.T) {
 	x := kvFixture(t)
-	for _, c := range []struct {
-		name, method, path, accept string
-		want                       feedhttp.Problem // Detail and Next need only be contained
-	}{
-		{"limit is no number", "GET", "/_feeds/fetch/kv?limit=ten", "", invalidParameter("limit", `"ten" is no whole number`)},
-		{"limit is empty", "GET", "/_feeds/fetch/kv?limit=", "", invalidParameter("limit", "between 1 and 10000")},
-		{"limit 0", "GET", "/_feeds/fetch/kv?limit=0", "", invalidParameter("limit", "between 1 and 10000")},
-		{"limit too high", "GET", "/_feeds/fetch/kv?limit=10001", "", invalidParameter("limit", "between 1 and 10000")},
-		{"limit negative", "GET", "/_feeds/fetch/kv?limit=-1", "", invalidParameter("limit", "between 1 and 10000")},
-		{"limit with a sign", "GET", "/_feeds/fetch/kv?limit=%2B5", "", invalidParameter("limit", "no whole number")},
-		{"limit beyond int64", "GET", "/_feeds/fetch/kv?limit=18446744073709551617", "", invalidParameter("limit", "no whole number")},
-		{"limit repeated", "GET", "/_feeds/fetch/kv?limit=1&limit=1", "", invalidParameter("limit", "given 2 times")},
-		{"wait without unit", "GET", "/_feeds/fetch/kv?wait=30", "", invalidParameter("wait", "no duration")},
-		{"wait negative", "GET", "/_feeds/fetch/kv?wait=-1s", "", invalidParameter("wait", "between 0s and 1m0s")},
-		{"wait too long", "GET", "/_feeds/fetch/kv?wait=61s", "", invalidParameter("wait", "between 0s and 1m0s")},
-		{"after is junk", "GET", "/_feeds/fetch/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
-		{"after is negative", "GET", "/_feeds/fetch/kv?after=-1", "", invalidParameter("after", "no cursor")},
-		{"after at no time", "GET", "/_feeds/fetch/kv?after=at:noon", "", invalidParameter("after", "no RFC 3339 time")},
-		{"after repeated", "GET", "/_feeds/fetch/kv?after=1&after=2", "", invalidParameter("after", "given 2 times")},
-		{"unknown parameter", "GET", "/_feeds/fetch/kv?offset=1", "", invalidParameter("offset", "no such parameter")},
-		{"shard that the feed has not", "GET", "/_feeds/fetch/kv?shard=1", "", invalidParameter("shard", "1 is none of the feed's data shards, which are 0 to 0")},
-		{"shard negative", "GET", "/_feeds/fetch/kv?shard=-1", "", invalidParameter("shard", "none of the feed's data shards")},
-		{"shard with a sign", "GET", "/_feeds/fetch/kv?shard=%2B5", "", invalidParameter("shard", "no whole number")},
-		{"shard too high", "GET", "/_feeds/fetch/kv?shard=65536", "", invalidParameter("shard", "none of the feed's data shards")},
-		{"shard beyond int64", "GET", "/_feeds/fetch/kv?shard=18446744073709551616", "", invalidParameter("shard", "no whole number")},
-		{"shard empty", "GET", "/_feeds/fetch/kv?shard=", "", invalidParameter("shard", `"" is no whole number`)},
-		{"shard repeated", "GET", "/_feeds/fetch/kv?shard=0&shard=0", "", invalidParameter("shard", "given 2 times")},
-		{"shard beyond the count", "GET", "/_feeds/fetch/kv?shard=4&shard_count=4", "", invalidParameter("shard", "4 is none of 4 shards, which are 0 to 3")},
-		{"no shard", "GET", "/_feeds/fetch/kv?shard_count=4", "", invalidParameter("shard_count", "no shard beside it")},
-		{"shard_count 0", "GET", "/_feeds/fetch/kv?shard=0&shard_count=0", "", invalidParameter("shard_count", "between 1 and 65536")},
-		{"shard_count too high", "GET", "/_feeds/fetch/kv?shard=0&shard_count=65537", "", invalidParameter("shard_count", "between 1 and 65536")},
-		{"shard_count empty", "GET", "/_feeds/fetch/kv?shard=0&shard_count=", "", invalidParameter("shard_count", "no whole number")},
-		{"shard_count repeated", "GET", "/_feeds/fetch/kv?shard=0&shard_count=1&shard_count=2", "", invalidParameter("shard_count", "given 2 times")},
-		{"bad shard and wait", "GET", "/_feeds/fetch/kv?after=4&shard=2&shard_count=2&wait=1m", "", invalidParameter("shard", "2 is none of 2")},
-		{"bad shard of a stream", "GET", "/_feeds/stream/kv?shard=3", "", invalidParameter("shard", "3 is none")},
-		{"stream without a shard", "GET", "/_feeds/stream/kv?shard_count=3", "", invalidParameter("shard_count", "no shard beside it")},
-		{"consistent is neither", "GET", "/_feeds/fetch/kv?consistent=1", "", invalidParameter("consistent", `"1" is neither true nor false`)},
-		{"consistent is empty", "GET", "/_feeds/fetch/kv?consistent=", "", invalidParameter("consistent", "neither")},
-		{"stream of an unknown feed", "GET", "/_feeds/stream/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed"}},
-		{"list parameter", "GET", "/_feeds/fetch/kv?after[]=1", "", invalidParameter("after[]", "no such parameter")},
-		{"stream with a limit", "GET", "/_feeds/stream/kv?limit=1", "", invalidParameter("limit", "no such parameter")},
-		{"stream after junk", "GET", "/_feeds/stream/kv?after=x", "", invalidParameter("after", `"x" is no cursor`)},
-		{"stream ahead", "GET", "/_feeds/stream/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: "ahead of the feed's head 4"}},
-		{"stream as JSON", "GET", "/_feeds/stream/kv", "application/json", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Next: "text/event-stream"}},
-		{"post to a stream", "POST", "/_feeds/stream/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "POST"}},
-		{"parameter on the list", "GET", "/_feeds?limit=1", "", invalidParameter("limit", "no such parameter")},
-		{"parameter on a feed", "GET", "/_feeds/kv?x=", "", invalidParameter("x", "no such parameter")},
-		{"malformed query", "GET", "/_feeds/fetch/kv?after=%zz", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "malformed"}},
-		{"huge query", "GET", "/_feeds/fetch/kv?after=" + strings.Repeat("1", 3000), "", feedhttp.Problem{Type: "uri-too-long", Status: 414, Feed: "kv", Detail: "at most 2048"}},
-		{"unknown feed", "GET", "/_feeds/fetch/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: `feed "nope": there is no such feed`, Next: "feed"}},
-		{"unknown feed's info", "GET", "/_feeds/nope", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "nope", Detail: "no such feed", Next: "feed"}},
-		{"no name of a feed", "GET", "/_feeds/No%20Pe", "", feedhttp.Problem{Type: "unknown-feed", Status: 404, Feed: "No Pe", Detail: "no such feed", Next: "GET /_feeds"}},
-		{"how far parts are", "GET", "/_feeds/shards/kv", "", feedhttp.Problem{Type: "invalid-request", Status: 400, Feed: "kv", Detail: "its shards are parts of one feed", Next: "read all of it"}},
-		{"cursor ahead", "GET", "/_feeds/fetch/kv?after=5", "", feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv", Detail: `cursor "5" is ahead of the feed's head 4`, Next: "start again"}},
-		{"other generation", "GET", "/_feeds/fetch/kv?after=7:1", "", feedhttp.Problem{Type: "generation-changed", Status: 409, Feed: "kv", Detail: "generation 7", Next: "start again"}},
-		{"post", "POST", "/_feeds", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Detail: "POST"}},
-		{"delete", "DELETE", "/_feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv", Detail: "DELETE"}},
-		{"no such path", "GET", "/_feeds/fetch/kv/more", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
-		{"slash behind a feed", "GET", "/_feeds/kv/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
-		{"no feed to fetch", "GET", "/_feeds/fetch/", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at", Next: "GET /_feeds"}},
-		{"only the start is alike", "GET", "/_feedsx", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
-		{"post to no path", "POST", "/_feeds/a/b", "", feedhttp.Problem{Type: "not-found", Status: 404, Detail: "nothing at"}},
-		{"page as HTML", "GET", "/_feeds/fetch/kv", "text/html", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Detail: "text/html", Next: "application/x-ndjson"}},
-		{"list as lines", "GET", "/_feeds", "application/x-ndjson", feedhttp.Problem{Type: "not-acceptable", Status: 406, Detail: "ndjson", Next: "application/json"}},
-		{"nothing wanted", "GET", "/_feeds/kv", "*/*;q=0", feedhttp.Problem{Type: "not-acceptable", Status: 406, Feed: "kv", Detail: "none of"}},
-	} {
+	for _, c := range badRequests {
 		t.Run(c.name, func(t *testing.T) {
 			var header []string
 			if c.accept != "" {
@@ -259,7 +271,7 @@ func checkProblem(t *testing.T, a answer, want feedhttp.Problem) {
 		!strings.Contains(p.Detail, want.Detail) || !strings.Contains(p.Next, want.Next) {
 		t.Errorf("status %d, %+v", a.status, p)
 	}
-	if h := a.header; h.Get("Content-Type") != "application/problem+json" || h.Get("Cache-Control") != "no-store" {
+	if h := a.header; h.Get("Content-Type") != "application/problem+json" || h.Get("Cache-Control") != "no-store" || h.Get("ETag") != "" || !strings.HasSuffix(h.Get("Vary"), ", Authorization, Cookie") {
 		t.Errorf("header %v", h)
 	}
 	if want.Status == 405 && a.header.Get("Allow") != "GET, HEAD" {

@@ -102,3 +102,16 @@ func failing(err error) stubSource {
 		info:  func(context.Context) (*rowfeed.Info, error) { return nil, err },
 	}
 }
+
+func handlerOf(source rowfeed.Source) http.Handler {
+	return feedhttp.NewHandler(stubCatalog{source}, nil)
+}
+
+// pagesOf answers the page behind each cursor.
+func pagesOf(pages map[rowfeed.Cursor]rowfeed.Page) func(context.Context, rowfeed.Request) (rowfeed.Page, error) {
+	return func(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) { return pages[req.After], nil }
+}
+
+func problemOf(code string, status int) feedhttp.Problem {
+	return feedhttp.Problem{Type: code, Status: status}
+}

@@ -4,18 +4,27 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"slices"
 
 	"github.com/rowfeed/rowfeed"
 )
 
-// columnsHeader names the columns that a page was made with. A Client compares it
-// with what it knows, so that a column whose type has changed is not read by its old
+// columnsHeader names the columns that a page, or a feed's description, was made with. A
+// Client compares it with what it knows, so that a column whose type has changed is not read by its old
 // type, which the entries alone do not always show.
 const columnsHeader = "Rowfeed-Columns"
 
 // standingHeader tells how far a page's shard was, see [rowfeed.Page].
 const standingHeader = "Rowfeed-Standing"
+
+// pageHeader tells of a page what is not in it.
+func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page rowfeed.Page) {
+	w.Header().Set(columnsHeader, h.columnsTag(feed, page.Columns))
+	if page.Standing != "" {
+		w.Header().Set(standingHeader, page.Standing)
+	}
+}
 
 // taggedColumns are columns whose tag is known.
 type taggedColumns struct {

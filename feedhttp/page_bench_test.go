@@ -48,7 +48,7 @@ func BenchmarkFetch(b *testing.B) {
 	for _, n := range []int{1, 1000, 10_000} {
 		page := pageOf(b, n, 200)
 		h := feedhttp.NewHandler(stubCatalog{stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}}, nil)
-		for _, how := range []string{"json", "x-ndjson", "json gzip"} {
+		for _, how := range []string{"json", "x-ndjson", "json gzip", "json zstd"} {
 			format, zip, _ := strings.Cut(how, " ")
 			b.Run(fmt.Sprintf("%s/rows=%d", how, n), func(b *testing.B) {
 				b.ReportAllocs()

@@ -18,12 +18,27 @@ const (
 	problemMediaType = "application/problem+json"
 )
 
-// Codes of problems that only HTTP has.
+// Codes of problems that only HTTP has, for what stands in between a Handler and its feeds.
+const (
+	// TooManyRequests: who asks has asked too often; Retry-After says when to ask again.
+	TooManyRequests rowfeed.Code = "too-many-requests"
+	// Overloaded: all together ask for more than the server was told to carry.
+	Overloaded rowfeed.Code = "overloaded"
+	// Misdirected: the request is meant for a host that this server is not.
+	Misdirected rowfeed.Code = "misdirected"
+	// TooLarge: the request has a body that is larger than any that is taken.
+	TooLarge rowfeed.Code = "too-large"
+	// URITooLong: the address asked for is longer than any that there is.
+	URITooLong rowfeed.Code = "uri-too-long"
+)
+
+// Challenge says, with a 401, by what to tell who asks.
+const Challenge = `Bearer realm="rowfeed"`
+
 const (
 	notFound         rowfeed.Code = "not-found"          // no such path
 	methodNotAllowed rowfeed.Code = "method-not-allowed" // neither GET nor HEAD
 	notAcceptable    rowfeed.Code = "not-acceptable"     // Accept allows no format that there is
-	uriTooLong       rowfeed.Code = "uri-too-long"
 )
 
 // Problem is an RFC 9457 problem, as it travels.
@@ -36,7 +51,8 @@ type Problem struct {
 	Parameter string `json:"parameter,omitempty"` // the query parameter at fault
 	Next      string `json:"next,omitempty"`      // what to do about it
 
-	retryAfter time.Duration
+	// RetryAfter is when to ask again, for the header of that name; 0 says nothing.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // kinds is the one place where codes meet HTTP. A retry of 0 sends no Retry-After.
@@ -64,10 +80,16 @@ var kinds = map[rowfeed.Code]struct {
 	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
 	rowfeed.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
 	rowfeed.Failed:            {http.StatusInternalServerError, "Internal error", 0},
+	rowfeed.Unauthorized:      {http.StatusUnauthorized, "Unauthorized", 0},
+	rowfeed.Forbidden:         {http.StatusForbidden, "Forbidden", 0},
+	TooManyRequests:           {http.StatusTooManyRequests, "Too many requests", time.Second},
 	notFound:                  {http.StatusNotFound, "Not found", 0},
 	methodNotAllowed:          {http.StatusMethodNotAllowed, "Method not allowed", 0},
 	notAcceptable:             {http.StatusNotAcceptable, "Not acceptable", 0},
-	uriTooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
+	Overloaded:                {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
+	Misdirected:               {http.StatusMisdirectedRequest, "Not this host", 0},
+	TooLarge:                  {http.StatusRequestEntityTooLarge, "Body too large", 0},
+	URITooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
 }
 
 // ProblemOf says of an error what a stranger may know: what failed, on which feed,
@@ -86,7 +108,7 @@ func ProblemOf(err error, feed string) Problem {
 		kind = kinds[rowfeed.Failed]
 	}
 	p := Problem{Type: problemType + string(e.Code), Title: kind.title, Status: kind.status, Detail: e.Cause,
-		Feed: feed, Parameter: e.Param, Next: e.Next, retryAfter: kind.retry}
+		Feed: feed, Parameter: e.Param, Next: e.Next, RetryAfter: kind.retry}
 	if e.Object != "" {
 		p.Detail = e.Object + ": " + p.Detail
 	}
@@ -113,12 +135,31 @@ func (p Problem) String() string {
 
 // answer answers a request with a problem.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
-	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
-	}
 	w.Header().Del("Content-Encoding") // of the page that it stands for
-	body, _ := marshal(p)              // strings and an int
-	h.write(w, r, p.Status, problemMediaType, append(body, '\n'))
+	w.Header().Del("ETag")
+	h.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
+}
+
+// Refuse answers a request with a problem, for what stands in front of a Handler.
+func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
+	body := p.begin(w.Header())
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	begin(w, p.Status, problemMediaType)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // whoever does not read it is gone
+	}
+}
+
+// begin sets what a problem has in the header, and answers its body.
+func (p Problem) begin(header http.Header) []byte {
+	if p.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if p.Status == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
+		header.Set("WWW-Authenticate", Challenge)
+	}
+	body, _ := marshal(p) // strings and an int
+	return append(body, '\n')
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs.

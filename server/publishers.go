@@ -182,7 +182,7 @@ func (p *publisher) run(ctx context.Context, all *publishers) {
 		}
 		wait := pause/2 + rand.N(pause/2+1)
 		p.fail(err, wait)
-		log.ErrorContext(ctx, "publisher stopped; it will be started again", "feed", p.feed.Name(), "error", err, "in", wait.String())
+		log.ErrorContext(ctx, "publisher stopped; it will be started again", "feed", p.feed.Name(), "error", err, "pause", wait)
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

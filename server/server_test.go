@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,10 +28,11 @@ func TestServes(t *testing.T) {
 	r.waitEntries(t, 2)
 	r.waitReasons(t)
 	for path, want := range map[string]string{
-		"/":                   "<h1 id=\"feed-name\">kv</h1>",
-		"/?feed=kv":           `class="op upsert"`,
+		"/":                   `<a href="./feeds/kv">kv</a>`,
+		"/feeds/kv":           `class="op upsert"`,
 		"/_console/style.css": "--ground",
-		"/_console/app.js":    "use strict",
+		"/_console/theme.js":  "use strict",
+		"/_console/sample":    `{"name":"kv","head":"2","waiting":0,`,
 		"/healthz":            `{"alive":true}`,
 		"/readyz":             `{"ready":true,"reasons":[]}`,
 		"/_feeds":             `{"feeds":[{"name":"kv"`,
@@ -196,6 +199,41 @@ func TestReadinessBehindAHangingDatabase(t *testing.T) {
 	r.waitReasons(t)
 }
 
+// However many ask at once, the database is asked once more, and not by each of them.
+func TestReadinessIsAskedTogether(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db})
+	r.waitReasons(t)
+	hang := make(chan struct{})
+	var looks atomic.Int64
+	x.hooks.Store(&testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		if strings.Contains(ev.SQL, "rowfeed_feeds") && !strings.Contains(ev.SQL, "rowfeed_sequences") {
+			looks.Add(1)
+			<-hang
+		}
+		return nil
+	}})
+	var all sync.WaitGroup
+	ask := func() {
+		all.Go(func() {
+			if status, body := r.get(t, "/readyz"); status != 200 {
+				t.Error(status, body)
+			}
+		})
+	}
+	ask()
+	await(t, func() bool { return looks.Load() == 1 }, stacks)
+	for range 30 {
+		ask()
+	}
+	await(t, func() bool { return strings.Count(stacks(), "server.(*health).reasons(") == 31 }, stacks)
+	close(hang)
+	all.Wait()
+	if n := looks.Load(); n > 15 { // two looks, and one for each who came late
+		t.Errorf("31 who ask at once made %d looks", n)
+	}
+}
+
 func stacks() string {
 	text := make([]byte, 1<<20)
 	return string(text[:runtime.Stack(text, true)])
@@ -342,7 +380,7 @@ func TestListen(t *testing.T) {
 	}
 	for listen, warns := range map[string]bool{"127.0.0.1:0": false, "0.0.0.0:0": true, ":0": true} {
 		var log logged
-		run(t, server.Config{DB: x.db, Listen: listen, Log: log.logger()}).end(t)
+		run(t, server.Config{DB: x.db, Listen: listen, Everyone: true, Log: log.logger()}).end(t)
 		if strings.Contains(log.String(), "NO AUTHENTICATION") != warns {
 			t.Errorf("%s: %s", listen, log.String())
 		}

@@ -5,7 +5,6 @@ package sink
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -23,11 +22,8 @@ type Entry struct {
 	Epoch int64
 }
 
-// ID is the idempotency key: feed:generation:shard:position. An entry that is delivered
-// again has it again, and no other entry ever has.
-func (e Entry) ID() string {
-	return fmt.Sprintf("%s:%d:%d:%s", e.Feed, e.Generation, e.Shard, e.Position)
-}
+// ID is the idempotency key, see [rowfeed.Entry.ID].
+func (e Entry) ID() string { return e.Entry.ID(e.Feed) }
 
 // Sink delivers entries to a receiver. A relay calls Deliver with later versions of a key
 // only after the earlier ones were decided. One of several shards calls it for all that

@@ -15,6 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/config"
 	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/internal/sinks"
+	"github.com/rowfeed/rowfeed/metrics"
 )
 
 // The exit codes.
@@ -34,9 +36,15 @@ type app struct {
 	unsafeDurability   bool
 	replica            bool
 	noPublish          bool
-	noCompression      bool // of serve
 	withoutLease       bool // of publish and serve
 	verbose            bool
+	logFormat          oneOf
+	logLevel           oneOf
+
+	act       *act             // that is recorded while it runs; nil: none
+	metrics   *metrics.Metrics // of what tells them; nil else
+	metricsAt optionalText     // of publish and relay
+	tracer    rowfeed.Tracer   // nil unless the environment asks for traces
 
 	command string // that runs, for messages: "rowfeed feed add"
 
@@ -62,8 +70,10 @@ Triggers record which keys were written; a publisher gives every key a position
 after the commit; readers fetch "position > cursor", page by page.
 
 The database is named by --db, else by the environment variable ROWFEED_DB, else by
-rowfeed.yaml in the working directory (keys db, prefix, schema, listen), else it is
-sqlite:rowfeed.db.
+rowfeed.yaml in the working directory ("rowfeed config reference" has its keys), else
+it is sqlite:rowfeed.db. In each of these places env:NAME and file:PATH name a variable
+or a file that has the URL: a password in a command line is seen by everyone on the
+machine.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                                    # see it run: no database needed
   rowfeed init                                    # rowfeed's own tables
@@ -72,7 +82,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
   rowfeed fetch kv --limit 10                     # read a page
   rowfeed serve                                   # publish, and serve over HTTP`)
 	root.SilenceUsage, root.SilenceErrors = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = buildOf().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -82,16 +93,22 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 		return usage(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
 	flags := root.PersistentFlags()
-	flags.Var(&a.db, "db", "database `URL`: "+open.Forms+" (default "+config.DefaultDB+")")
+	flags.Var(&a.db, "db", "database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
 	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
 	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
 	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false, "accept a server that may forget commits after a power cut")
 	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr")
-	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newBench(a), newVersion(a))
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
+	a.logFormat.of, a.logLevel.of = logFormats, logLevels
+	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")
+	flags.Var(&a.logLevel, "log-level", "the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
+	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a), newFetch(a), newTail(a),
+		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
+		newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
+	a.audit(root)
+	a.complete(root)
 	return root
 }
 
@@ -174,14 +191,16 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 	if v := a.getenv(config.EnvDB); v != "" {
 		env = &v
 	}
-	a.url = config.First(config.DefaultDB, a.db.value, env, file.DB)
+	if a.url, err = sinks.Resolve("db", config.First(config.DefaultDB, a.db.value, env, file.DB), a.getenv); err != nil {
+		return rowfeed.Config{}, nil, err
+	}
 	cfg, err := a.library(file)
 	return cfg, file, err
 }
 
 // library are the settings that the library takes.
 func (a *app) library(file *config.File) (rowfeed.Config, error) {
-	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish, Schema: config.First("", a.schema.value, file.Schema)}
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish, Tracer: a.tracer, Schema: config.First("", a.schema.value, file.Schema)}
 	if a.withoutLease {
 		cfg.PublisherLease = rowfeed.NoLease
 	}
@@ -216,7 +235,7 @@ func (a *app) connectTo(ctx context.Context, o open.Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := a.logger()
+	log := a.logger(file, "info")
 	cfg.Observer = a.observer(log)
 	pool, d, err := open.Open(ctx, a.url, o)
 	if err != nil {
@@ -227,7 +246,9 @@ func (a *app) connectTo(ctx context.Context, o open.Options) (*session, error) {
 		pool.Close()
 		return nil, err
 	}
-	return &session{DB: db, file: file, log: log, done: pool.Close}, nil
+	s := &session{DB: db, file: file, log: log, done: pool.Close}
+	a.beginAct(ctx, s)
+	return s, nil
 }
 
 // withFeed runs fn with a feed of the database.
@@ -244,22 +265,15 @@ func (a *app) withFeed(ctx context.Context, name string, fn func(*session, *rowf
 	return fn(s, f)
 }
 
-func (a *app) logger() *slog.Logger {
-	if a.verbose {
-		return logTo(a.stderr, slog.LevelDebug)
-	}
-	return logTo(a.stderr, slog.LevelInfo)
-}
-
-// quiet logs trouble only.
-func quiet(w io.Writer) *slog.Logger { return logTo(w, slog.LevelWarn) }
-
-func logTo(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-}
-
-// observer logs what the library tells of.
+// observer logs what the library tells of, and counts it for whoever serves metrics.
 func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
+	if a.metrics == nil {
+		return a.logging(log)
+	}
+	return rowfeed.Observers(a.logging(log), a.metrics.Observer())
+}
+
+func (a *app) logging(log *slog.Logger) *rowfeed.Observer {
 	return &rowfeed.Observer{
 		Published: func(e rowfeed.PublishEvent) {
 			log.Debug("published", "feed", e.Feed, "changes", e.Changes, "keys", e.Keys, "head", e.Head, "took", e.Took)
@@ -271,7 +285,7 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 			log.Debug("fetched", "feed", e.Feed, "entries", e.Entries, "vanished", e.Vanished, "took", e.Took)
 		},
 		Retried: func(e rowfeed.RetryEvent) {
-			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", a.plain(e.Err))
+			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", e.Err)
 		},
 		Lease: func(e rowfeed.LeaseEvent) {
 			if e.Mine {
@@ -283,10 +297,10 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 		Job: func(e rowfeed.JobEvent) {
 			switch {
 			case e.Kind == rowfeed.JobStandsBy && e.Job < 0:
-				log.Info("standing by: other processes have all shards", "group", e.Group, "shards", e.Jobs)
+				log.Info("standing by: other processes have all shards", "group", e.Group, "shard_count", e.Jobs)
 				return
 			case e.Kind == rowfeed.JobStandsBy:
-				log.Info("waiting for a shard that another process has", "group", e.Group, "shard", e.Job, "of", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
+				log.Info("waiting for a shard that another process has", "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
 				return
 			}
 			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard", rowfeed.JobHandedOver: "a shard was handed over to another process",
@@ -295,23 +309,28 @@ func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
 			if e.Kind == rowfeed.JobLost {
 				level = slog.LevelWarn
 			}
-			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "of", e.Jobs, "epoch", e.Epoch)
+			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "epoch", e.Epoch)
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
-			attributes := []any{"feed", e.Feed, "error", a.plain(e.Err)}
+			attributes := []any{"feed", e.Feed, "error", e.Err}
 			if e.Consumer != "" {
 				attributes = append(attributes, "consumer", e.Consumer)
+			}
+			if e.ShardCount > 1 {
+				attributes = append(attributes, "shard", e.Shard, "shard_count", e.ShardCount)
 			}
 			log.Warn("trouble", attributes...)
 		},
 	}
 }
 
-// plain is an error's text for a log: one line, no password.
-func (a *app) plain(err error) string {
-	text := open.ScrubText(a.url, err.Error())
+// plain is an error's text for a log or a terminal: no password, and nothing that it would obey.
+func (a *app) plain(err error) string { return a.plainText(err.Error()) }
+
+func (a *app) plainText(text string) string {
+	text = open.ScrubText(a.url, text)
 	for _, url := range a.hidden {
 		text = open.ScrubText(url, text)
 	}
-	return text
+	return tamed(text)
 }

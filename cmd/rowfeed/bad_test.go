@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // TestBadInput asserts that messages name the object, the cause and the next step.
@@ -171,32 +170,5 @@ func TestNotInitialized(t *testing.T) {
 		if got := s.fails(exitFailed, line); !strings.Contains(got, "rowfeed_feeds") || !strings.Contains(got, "Next: run `rowfeed init`") {
 			t.Errorf("rowfeed %s says %q", line, got)
 		}
-	}
-}
-
-// TestHelp has every command teach: what it does, and a line that works.
-func TestHelp(t *testing.T) {
-	a, _ := quietApp(t)
-	root := newRoot(a)
-	commands := root.Commands()
-	for _, cmd := range root.Commands() {
-		commands = append(commands, cmd.Commands()...)
-	}
-	for _, cmd := range commands {
-		if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, "rowfeed ") {
-			t.Errorf("%s lacks Short, Long or Example", cmd.CommandPath())
-		}
-		for line := range strings.SplitSeq(cmd.Long, "\n") {
-			if utf8.RuneCountInString(line) > 88 {
-				t.Errorf("%s: a line too long: %s", cmd.CommandPath(), line)
-			}
-		}
-	}
-	s := newShell(t)
-	if out := s.ok("--help"); !strings.Contains(out, "rowfeed feed add kv --table kv") || strings.Contains(out, "completion") {
-		t.Errorf("--help: %s", out)
-	}
-	if out := s.ok("version"); !strings.HasPrefix(out, "rowfeed ") {
-		t.Errorf("version: %s", out)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +125,7 @@ func (o *benchOptions) run(ctx context.Context, a *app) error {
 		return a.printJSON(struct {
 			Rowfeed string `json:"rowfeed"`
 			*bench.Report
-		}{versionText(debug.ReadBuildInfo()), report})
+		}{buildOf().String(), report})
 	}
 	return o.show(a, report)
 }
@@ -212,7 +211,7 @@ func showServer(a *app, r *bench.Report) error {
 		durable = "COMMITS MAY BE FORGOTTEN after a power cut: figures of a server that is safe are lower"
 	}
 	return a.say("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
-		r.Database.Version, strings.Join(settings, ", "), durable, versionText(debug.ReadBuildInfo()), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
+		r.Database.Version, strings.Join(settings, ", "), durable, buildOf(), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
 		r.Options.Rows, r.Options.Payload, r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/config"
 	"github.com/rowfeed/rowfeed/internal/demo"
+	"github.com/rowfeed/rowfeed/internal/sinks"
+	"github.com/rowfeed/rowfeed/metrics"
+	"github.com/rowfeed/rowfeed/server"
 )
 
 type demoOptions struct {
@@ -50,16 +53,17 @@ func (o *demoOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	log := a.logger()
-	if !a.verbose {
-		log = quiet(a.stderr)
-	}
+	log := a.logger(&config.File{}, "warn")
+	a.metrics = metrics.New(nil)
 	cfg.Observer = a.observer(log)
-	a.url = a.db.String()
+	if a.url, err = sinks.Resolve("db", a.db.String(), a.getenv); err != nil {
+		return err
+	}
 	err = demo.Run(ctx, demo.Config{
 		URL: a.url, DB: cfg, Rate: o.rate.perSecond, Duration: o.duration.Duration, Out: a.stdout, Wrote: o.wrote,
 		Serve: func(ctx context.Context, db *rowfeed.DB, ready func(string)) error {
-			return a.serve(ctx, db, log, o.listen, true, ready)
+			return a.serve(ctx, server.Config{DB: db, Listen: o.listen, Publish: true, Log: log, Ready: ready,
+				Everyone: a.url == ""}) // all rows are made up
 		},
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {

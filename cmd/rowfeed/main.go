@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/rowfeed/rowfeed/tracing"
 )
 
 func main() {
@@ -28,6 +30,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
 	root := newRoot(a)
 	root.SetArgs(args)
+	var sendSpans func()
+	var err error
+	if a.tracer, sendSpans, err = tracing.FromEnvironment(ctx, getenv); err != nil {
+		return a.report(ctx, err)
+	}
+	defer sendSpans()
 	cmd, err := root.ExecuteContextC(ctx)
 	a.command = cmd.CommandPath()
 	return a.report(ctx, err)

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -17,8 +20,28 @@ import (
 
 // say prints a line to stdout.
 func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.stdout, format+"\n", args...)
+	_, err := fmt.Fprintln(a.stdout, tamed(fmt.Sprintf(format, args...)))
 	return err
+}
+
+// tamed writes out what a terminal would obey, or hide, instead of showing it: names, keys and
+// statements are other people's. Lines stay lines.
+func tamed(text string) string {
+	hidden := func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	}
+	if strings.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // printJSON prints a value, indented, as every --json does.
@@ -35,7 +58,16 @@ func (a *app) printTable(header table.Row, rows []table.Row) error {
 	t.SetStyle(table.StyleLight)
 	t.Style().Format.Header = text.FormatDefault // a header may hold a feed's name
 	t.AppendHeader(header)
-	t.AppendRows(rows)
+	for _, row := range rows {
+		shown := make(table.Row, len(row))
+		for i, cell := range row {
+			shown[i] = cell
+			if text, ok := cell.(string); ok {
+				shown[i] = tamed(text)
+			}
+		}
+		t.AppendRow(shown)
+	}
 	_, err := fmt.Fprintln(a.stdout, t.Render())
 	return err
 }

@@ -42,9 +42,13 @@ without rowfeed need one publisher at a time.
 
 With --once it publishes what is waiting and ends, whoever has the lease, with a line
 for each feed: kv: 3 keys published, head 3. (Of a feed with ULIDs that has several
-shards it tells how many.) It purges nothing.`,
+shards it tells how many.) It purges nothing.
+
+With --metrics, or the key metrics in rowfeed.yaml, it tells at /metrics how it goes, in
+the form of Prometheus, to whoever reaches the address; with --once it does not.`,
 		Example: `  rowfeed publish
-  rowfeed publish --once kv`,
+  rowfeed publish --once kv
+  rowfeed publish --metrics :9464`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.names = args
@@ -53,6 +57,7 @@ shards it tells how many.) It purges nothing.`,
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "publish what is waiting, and end")
 	a.leaseFlag(cmd)
+	a.countFlag(cmd)
 	return cmd
 }
 
@@ -61,6 +66,11 @@ func (a *app) leaseFlag(cmd *cobra.Command) {
 }
 
 func (o *publishOptions) run(ctx context.Context, a *app) error {
+	if !o.once {
+		a.count()
+	}
+	ctx, stop := orHangup(ctx)
+	defer stop()
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -76,6 +86,11 @@ func (o *publishOptions) run(ctx context.Context, a *app) error {
 	if len(feeds) == 0 {
 		s.log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
 	}
+	tellNoMore, err := a.tellMetrics(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer tellNoMore()
 	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.log, DiscoverEvery: o.discover})
 }
 

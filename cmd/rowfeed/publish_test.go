@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,5 +65,133 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 	s.ok("feed drop kv")
 	if err := <-ended; !errors.Is(err, rowfeed.UnknownFeed) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestMetricsBesideServers: processes that serve no feeds tell how they go where they are told to, on this machine
+// alone unless an address says otherwise, and nowhere else.
+func TestMetricsBesideServers(t *testing.T) {
+	s := withFeed(t)
+	scrape := func(run func(ctx context.Context, a *app) error, want string) {
+		t.Helper()
+		a, _ := quietApp(t)
+		at := make(chan string, 1)
+		a.serving = func(address string) { at <- address }
+		if err := a.metricsAt.Set(":0"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, a) }()
+		var address string
+		select {
+		case address = <-at:
+		case err := <-ended:
+			t.Fatalf("ended: %v", err)
+		}
+		if !strings.HasPrefix(address, "127.0.0.1:") {
+			t.Errorf("it listens on %s", address)
+		}
+		get := func(path, host string) (int, string) {
+			req, err := http.NewRequestWithContext(ctx, "GET", "http://"+address+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.StatusCode, string(body)
+		}
+		body := ""
+		for give := time.Now().Add(time.Minute); !strings.Contains(body, want); {
+			if time.Now().After(give) {
+				t.Fatalf("there is no %s in\n%s", want, body)
+			}
+			_, body = get("/metrics", "")
+		}
+		for _, c := range []struct {
+			path, host string
+			want       int
+		}{{"/healthz", "", 200}, {"/_feeds", "", 404}, {"/", "", 404}, {"/metrics", "evil.example", 421}} {
+			if status, _ := get(c.path, c.host); status != c.want {
+				t.Errorf("%s of %q: %d", c.path, c.host, status)
+			}
+		}
+		http.DefaultClient.CloseIdleConnections()
+		interrupt()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
+	scrape(func(ctx context.Context, a *app) error {
+		return (&publishOptions{discover: time.Millisecond}).run(ctx, a)
+	}, `rowfeed_publish_keys_total{feed="kv"} `)
+	s.ok("publish --once")
+	scrape(func(ctx context.Context, a *app) error {
+		o := &relayOptions{}
+		o.Feed, o.To, o.Consumer = "kv", "stdout:", "out"
+		return o.run(ctx, a)
+	}, `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
+	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
+	if err := s.fails(exitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
+		t.Error(err)
+	}
+	s.ok("publish --once") // which tells none
+}
+
+// TestHangupWithoutFiles: a server that has no files to read again goes on when it is asked to.
+func TestHangupWithoutFiles(t *testing.T) {
+	withFeed(t)
+	a, _ := quietApp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended, at := make(chan error, 1), make(chan string, 1)
+	a.serving = func(address string) { at <- address }
+	o := &serveOptions{}
+	if err := o.listen.Set("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- o.run(ctx, a) }()
+	address := <-at
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHangupOfAPublisher: one whose terminal goes gives its lease back, as with any other signal.
+func TestHangupOfAPublisher(t *testing.T) {
+	s := withFeed(t)
+	a, _ := quietApp(t)
+	published := make(chan struct{}, 1)
+	a.published = func(rowfeed.PublishEvent) { published <- struct{}{} }
+	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
+	ended := make(chan error, 1)
+	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(t.Context(), a) }()
+	<-published
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if out := s.ok("lease list --json"); !strings.Contains(out, `"state": "free"`) {
+		t.Error(out)
 	}
 }

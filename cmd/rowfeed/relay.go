@@ -73,9 +73,10 @@ several shards only the entry's rests then, and is tried again now and then: "ro
 consumer list" says why.
 
 Secrets need not stand in the command line: --to and --secret take env:NAME and
-file:PATH in the place of a value. Relays under the key relays of rowfeed.yaml are run
-by "rowfeed serve"; their keys are feed, to, consumer, after, limit, shard_count,
-set_aside, restart, lease, secret (a list), allow_private and rate:
+file:PATH in the place of a value. --metrics is as in "rowfeed publish".
+
+Relays under the key relays of rowfeed.yaml are run by "rowfeed serve"; "rowfeed config
+reference" has their keys:
 
   relays:
     - feed: orders
@@ -113,6 +114,7 @@ set_aside, restart, lease, secret (a list), allow_private and rate:
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
 	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
 	flags.BoolVar(&o.once, "once", false, "deliver what is there, then end")
+	a.countFlag(cmd)
 	flags.StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
 	return cmd
 }
@@ -151,21 +153,44 @@ func (o *relayOptions) run(ctx context.Context, a *app) error {
 	if err := o.resolve(a); err != nil {
 		return err
 	}
+	if !o.once {
+		a.count()
+	}
+	ctx, end := orHangup(ctx)
+	defer end()
 	if o.url != "" && sinks.IsMirror(o.To) { // its cursor is there, too
-		cfg, _, err := a.settings()
+		cfg, file, err := a.settings()
 		if err != nil {
 			return err
 		}
-		log := a.logger()
+		log := a.logger(file, "info")
 		cfg.Observer = a.observer(log)
-		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed}, nil, cfg, log)
+		stop, err := o.tell(ctx, a, &session{file: file, log: log})
+		if err != nil {
+			return err
+		}
+		defer stop()
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.tracer}, nil, cfg, log)
 	}
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.done()
+	stop, err := o.tell(ctx, a, s)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	return o.work(ctx, a, s)
+}
+
+// tell tells metrics of a relay that stays.
+func (o *relayOptions) tell(ctx context.Context, a *app, s *session) (stop func(), err error) {
+	if o.once {
+		return func() {}, nil
+	}
+	return a.tellMetrics(ctx, s)
 }
 
 // work delivers from an open database.
@@ -176,7 +201,7 @@ func (o *relayOptions) work(ctx context.Context, a *app, s *session) error {
 	}
 	cfg.Observer = a.observer(s.log)
 	if o.url != "" {
-		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed}, s.DB, cfg, s.log)
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.tracer}, s.DB, cfg, s.log)
 	}
 	f, err := s.Feed(ctx, o.Feed)
 	if err != nil {
@@ -222,7 +247,7 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards i
 	case relay.StandingBy:
 		log.Info("standing by: another process delivers", "feed", e.Feed, "consumer", e.Relay, "owner", e.Owner, "epoch", e.Epoch)
 	case relay.Trouble:
-		log.Warn("trouble", "consumer", e.Relay, "error", a.plain(e.Err))
+		log.Warn("trouble", "consumer", e.Relay, "error", e.Err)
 	}
 }
 
@@ -236,9 +261,6 @@ func (a *app) relays(s *session) ([]*relayOptions, error) {
 	names := map[string]bool{}
 	for i, r := range s.file.Relays {
 		o := &relayOptions{Relay: r}
-		if o.Feed == "" || o.To == "" {
-			return nil, &config.Error{Path: s.file.Path, Cause: fmt.Sprintf("feed or to are missing in relay %d", i+1), Next: "give both"}
-		}
 		if err := o.resolve(a); err != nil {
 			return nil, fmt.Errorf("relay %d of %s: %w", i+1, s.file.Path, err)
 		}
@@ -264,10 +286,10 @@ func (a *app) startRelays(ctx context.Context, s *session, all []*relayOptions, 
 					return
 				}
 				if errors.Is(err, rowfeed.Conflict) {
-					s.log.Error("a relay has ended until this process is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err))
+					s.log.Error("a relay has ended until this process is started again", "feed", o.Feed, "consumer", o.Consumer, "error", err)
 					return
 				}
-				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", a.plain(err), "in", again)
+				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", again)
 				t := time.NewTimer(again)
 				select {
 				case <-ctx.Done():

@@ -233,11 +233,11 @@ func TestServeRelays(t *testing.T) {
 		t.Errorf("two of one name: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 1.5\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "rowfeed.yaml:4: shard_count: 1.5 is not a whole number") {
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number") {
 		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "missing in relay 1") {
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "relays[0]: to is missing") {
 		t.Errorf("without to: %s", got)
 	}
 }

@@ -2,17 +2,21 @@ package main
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/access"
 	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/metrics"
 	"github.com/rowfeed/rowfeed/server"
 )
 
 type serveOptions struct {
-	listen        optionalText
+	listen, auth  optionalText
+	network       networkOptions
 	noCompression bool
 }
 
@@ -32,21 +36,40 @@ another server). With --replica the database is a replica (a standby of PostgreS
 read-only replica of MariaDB or MySQL): nothing is published, and a cursor that is ahead
 of it is answered by an empty page until the replica has caught up.
 
+With --auth tokens whoever asks must send a token that "rowfeed token add" has made, and
+sees what it allows; /healthz stays open, and /readyz tells strangers no reasons. It is
+the default on an address that others than this machine can reach; --auth none says that
+everyone there may read every feed. On 127.0.0.1 it refuses requests for hosts of other
+names (--allow-host), as a page of a stranger in a browser here might send them.
+
+With --tls-cert and --tls-key it serves over TLS (1.2 and above, with HTTP/2). The files
+are read again when they change, and at SIGHUP; what cannot be used is logged, and what
+was there before still holds. With --tls-client-ca only clients with a certificate of
+these authorities get through.
+
+Clients are bounded: requests a second, connections, requests that wait. Whoever asks
+too often is answered 429 with Retry-After. What comes from this machine without a token
+may be a proxy that hands on what others ask, and has no bound of its own.
+
 Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --help".`,
 		Example: `  rowfeed serve
-  rowfeed serve --listen :9000 --db postgres://me:secret@localhost/shop
-  rowfeed serve --replica --db postgres://me:secret@standby/shop
+  rowfeed serve --listen 127.0.0.1:9000 --db file:/run/secrets/database
+  rowfeed serve --tls-cert cert.pem --tls-key key.pem --tls-client-ca clients.pem
+  rowfeed serve --replica --db postgres://me@standby/shop
   curl '127.0.0.1:8080/_feeds/fetch/kv?after=&limit=5'`,
 		Args: takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
-	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false, "send pages as they are, also to clients that take gzip")
+	cmd.Flags().Var(&o.auth, "auth", "who may ask: `tokens` or none (default none where only this machine can, else tokens)")
+	o.network.flags(cmd)
+	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false, "send pages as they are, also to clients that take zstd or gzip")
 	a.leaseFlag(cmd)
 	return cmd
 }
 
 func (o *serveOptions) run(ctx context.Context, a *app) error {
+	a.metrics = metrics.New(nil)
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -55,7 +78,12 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	if _, err := s.Feeds(ctx); err != nil {
 		return err // said now rather than to every request
 	}
-	listen := config.First(config.DefaultListen, o.listen.value, s.file.Listen)
+	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.value, s.file.Listen), Log: s.log,
+		Publish: !a.noPublish && !a.replica, NoCompression: o.noCompression}
+	if err := authenticate(ctx, s, config.First("", o.auth.value, s.file.Auth), &cfg); err != nil {
+		return err
+	}
+	o.network.put(&cfg, s.file)
 	relays, err := a.relays(s)
 	if err != nil {
 		return err
@@ -63,19 +91,54 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	relaying, stop := context.WithCancel(ctx)
 	wait := func() {}
 	defer func() { stop(); wait() }()
+	hangups(relaying, &cfg)
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
-	a.noCompression = o.noCompression
-	return a.serve(ctx, s.DB, s.log, listen, !a.noPublish && !a.replica, func(string) { wait = a.startRelays(relaying, s, relays, relayAgain) })
+	cfg.Ready = func(string) {
+		wait = a.startRelays(relaying, s, relays, relayAgain)
+		notify(ctx, s.log)
+	}
+	return a.serve(ctx, cfg)
 }
 
-// serve runs the server until ctx ends; ready may be nil.
-func (a *app) serve(ctx context.Context, db *rowfeed.DB, log *slog.Logger, listen string, publish bool, ready func(string)) error {
-	return server.Run(ctx, server.Config{DB: db, Listen: listen, Publish: publish, NoCompression: a.noCompression, Log: log, Ready: func(address string) {
+// serve runs the server until ctx ends; its Ready may be nil.
+func (a *app) serve(ctx context.Context, cfg server.Config) error {
+	ready := cfg.Ready
+	cfg.Metrics, cfg.Tracer = a.metrics, a.tracer
+	cfg.Ready = func(address string) {
 		if ready != nil {
 			ready(address)
 		}
 		if a.serving != nil {
 			a.serving(address)
 		}
-	}})
+	}
+	return server.Run(ctx, cfg)
+}
+
+// authenticate decides who may ask a server.
+func authenticate(ctx context.Context, s *session, auth string, cfg *server.Config) error {
+	if auth == "" {
+		if auth = "tokens"; server.IsLoopback(cfg.Listen) {
+			return nil
+		}
+	}
+	switch auth {
+	case "none":
+		cfg.Everyone = true
+		return nil
+	case "tokens":
+	default:
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "auth", Cause: fmt.Sprintf("auth: %q is neither tokens nor none", auth)}
+	}
+	all, err := s.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(t *rowfeed.Token) bool { return t.State == rowfeed.TokenHolds }) {
+		return &rowfeed.Error{Code: rowfeed.Refused, Object: "address " + cfg.Listen, Cause: "whoever asks there must have a token, and there is none that holds: nobody could read anything",
+			Next: "make one with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; --auth none lets everyone read every feed who can reach the address"}
+	}
+	tokens := access.NewTokens(s.DB)
+	cfg.Access, cfg.Login = access.Identify(tokens), tokens.Of
+	return nil
 }

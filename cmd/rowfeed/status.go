@@ -38,9 +38,11 @@ With --json: an array of
 "publish:kv","state":"held","owner":"host/pid/…","epoch":2,"since":"…",
 "expires_in_seconds":8.5,"renewals":7},"shards":[],"holders_told":"",
 "blockers":[{"session":"…","user":"…","host":"…","age_seconds":1.5,
-"statement":"…","scope":"…"}],"problems":[],
-"consumers":[…]}; with NAME just that object. published_at, vanished and publisher may
-be null, consumers are as in "consumer list". At most 1,000,000 changes are counted.
+"statement":"…","scope":"…"}],"blockers_unseen":{"cause":"…","next":"…"},
+"problems":[],"consumers":[…]}; with NAME just that object. published_at, vanished,
+publisher and age_seconds may be null, and blockers_unseen is where nothing hides who
+holds changes back; consumers are as in "consumer list". At most 1,000,000 changes are
+counted.
 Of a feed with ULIDs "shards" are [{"shard":5,"head":"01J…","head_at":"…",
 "holder":{"session":"42","user":"app","host":"…","application":"…","since":"…",
 "age_seconds":61.5,"state":"idle in transaction","state_seconds":60.1,
@@ -140,9 +142,10 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			if slices.ContainsFunc(s.Shards, func(shard rowfeed.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
 				continue // is named with the shard
 			}
-			who := strings.TrimSpace(b.User + " " + b.Host)
-			notes = append(notes, fmt.Sprintf("%s: session %s (%s) has a transaction open for %s, %s: %s",
-				s.Name, b.Session, who, age(b.AgeSeconds), b.Scope, strings.Join(strings.Fields(b.Statement), " ")))
+			notes = append(notes, s.Name+": session "+blockerLine(b))
+		}
+		if u := s.BlockersUnseen; u != nil {
+			notes = append(notes, fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next))
 		}
 		for _, line := range newShardsPaused(s.Consumers) {
 			notes = append(notes, s.Name+": consumer "+line)
@@ -182,6 +185,15 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 		}
 	}
 	return err
+}
+
+// blockerLine names a session with an open transaction.
+func blockerLine(b rowfeed.Blocker) string {
+	line := fmt.Sprintf("%s (%s) has a transaction open", b.Session, strings.TrimSpace(b.User+" "+b.Host))
+	if b.AgeSeconds != nil {
+		line += " for " + age(*b.AgeSeconds)
+	}
+	return line + ", " + b.Scope + ": " + cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "no statement is told")
 }
 
 // shardsShown is how many shards the text lists that nobody has; JSON has more.

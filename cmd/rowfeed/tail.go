@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/sinks"
 )
 
 const (
@@ -32,6 +34,7 @@ type tailOptions struct {
 	after   string
 	limit   int
 	url     string
+	token   string // where it is: env:NAME or file:PATH
 	part    shardFlags
 	silence time.Duration // 0: tailSilence; for tests
 }
@@ -52,6 +55,7 @@ any number (--shard=-5); while there is only one it need not be named.`,
 		Example: `  rowfeed tail kv                                 # everything, then what comes
   rowfeed tail kv --after now                     # only what comes
   rowfeed tail kv --url http://127.0.0.1:8080
+  rowfeed tail kv --url https://feeds.example.com --token env:ROWFEED_TOKEN
   rowfeed tail kv --shard 0 --shard-count 4       # a quarter of it`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,6 +66,7 @@ any number (--shard=-5); while there is only one it need not be named.`,
 	cmd.Flags().StringVar(&o.after, "after", "", `a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	cmd.Flags().IntVar(&o.limit, "limit", 1000, fmt.Sprintf("at most so many entries a page, 1 to %d", rowfeed.MaxLimit))
 	cmd.Flags().StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
+	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
 	o.part.add(cmd)
 	return cmd
 }
@@ -71,9 +76,33 @@ func (o *tailOptions) run(ctx context.Context, a *app) error {
 		return badLimit(o.name, o.limit)
 	}
 	if o.url != "" {
-		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name})
+		token, err := a.secretToken(o.token)
+		if err != nil {
+			return err
+		}
+		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name, Token: token, Tracer: a.tracer})
+	}
+	if o.token != "" {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
+}
+
+// secretToken is the token that a flag points at; in the flag itself it would stand in the list
+// of processes.
+func (a *app) secretToken(where string) (string, error) {
+	if where == "" {
+		return "", nil
+	}
+	if !strings.HasPrefix(where, "env:") && !strings.HasPrefix(where, "file:") {
+		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
+			Next: "put the token into a file, or a variable of the environment, and name that"}
+	}
+	text, err := sinks.Resolve("token", where, a.getenv)
+	if err == nil && !rowfeed.IsTokenText(text) {
+		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "token: what stands there is no token", Next: "put there what `rowfeed token add` has printed, and nothing else"}
+	}
+	return text, err
 }
 
 // follow prints what the source brings until ctx ends. A source that fails at the

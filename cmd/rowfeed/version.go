@@ -1,38 +1,107 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
+// The stamps of a build that has no version control around it, as in a container, or is to
+// be the same wherever it is made: go build -ldflags "-X main.stamp=v1.2.3". They win over
+// what Go has noted.
+var (
+	stamp       string // the version
+	stampCommit string
+	stampTime   string // of the commit, RFC 3339
+)
+
 func newVersion(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print which rowfeed this is",
-		Long:    "Prints rowfeed's version, the commit it was built from, and Go's version.",
-		Example: "  rowfeed version",
+	o := &versionOptions{}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print which rowfeed this is",
+		Long: `Prints rowfeed's version, the commit it was built from and its date, Go's version and
+the platform.
+
+With --json: {"version":"v1.2.3","commit":"…","time":"2026-01-31T12:00:00Z",
+"modified":false,"go":"go1.26.8","platform":"linux/amd64"}; commit and time are "" where
+it was built without version control around it.`,
+		Example: "  rowfeed version\n  rowfeed version --json",
 		Args:    takes(0, 0, ""),
-		RunE:    func(*cobra.Command, []string) error { return a.say("%s", versionText(debug.ReadBuildInfo())) },
+		RunE:    func(*cobra.Command, []string) error { return o.run(a) },
 	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
 }
 
-func versionText(info *debug.BuildInfo, ok bool) string {
+type versionOptions struct{ json bool }
+
+func (o *versionOptions) run(a *app) error {
+	b := buildOf()
+	if !o.json {
+		return a.say("%s", b)
+	}
+	at := ""
+	if !b.time.IsZero() {
+		at = b.time.Format(time.RFC3339)
+	}
+	return a.printJSON(map[string]any{"version": b.version, "commit": b.commit, "time": at, "modified": b.modified, "go": b.goVersion, "platform": b.platform})
+}
+
+// build is what a binary knows of how it came to be.
+type build struct {
+	version, commit     string
+	time                time.Time // of the commit; zero where none is known
+	modified            bool      // the tree had changes that were not committed
+	goVersion, platform string
+}
+
+// buildOf reads this binary's own.
+func buildOf() build {
+	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "rowfeed (built without module information)"
+		info = &debug.BuildInfo{}
 	}
-	version := info.Main.Version
-	if version == "" || version == "(devel)" {
-		version = "development build"
+	return readBuild(info, stamp, stampCommit, stampTime)
+}
+
+func readBuild(info *debug.BuildInfo, version, commit, at string) build {
+	b := build{version: cmp.Or(version, info.Main.Version), goVersion: info.GoVersion}
+	if b.version == "" || b.version == "(devel)" {
+		b.version = "development build"
 	}
-	text := "rowfeed " + version
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			text += ", commit " + s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
+		settings[s.Key] = s.Value
+	}
+	b.commit, b.modified = cmp.Or(commit, settings["vcs.revision"]), settings["vcs.modified"] == "true"
+	if moment, err := time.Parse(time.RFC3339, cmp.Or(at, settings["vcs.time"])); err == nil {
+		b.time = moment.UTC()
+	}
+	if os := settings["GOOS"]; os != "" {
+		b.platform = os + "/" + settings["GOARCH"]
+	}
+	return b
+}
+
+// String is a line: "rowfeed v1.2.3, commit 91486ca…, 2026-01-31, go1.26.8, linux/amd64".
+func (b build) String() string {
+	text := "rowfeed " + b.version
+	if b.commit != "" {
+		text += ", commit " + b.commit
+		if b.modified {
 			text += " (modified)"
 		}
 	}
-	return text + ", " + info.GoVersion
+	if !b.time.IsZero() {
+		text += ", " + b.time.Format(time.DateOnly)
+	}
+	for _, more := range []string{b.goVersion, b.platform} {
+		if more != "" {
+			text += ", " + more
+		}
+	}
+	return text
 }

@@ -225,7 +225,9 @@ func TestVerifyAndRepair(t *testing.T) {
 			damage, want string
 			steps        int // of Repair that make or drop a trigger
 		}{
-			"missing":      {"DROP TRIGGER rowfeed_t_update", "table " + table.Name.String() + " has no trigger rowfeed_t_update: its UPDATEs are not recorded", 1},
+			"missing": {"DROP TRIGGER rowfeed_t_update", "table " + table.Name.String() + " has no trigger rowfeed_t_update: its UPDATEs are not recorded", 1},
+			"all missing": {"DROP TRIGGER rowfeed_t_insert; DROP TRIGGER rowfeed_t_update; DROP TRIGGER rowfeed_t_delete", "table " + table.Name.String() +
+				" has no trigger rowfeed_t_update: its UPDATEs are not recorded, or this login has not the right TRIGGER on the table, without which it sees none", 3},
 			"stale":        {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE"), "trigger rowfeed_t_delete on table " + table.Name.String() + " is not the one that rowfeed makes", 2},
 			"stale twice":  {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE") + "; " + stale("rowfeed_t_delete_2", "DELETE"), "trigger rowfeed_t_delete on table " + table.Name.String() + " is not the one that rowfeed makes", 3},
 			"left over":    {stale("rowfeed_t_insert_2", "INSERT"), "trigger rowfeed_t_insert_2 on table t is left over", 1},

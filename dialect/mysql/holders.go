@@ -16,7 +16,7 @@ import (
 func (d Dialect) Holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
 	all, err := d.holders(ctx, q, f, `SELECT l.LOCK_DATA, l.LOCK_STATUS = 'WAITING', th.PROCESSLIST_ID, l.ENGINE_TRANSACTION_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST,
   (SELECT c.ATTR_VALUE FROM performance_schema.session_account_connect_attrs c WHERE c.PROCESSLIST_ID = th.PROCESSLIST_ID AND c.ATTR_NAME = 'program_name'),
-  e.TIMER_WAIT DIV 1000000, th.PROCESSLIST_COMMAND, th.PROCESSLIST_TIME * 1000000, th.PROCESSLIST_INFO
+  e.TIMER_WAIT DIV 1000000, th.PROCESSLIST_COMMAND, th.PROCESSLIST_TIME * 1000000, `+lastStatement+`
 FROM performance_schema.data_locks l
 JOIN performance_schema.threads th ON th.THREAD_ID = l.THREAD_ID
 LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = l.THREAD_ID AND e.STATE = 'ACTIVE'

@@ -168,7 +168,7 @@ func TestBacklogAndAges(t *testing.T) {
 			if n, _, err = d.Backlog(h.ctx(), q, f, 3); err != nil || n != 3 {
 				t.Errorf("%s: backlog up to 3: %d, %v", param, n, err)
 			}
-			blockers, err := d.Blockers(h.ctx(), q, f)
+			blockers, _, err := d.Blockers(h.ctx(), q, f)
 			if err != nil || len(blockers) > 0 && blockers[0].AgeMicros > 60e6 {
 				t.Errorf("%s: blockers %v, %v", param, blockers, err)
 			}

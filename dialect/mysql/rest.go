@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -16,18 +16,18 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 // Blockers implements [dialect.Rest]. MySQL's performance schema tells which
 // sessions hold the changes table for writing. MariaDB's is off by default: there
 // the list is of transactions that wrote to some table. Without the rights to see
-// either, or while MySQL cannot show them (errCannotShow), the list is empty; of the sessions that
-// hold the changes table those that have written nothing are then among them.
-func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+// either the list is empty, and it is said which are missing. While MySQL cannot show transactions (errCannotShow),
+// or not to this login, the sessions that hold the changes table and have written nothing are among them.
+func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, *dialect.Unseen, error) {
 	if f.ULIDs != nil {
 		if _, told, err := d.Holders(ctx, q, f); err == nil && told == dialect.ToldAll {
-			return nil, nil
+			return nil, nil, nil
 		}
 		return d.writers(ctx, q)
 	}
 	written := f.Written()
 	holding := func(age, join string) ([]dialect.Blocker, error) {
-		return blockers(ctx, q, `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, `+age+`, COALESCE(th.PROCESSLIST_INFO, ''), 'wrote to the feed'
+		return blockers(ctx, q, `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, `+age+`, COALESCE(`+lastStatement+`, ''), 'wrote to the feed'
 FROM performance_schema.metadata_locks m
 JOIN performance_schema.threads th ON th.THREAD_ID = m.OWNER_THREAD_ID
 `+join+`
@@ -42,27 +42,40 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.perfo
 	if err == nil && tells.Int64 == 1 {
 		// The join with innodb_trx leaves out those that fired no trigger.
 		found, err := holding(trxAge, "JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = th.PROCESSLIST_ID AND x.trx_rows_modified > 0")
-		if cannotShow(err) {
-			found, err = holding("COALESCE(e.TIMER_WAIT DIV 1000000, 0)", "LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = th.THREAD_ID AND e.STATE = 'ACTIVE'")
+		if cannotShow(err) || d.Classify(err) == dialect.ClassPermission {
+			found, err = holding("e.TIMER_WAIT DIV 1000000", "LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = th.THREAD_ID AND e.STATE = 'ACTIVE'")
 		}
 		if err == nil {
-			return found, nil
+			return found, nil, nil
 		}
 	}
 	return d.writers(ctx, q)
 }
 
+// lastStatement is the one that the session th runs, or has run last: who keeps others waiting is mostly at none.
+const lastStatement = "COALESCE(th.PROCESSLIST_INFO, (SELECT s.SQL_TEXT FROM performance_schema.events_statements_current s WHERE s.THREAD_ID = th.THREAD_ID ORDER BY s.EVENT_ID LIMIT 1))"
+
 // writers are all transactions that wrote to some table.
-func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blocker, error) {
+func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Blocker, *dialect.Unseen, error) {
 	found, err := blockers(ctx, q, `SELECT x.trx_mysql_thread_id, p.USER, p.HOST, `+trxAge+`, COALESCE(x.trx_query, ''), 'wrote to some table'
 FROM information_schema.INNODB_TRX x
 LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
 WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
 ORDER BY 4 DESC`)
-	if cannotShow(err) || d.Classify(err) == dialect.ClassPermission {
-		return nil, nil
+	switch {
+	case cannotShow(err):
+		return nil, &dialect.Unseen{Cause: "the server cannot list transactions while a statement runs with bytes in it that are no text, and does not tell this login of metadata locks",
+			Next: "look again, or let it read performance_schema"}, nil
+	case err == nil || d.Classify(err) != dialect.ClassPermission:
+		return found, nil, err
 	}
-	return found, err
+	var login string
+	if err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER()", nil, &login); err != nil {
+		return nil, nil, err
+	}
+	at := strings.LastIndex(login, "@") // a host has none
+	login = d.Literal(login[:at]) + "@" + d.Literal(login[at+1:])
+	return nil, &dialect.Unseen{Cause: "the login " + login + " is told of no other's transactions: it lacks PROCESS", Next: "run `GRANT PROCESS ON *.* TO " + login + "`"}, nil
 }
 
 // cannotShow tells of errCannotShow.
@@ -77,11 +90,7 @@ func blockers(ctx context.Context, q dialect.Querier, query string, args ...any)
 		if err != nil {
 			return dialect.Blocker{}, err
 		}
-		age, err := strconv.ParseInt(v[3], 10, 64)
-		if err != nil {
-			return dialect.Blocker{}, fmt.Errorf("age of a transaction: %w", err)
-		}
-		return dialect.Blocker{Session: v[0], User: v[1], Host: v[2], AgeMicros: max(age, 0), Statement: v[4], Scope: v[5]}, nil
+		return dialect.Blocker{Session: v[0], User: v[1], Host: v[2], AgeMicros: micros(v[3]), Statement: v[4], Scope: v[5]}, nil
 	})
 }
 

@@ -32,7 +32,7 @@ func TestBlockers(t *testing.T) {
 		eventually := func(what, session string, good func(*dialect.Blocker) bool) {
 			t.Helper()
 			for end := time.Now().Add(time.Minute); ; <-time.After(150 * time.Millisecond) {
-				found, err := d.Blockers(h.ctx(), dialect.On(h.Admin()), f)
+				found, _, err := d.Blockers(h.ctx(), dialect.On(h.Admin()), f)
 				h.must(err)
 				var b *dialect.Blocker
 				if i := slices.IndexFunc(found, func(b dialect.Blocker) bool { return b.Session == session }); i >= 0 {
@@ -75,8 +75,9 @@ func TestBlockers(t *testing.T) {
 		user := "s_" + h.Name
 		h.sql("CREATE USER " + user + "@'%' IDENTIFIED BY 'secret'; GRANT ALL ON " + h.Name + ".* TO " + user)
 		t.Cleanup(func() { h.sql("DROP USER " + user) })
-		if _, err := d.Blockers(h.ctx(), dialect.On(h.as(user, "secret")), f); err != nil {
-			t.Errorf("without the right to ask: %v", err)
+		found, unseen, err := d.Blockers(h.ctx(), dialect.On(h.as(user, "secret")), f)
+		if want := "run `GRANT PROCESS ON *.* TO '" + user + "'@'%'`"; err != nil || len(found) > 0 || unseen == nil || unseen.Next != want {
+			t.Errorf("without the right to ask: %+v, %+v, %v", found, unseen, err)
 		}
 	})
 }

@@ -118,6 +118,10 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	var problems []string
 	stale := s.stale(t)
+	unseen := ""
+	if len(s.ours) == 0 { // what a login may not see is not told from what is not there
+		unseen = ", or this login has not the right TRIGGER on the table, without which it sees none"
+	}
 	for _, tr := range s.wanted {
 		if _, ok := s.right(tr, t); ok {
 			continue
@@ -125,7 +129,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		i := slices.IndexFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 		switch {
 		case i < 0:
-			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded", t.Name, tr.names[0], tr.event))
+			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name, tr.names[0], tr.event, unseen))
 		case stale[i].table != t.Name.Name:
 			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name, stale[i].table, t.Name.Name))
 		default:

@@ -80,7 +80,7 @@ func (d Dialect) mayHold(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	return dialect.QueryAll(ctx, q, "WITH "+fmt.Sprintf(held, shards)+`
 SELECT a.pid::text, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
-  COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, 0), COALESCE(a.state || ': ' || left(a.query, 500), ''),
+  COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500),
   'has a shard: a new one of this feed, one that it took under a savepoint, or another feed''s'
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = $2::text::regclass

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -12,11 +13,12 @@ import (
 // where rows hold their positions, on the source itself: they wrote to the source and
 // have not ended. Publishers, which write positions too, are left out; prepared
 // transactions, which have no session, are not.
-func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
+func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (found []dialect.Blocker, unseen *dialect.Unseen, err error) {
 	if f.ULIDs != nil {
-		return d.mayHold(ctx, q, f)
+		found, err = d.mayHold(ctx, q, f)
+		return withUnseen(ctx, q, found, err)
 	}
-	return dialect.QueryAll(ctx, q, `WITH held AS (
+	found, err = dialect.QueryAll(ctx, q, `WITH held AS (
   SELECT l.pid, l.virtualtransaction FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -26,9 +28,10 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Fee
       AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock')
 )
 SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
-  (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, a.state || ': ' || left(a.query, 500), a.xact_start
+  COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), a.xact_start
+-- of other roles' sessions only members of pg_read_all_stats are told the time, host and statement
 FROM held JOIN pg_stat_activity a ON a.pid = held.pid
-WHERE a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
+WHERE a.pid <> pg_backend_pid()
 UNION ALL
 SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint,
   'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
@@ -40,13 +43,28 @@ ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Pos
 		func(rows dialect.Rows) (dialect.Blocker, error) {
 			b := dialect.Blocker{Scope: "wrote to the feed's table"}
 			var started any
-			var statement *string // other users' statements are hidden without pg_read_all_stats
+			var statement *string
 			err := rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &statement, &started)
 			if statement != nil {
 				b.Statement = *statement
 			}
 			return b, err
 		})
+	return withUnseen(ctx, q, found, err)
+}
+
+// withUnseen says so where somebody was found of whom this login is not told more: each has a
+// transaction, which began at some time.
+func withUnseen(ctx context.Context, q dialect.Querier, found []dialect.Blocker, err error) ([]dialect.Blocker, *dialect.Unseen, error) {
+	if err != nil || !slices.ContainsFunc(found, func(b dialect.Blocker) bool { return b.AgeMicros < 0 }) {
+		return found, nil, err
+	}
+	var login string
+	if err := dialect.QueryRow(ctx, q, "SELECT quote_ident(current_user)", nil, &login); err != nil {
+		return nil, nil, err
+	}
+	return found, &dialect.Unseen{Cause: "the login " + login + " is not told since when other roles' transactions run, from where, and what they do: it lacks pg_read_all_stats",
+		Next: "run `GRANT pg_read_all_stats TO " + login + "`"}, nil
 }
 
 // Backlog counts changes and gives the age of the oldest.

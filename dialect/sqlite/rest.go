@@ -8,12 +8,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Blockers answers none: SQLite has one writer at a time, cannot name it, and an
-// open transaction holds back nothing but itself.
-func (Dialect) Blockers(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Blocker, error) {
-	return nil, nil
-}
-
 // Backlog counts changes and gives the age of the oldest.
 func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
 	b := dialect.NewBuilder(d)

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -43,15 +44,20 @@ func serve(ctx context.Context, db *sql.DB, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	go orders.RunPublisher(ctx) // any number of processes may do so
+	ended := make(chan error, 2)
+	go func() { ended <- orders.RunPublisher(ctx) }() // any number of processes may do so
 
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(feeds), nil))
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item) VALUES (?)", r.FormValue("item")); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			http.Error(w, "the order was not taken", http.StatusInternalServerError)
+			return
 		}
 		orders.Wake() // the publisher looks at once
 	})
-	return http.Serve(listener, mux)
+	pages := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer pages.Close()
+	go func() { ended <- pages.Serve(listener) }()
+	return <-ended
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -43,8 +42,10 @@ func TestServe(t *testing.T) {
 		}
 	}
 	cancel()
-	listener.Close()
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+		t.Error("it serves on without publishing")
 	}
 }

@@ -9,13 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 const (
@@ -29,12 +26,32 @@ const (
 	EnvDB = "ROWFEED_DB"
 )
 
-// File is rowfeed.yaml. A nil field was not given.
+// File is rowfeed.yaml. A nil field was not given. What each key is for says the schema.
 type File struct {
 	DB     *string `yaml:"db"`
 	Prefix *string `yaml:"prefix"` // may be empty: no prefix
 	Schema *string `yaml:"schema"`
 	Listen *string `yaml:"listen"`
+	Auth   *string `yaml:"auth"` // of `rowfeed serve`: tokens or none
+
+	Metrics *string `yaml:"metrics"` // of `rowfeed publish` and `rowfeed relay`
+
+	LogFormat *string `yaml:"log_format"`
+	LogLevel  *string `yaml:"log_level"`
+
+	AllowHosts  []string `yaml:"allow_hosts"`
+	TLSCert     *string  `yaml:"tls_cert"`
+	TLSKey      *string  `yaml:"tls_key"`
+	TLSClientCA *string  `yaml:"tls_client_ca"`
+
+	// Of a server's limits 0 is the default.
+	Rate                     float64 `yaml:"rate"`
+	Burst                    int     `yaml:"burst"`
+	MaxConnections           int     `yaml:"max_connections"`
+	MaxConnectionsPerAddress int     `yaml:"max_connections_per_address"`
+	MaxWaiting               int     `yaml:"max_waiting"`
+	MaxWaitingPerClient      int     `yaml:"max_waiting_per_client"`
+
 	Relays []Relay `yaml:"relays"` // run by `rowfeed serve`
 
 	Path string `yaml:"-"` // of the file
@@ -55,9 +72,6 @@ type Relay struct {
 	AllowPrivate bool          `yaml:"allow_private"`
 	Rate         float64       `yaml:"rate"`
 }
-
-// keys are File's, for messages.
-const keys = "db, prefix, schema, listen and relays; `rowfeed relay --help` has those of a relay"
 
 // Error is something wrong with a configuration file.
 type Error struct {
@@ -91,54 +105,46 @@ func Load(path string) (*File, error) {
 	case err != nil:
 		return nil, &Error{Path: path, Cause: fmt.Sprintf("it cannot be read: %v", err), Next: "check the file's rights"}
 	}
-	return parse(path, data)
+	return Parse(path, data)
 }
 
-func parse(path string, data []byte) (*File, error) {
+// Parse reads the text of a file; path is what messages call it.
+func Parse(path string, data []byte) (*File, error) {
 	f := File{Path: path}
-	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.DisallowUnknownField())
-	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, explain(path, err)
+	err := decode(data, &f, yaml.DisallowUnknownField())
+	if err == nil {
+		if err := validate(path, data); err != nil {
+			return nil, err
+		}
+		return &f, nil
 	}
-	if err := f.checkShardCounts(data); err != nil {
-		return nil, err
+	told := explain(path, err)
+	if told.Line == 0 { // the schema may know more
+		if err := validate(path, data); err != nil {
+			return nil, err
+		}
 	}
-	return &f, nil
+	return nil, told
 }
 
-// checkShardCounts refuses what is no number of shards. A fraction was cut off when it was
-// decoded, and a 0 looks like a key that was not given: the text is read once more.
-func (f *File) checkShardCounts(data []byte) error {
-	for i, r := range f.Relays {
-		refuse := func(line int, value string) error {
-			return &Error{Path: f.Path, Line: line, Cause: fmt.Sprintf("shard_count: %s is not a whole number between 1 and %d", value, rowfeed.MaxDataShards),
-				Next: fmt.Sprintf("give relay %d the number of shards that its processes share, at most the feed's data shards, or leave the key out", i+1)}
-		}
-		at, err := yaml.PathString(fmt.Sprintf("$.relays[%d].shard_count", i))
-		if err != nil {
-			return err
-		}
-		node, err := at.ReadNode(bytes.NewReader(data))
-		if err == nil {
-			switch node.(type) {
-			case *ast.FloatNode, *ast.IntegerNode, *ast.StringNode:
-				value := node.GetToken().Value
-				if n, err := strconv.ParseInt(value, 0, 64); err != nil || n < 1 || n > rowfeed.MaxDataShards {
-					return refuse(node.GetToken().Position.Line, value)
-				}
-			}
-		}
-		if r.ShardCount < 0 || r.ShardCount > rowfeed.MaxDataShards { // of an alias
-			return refuse(0, fmt.Sprint(r.ShardCount))
-		}
+// keys are the file's, for messages.
+func keys() string {
+	top, err := root()
+	if err != nil {
+		return err.Error()
 	}
-	return nil
+	var names []string
+	for _, p := range top.Properties {
+		names = append(names, p.name)
+	}
+	last := len(names) - 1
+	return "the keys are " + strings.Join(names[:last], ", ") + " and " + names[last] + "; `rowfeed config reference` explains them"
 }
 
 // explain names line and key, and shows nothing else of the file, which may hold a
 // password.
 func explain(path string, err error) *Error {
-	e := &Error{Path: path, Cause: "it is no list of keys and values in YAML, each key once", Next: "the keys are " + keys}
+	e := &Error{Path: path, Cause: "it is no list of keys and values in YAML, each key once", Next: keys()}
 	var known yaml.Error
 	if !errors.As(err, &known) {
 		return e
@@ -157,6 +163,20 @@ func explain(path string, err error) *Error {
 		e.Cause = "the value is not of the type that the key asks for"
 	}
 	return e
+}
+
+// decode reads YAML; of an empty text nothing. Its library panics over some texts (a list under a tag that it does
+// not know): such a text is no list of keys either.
+func decode(data []byte, into any, options ...yaml.DecodeOption) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the YAML library cannot read it")
+		}
+	}()
+	if err = yaml.NewDecoder(bytes.NewReader(data), options...).Decode(into); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // First is the first of the values that is given, or otherwise.

@@ -44,12 +44,12 @@ func TestLoad(t *testing.T) {
 func TestBad(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: the keys are ` + keys,
-		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
-		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: the keys are ` + keys,
-		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
-		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
-		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: the keys are ` + keys,
+		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: ` + keys(),
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: ` + keys(),
+		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
 	} {
 		write(t, FileName, text)
 		_, err := Load("")
@@ -75,16 +75,16 @@ func TestBad(t *testing.T) {
 // TestBadShardCount: no server starts with a number of shards that it cannot have.
 func TestBadShardCount(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, value := range []string{"-1", "0", "1.5", "2.0", "1e1", "65537", "99999999999"} {
+	for _, value := range []string{"-1", "0", "1.5", "65537", "99999999999"} {
 		write(t, FileName, "relays:\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: 4\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+value+"\n")
 		_, err := Load("")
-		want := "config rowfeed.yaml:7: shard_count: " + value + " is not a whole number between 1 and 65536. Next: give relay 2 the number of shards"
+		want := "config rowfeed.yaml:7: relays[1].shard_count: " + value + " is not a whole number between 1 and 65536. Next: give a whole number between"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s\n got: %v\nwant: %s", value, err, want)
 		}
 	}
-	for value, want := range map[string]int{"1": 1, "65536": 65536, "": 0} {
-		write(t, FileName, "relays:\n  - feed: kv\n    shard_count: "+value+"\n")
+	for value, want := range map[string]int{"1": 1, "65536": 65536, "2.0": 2, "": 0} {
+		write(t, FileName, "relays:\n  - feed: kv\n    to: stdout\n    shard_count: "+value+"\n")
 		if f, err := Load(""); err != nil || f.Relays[0].ShardCount != want {
 			t.Errorf("%q: %+v, %v", value, f, err)
 		}

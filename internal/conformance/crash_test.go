@@ -93,8 +93,8 @@ func crashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 	return call(ctx, rf, pool)
 }
 
-// killed runs a child and kills it before its n-th statement, which it answers;
-// "" when the child came to its end.
+// killed runs a child and kills it before its n-th statement, which it answers (without
+// its number: the same statement may come again); "" when the child came to its end.
 func (x *env) killed(child string, n int, more ...string) (before string) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
@@ -105,7 +105,8 @@ func (x *env) killed(child string, n int, more ...string) (before string) {
 	if !blocked {
 		return ""
 	}
-	return strings.TrimSpace(c.Output())
+	_, statement, _ := strings.Cut(strings.TrimSpace(c.Output()), ": ")
+	return statement
 }
 
 // kills tells before which statements a crash test kills: from the first, every step.

@@ -65,6 +65,43 @@ func TestStandingsShared(t *testing.T) {
 	})
 }
 
+// TestMovedUnderALook: a record that is moved between two statements of one look is in one of
+// them, at least: its shard, moved for the first time, is never told of as if it had nothing.
+func TestMovedUnderALook(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		type mark struct{}
+		shard, at, statements := 0, 0, 0
+		rf := x.tappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if ctx.Value(mark{}) == nil || ev.Kind != testdb.Query {
+				return nil
+			}
+			if statements++; statements == at {
+				x.page(x.feed, shard, rowfeed.Beginning, 100)
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(x.ctx, "events")
+		if err != nil {
+			x.Fatal(err)
+		}
+		ctx := context.WithValue(x.ctx, mark{}, true)
+		for at = 1; at <= max(statements, 1); at++ {
+			shard, statements = at, 0
+			x.appended(at, shard, time.Time{})
+			now, err := f.Standings(ctx, "", 0)
+			if err != nil {
+				x.Fatal(err)
+			}
+			if now.Shards[shard] == "" || now.Shards[shard] == "1:0" {
+				x.Errorf("moved before statement %d of a look, shard %d is told of as %q (%v)", at, shard, now.Shards[shard], now.Shards)
+			}
+		}
+		if at < 3 {
+			x.Fatalf("a look of %d statements", at-1)
+		}
+	})
+}
+
 // disagreeing are two servers at one address that do not agree, neither now nor later.
 type disagreeing struct {
 	*rowfeed.Feed

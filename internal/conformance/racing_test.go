@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,9 @@ func TestRacingServerKilled(t *testing.T) {
 				x := openEnv(t, server.NewDatabase(t), nil)
 				x.capture = capture
 				r := x.race(bin, true)
+				for _, p := range r.publishers { // one that begins without a database ends
+					x.waitFor(p, regexp.MustCompile(`msg=publishing`))
+				}
 				ctx, cancel := context.WithCancel(x.ctx)
 				defer cancel()
 				writing := r.write(ctx)

@@ -50,12 +50,12 @@ END $$`,
 // TestReadView (hazard 1): publishers in tight loops and readers that poll with
 // Fetch. A page must never show position n+1 without n: read views of MariaDB are
 // not atomic, and a page of one statement loses entries there. The longer it runs,
-// the surer: ROWFEED_TEST_READVIEW_SECONDS (10 on MariaDB, 2 elsewhere).
+// the surer: ROWFEED_TEST_READVIEW_SECONDS (4 on MariaDB, 1 elsewhere).
 func TestReadView(t *testing.T) {
 	eachCapture(t, func(x *env) {
-		seconds := 2
+		seconds := 1
 		if x.engine == testdb.MariaDB {
-			seconds = 10
+			seconds = 4
 		}
 		if text := os.Getenv("ROWFEED_TEST_READVIEW_SECONDS"); text != "" {
 			var err error

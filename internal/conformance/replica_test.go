@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/server"
 )
 
 // replicated is a primary with a feed, and a replica of it.
@@ -167,6 +171,25 @@ func TestReplicaTakenForPrimary(t *testing.T) {
 			if !strings.Contains(err.Error(), "--replica") {
 				x.Errorf("no next step in %v", err)
 			}
+		}
+		ctx, stop := context.WithCancel(x.ctx)
+		reasons, ended := make(chan string, 1), make(chan error, 1)
+		go func() {
+			ended <- server.Run(ctx, server.Config{DB: y.rf, Publish: true, Listen: "127.0.0.1:0", Ready: func(a string) { reasons <- "http://" + a + "/readyz" }})
+		}()
+		at := <-reasons
+		x.eventually("a server that is to publish is not ready there, and says why", func() bool {
+			resp, err := http.Get(at)
+			if err != nil {
+				x.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			return err == nil && resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(body), "connect to the primary")
+		})
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
 		}
 		_, err := there.Publish(x.ctx)
 		told(err)

@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		cfg.URL = "sqlite:" + (&url.URL{Path: filepath.Join(folder, "demo.db")}).EscapedPath()
 	}
 	var published atomic.Int64
-	cfg.DB.Observer = counting(cfg.DB.Observer, &published)
+	cfg.DB.Observer = rowfeed.Observers(cfg.DB.Observer, &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { published.Add(int64(e.Keys)) }})
 	pool, d, err := open.Open(ctx, cfg.URL, open.Options{})
 	if err != nil {
 		return err
@@ -122,22 +122,6 @@ func orStopped(err error) error {
 		err = errors.New("demo: the server stopped by itself")
 	}
 	return err
-}
-
-// counting adds a count of published keys to an observer.
-func counting(o *rowfeed.Observer, published *atomic.Int64) *rowfeed.Observer {
-	var c rowfeed.Observer
-	if o != nil {
-		c = *o
-	}
-	next := c.Published
-	c.Published = func(e rowfeed.PublishEvent) {
-		published.Add(int64(e.Keys))
-		if next != nil {
-			next(e)
-		}
-	}
-	return &c
 }
 
 func intro(cfg Config, address string) error {

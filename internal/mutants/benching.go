@@ -4,7 +4,7 @@ package main
 var benching = []mutant{
 	{Name: "interrupted-bench-leaves-its-tables", Guards: "a bench that is interrupted removes what it has made", File: "internal/bench/bench.go",
 		Old: "r.remove(context.WithoutCancel(ctx))", New: "r.remove(ctx)",
-		Package: "./internal/bench", Test: "TestInterrupted", Engines: "sqlite", Short: true},
+		Package: "./internal/bench", Test: "TestInterrupted", Engines: "sqlite"},
 	{Name: "bench-forgets-functions", Guards: "a bench removes the functions of its triggers, too", File: "internal/bench/flavour.go",
 		Old: "WHERE p.proname LIKE '\" + stem + \"%' AND", New: "WHERE FALSE AND",
 		Package: "./internal/bench", Test: "TestSomeMeasures", Engines: "postgres15"},
@@ -22,7 +22,7 @@ var benching = []mutant{
 		Package: "./internal/bench", Test: "TestCleanLeavesOthers", Engines: "sqlite"},
 	{Name: "bench-adds-nothing-up", Guards: "a bench fails when a row that was written is not read", File: "internal/bench/tally.go",
 		Old: "err == nil && all.entries != rows", New: "err == nil && all.entries > rows",
-		Package: "./internal/bench", Test: "TestLost", Engines: "sqlite", Short: true},
+		Package: "./internal/bench", Test: "TestLost", Engines: "sqlite"},
 	{Name: "bench-writes-to-replicas", Guards: "a bench refuses a server that follows another", File: "internal/bench/server.go",
 		Old: "		return dialect.ErrReadOnly\n", New: "		return nil\n",
 		Package: "./internal/bench", Test: "TestStandby", Engines: "postgres15"},

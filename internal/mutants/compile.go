@@ -53,12 +53,16 @@ func newChecker(root string) (*checker, error) {
 
 // check answers why the mutant does not compile; nil when it does.
 func (c *checker) check(root string, m mutant) error {
+	if filepath.Ext(m.File) != ".go" { // of a client in another language: its tests tell
+		_, err := m.edited(root, false)
+		return err
+	}
 	path := filepath.Join(root, m.File)
 	p, ok := c.packages[filepath.Dir(path)]
 	if !ok || !slices.Contains(p.GoFiles, filepath.Base(path)) {
 		return fmt.Errorf("%s is in no package that is built", m.File)
 	}
-	edited, err := m.edited(root)
+	edited, err := m.edited(root, false)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ var consuming = []mutant{
 	},
 	{
 		Name: "cursor-before-effects", Guards: "M47: cursor and effects are one transaction",
-		File: "consume_apply.go", Old: "	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {\n		batch := entries\n",
-		New:     "	if err := r.inTx(ctx, func(_ *sql.Tx, t *consumerTx) error { return t.advance(ctx, to, 0) }); err != nil {\n		return err\n	}\n	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {\n		batch := entries\n",
+		File: "consume_apply.go", Old: "	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {\n		batch := entries\n",
+		New:     "	if err := r.inTx(ctx, func(_ *sql.Tx, t *consumerTx) error { return t.advance(ctx, to, 0) }); err != nil {\n		return err\n	}\n	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {\n		batch := entries\n",
 		Package: conformance, Test: "TestConsumeKilledAtEveryStatement", Engines: "sqlite", Short: true,
 	},
 	{
@@ -102,7 +102,7 @@ var consuming = []mutant{
 	{
 		Name: "page-ahead-of-another-batch", Guards: "hazards 2 and 3: a page that was read ahead is for one cursor",
 		File: "consume_page.go", Old: "a != nil && a.after == after {", New: "a != nil {",
-		Package: conformance, Test: "TestReadAheadFails|TestReadAheadMoved", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestReadAheadFails|TestReadAheadMoved", Engines: "sqlite",
 	},
 	{
 		Name: "ahead-of-the-head", Guards: "a page is read ahead where there is one",

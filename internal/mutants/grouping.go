@@ -185,7 +185,7 @@ var grouping = []mutant{
 	{
 		Name: "backoff-that-overflows", Guards: "failures are not repeated without a pause",
 		File: "consume_fail.go", Old: "if first > most>>shift {", New: "if first<<shift > most {",
-		Package: ".", Test: "TestBackoff", Short: true,
+		Package: ".", Test: "TestBackoff",
 	},
 	{
 		Name: "panic-of-deliver-shard", Guards: "a panic of the application's is an error",

@@ -89,7 +89,7 @@ var leasing = []mutant{
 	},
 	{
 		Name: "assert-says-yes", Guards: "M54: a paused holder's write fails",
-		File: "lease_term.go", Old: "\tif n != 1 {\n\t\tlost := t.lost(", New: "\tif n < 0 {\n\t\tlost := t.lost(",
+		File: "lease_term.go", Old: "\tif n != 1 {\n\t\treturn t.lose(", New: "\tif n < 0 {\n\t\treturn t.lose(",
 		Package: conformance, Test: "TestLeaseHolderPaused", Engines: "sqlite,postgres15",
 	},
 	{
@@ -100,12 +100,12 @@ var leasing = []mutant{
 	},
 	{
 		Name: "deadline-forgotten", Guards: "M54: a holder that is not renewed stops by itself",
-		File: "lease_term.go", Old: "\tt.end(t.lost(\"it was not renewed in time\"))\n", New: "",
+		File: "lease_term.go", Old: "\tt.lose(\"it was not renewed in time\")\n", New: "",
 		Package: conformance, Test: "TestLeaseWorkOutlivesTerm", Engines: "sqlite",
 	},
 	{
 		Name: "loss-not-told", Guards: "M54: a renewal that finds the term lost ends its context",
-		File: "lease_term.go", Old: "\t\tt.end(t.lost(\"it has expired, or somebody else has acquired or released it\"))\n\t\treturn context.Cause(t.ctx)\n", New: "\t\treturn t.lost(\"it is over\")\n",
+		File: "lease_term.go", Old: "\t\tt.lose(\"it has expired, or somebody else has acquired or released it\")\n\t\treturn context.Cause(t.ctx)\n", New: "\t\treturn t.lost(\"it is over\")\n",
 		Package: conformance, Test: "TestLeaseRenewalInTime", Engines: "sqlite",
 	},
 	{

@@ -1,18 +1,19 @@
 // Mutants shows that the tests guard what they claim to: it takes each protection
 // out of the code, one small edit at a time, and runs the test that must then fail.
 //
-//	go run ./internal/mutants              all of them, some minutes
+//	go run ./internal/mutants              all of them, half an hour
 //	go run ./internal/mutants --short      those that CI runs
 //	go run ./internal/mutants --run lease  those whose name matches
 //	go run ./internal/mutants --compile    only whether they apply and compile; seconds
 //
-// The edit is laid over the sources by `go test -overlay`; no file is changed. A
-// mutant survives when its test stays green; that, an edit that no longer applies
+// The edit is laid over the sources by `go test -overlay`; no file is changed. Most are
+// linked with the tests that are compiled already (see linker). A mutant survives when its test stays green; that, an edit that no longer applies
 // or no longer compiles, and a test that matches nothing, all end in exit code 1.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -42,8 +43,10 @@ type mutant struct {
 type result struct {
 	outcome string
 	killed  bool
+	linked  bool // with what was compiled already
 	took    time.Duration
 	output  string
+	err     error // of the run
 }
 
 func main() {
@@ -77,7 +80,8 @@ func main() {
 		}
 		return
 	}
-	if !*green && !baseline(root, chosen) {
+	linker := newLinker(root)
+	if !*green && !baseline(linker, chosen) {
 		os.Exit(1)
 	}
 	results := make([]result, len(chosen))
@@ -87,8 +91,8 @@ func main() {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			results[i] = try(root, m)
-			fmt.Fprintf(os.Stderr, "%-40s %s (%.0f s)\n", m.Name, results[i].outcome, results[i].took.Seconds())
+			results[i] = try(linker, m)
+			fmt.Fprintf(os.Stderr, "%-40s %s (%.0f s%s)\n", m.Name, results[i].outcome, results[i].took.Seconds(), map[bool]string{true: ", linked"}[results[i].linked])
 		})
 	}
 	group.Wait()
@@ -115,63 +119,85 @@ func main() {
 	}
 }
 
-// baseline runs the tests of the chosen mutants on the code as it is. They must be
-// green: a red test kills every mutant.
-func baseline(root string, chosen []mutant) bool {
+// baseline runs the tests of the chosen mutants on the code as it is, in a binary that is made as
+// theirs are. They must be green: a red test kills every mutant.
+func baseline(l *linker, chosen []mutant) bool {
 	type suite struct{ pkg, engines string }
-	tests := map[suite][]string{}
+	groups := map[suite][]mutant{}
 	for _, m := range chosen {
 		s := suite{m.Package, m.Engines}
-		tests[s] = append(tests[s], m.Test)
+		groups[s] = append(groups[s], m)
 	}
 	green := true
-	for s, names := range tests {
+	for s, group := range groups {
+		var names []string
+		for _, m := range group {
+			names = append(names, m.Test)
+		}
 		slices.Sort(names)
-		output, err := test(root, mutant{Package: s.pkg, Engines: s.engines, Test: strings.Join(slices.Compact(names), "|")})
-		if err != nil || strings.Contains(output, "no tests to run") {
-			fmt.Printf("the tests are not green without any mutant (%s on %s):\n%s\n", s.pkg, s.engines, output)
+		none := group[max(0, slices.IndexFunc(group, l.links))]
+		none.New, none.Test = none.Old, strings.Join(slices.Compact(names), "|")
+		output, _, err := run(l, none, time.Hour)
+		if err != nil || strings.Contains(output, noTests) {
+			fmt.Printf("the tests are not green without any mutant (%s on %s): %v\n%s\n", s.pkg, s.engines, err, output)
 			green = false
 		}
 	}
 	return green
 }
 
-// test runs a mutant's test.
-func test(root string, m mutant, goflags ...string) (output string, err error) {
-	cmd := exec.Command("go", "test", "-count=1", "-timeout=5m", "-run", m.Test, m.Package)
-	cmd.Dir = root
-	// In GOFLAGS, so that they reach the binaries that tests build too.
-	cmd.Env = append(os.Environ(), "ROWFEED_TEST_EVERY_KILL=1", "GOFLAGS="+strings.Join(append(goflags, os.Getenv("GOFLAGS")), " "))
+// noTests is what a test binary says whose tests match nothing.
+const noTests = "no tests to run"
+
+func try(l *linker, m mutant) (r result) {
+	started := time.Now()
+	defer func() { r.took = time.Since(started) }()
+	r.output, r.linked, r.err = run(l, m, 5*time.Minute)
+	var exit *exec.ExitError
+	switch {
+	case strings.Contains(r.output, "[build failed]") || strings.Contains(r.output, "[setup failed]"):
+		r.outcome = "DOES NOT COMPILE"
+	case r.err == nil && strings.Contains(r.output, noTests):
+		r.outcome = "NO SUCH TEST"
+	case r.err == nil:
+		r.outcome = "SURVIVED"
+	case errors.As(r.err, &exit):
+		r.outcome, r.killed = "killed", true
+	default:
+		r.outcome = r.err.Error()
+	}
+	return r
+}
+
+// run runs the mutant's test, and answers what it printed, and whether its binary was linked of
+// what is compiled; the error is an *exec.ExitError where the test failed.
+func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool, err error) {
+	overlay, cleanup, err := m.overlay(l.root)
+	if err != nil {
+		return "", false, err
+	}
+	defer cleanup()
+	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-timeout="+timeout.String(), "-run", m.Test, m.Package)
+	cmd.Dir = l.root
+	binary, dir, err := l.link(m, filepath.Dir(overlay))
+	if linked = err == nil; linked {
+		cmd = exec.Command(binary, "-test.paniconexit0", "-test.timeout="+timeout.String(), "-test.run="+m.Test)
+		cmd.Dir = dir
+	} else if !errors.Is(err, errNotLinked) {
+		return "", false, err
+	}
+	// In GOFLAGS, so that it reaches the binaries that tests build, too.
+	cmd.Env = append(os.Environ(), "ROWFEED_TEST_EVERY_KILL=1", "GOFLAGS=-overlay="+overlay+" "+os.Getenv("GOFLAGS"))
 	if m.Engines != "" {
 		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
 	}
 	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-func try(root string, m mutant) (r result) {
-	started := time.Now()
-	defer func() { r.took = time.Since(started) }()
-	overlay, cleanup, err := m.overlay(root)
-	if err != nil {
-		return result{outcome: err.Error()}
-	}
-	defer cleanup()
-	text, err := test(root, m, "-overlay="+overlay)
-	switch {
-	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
-		return result{outcome: "DOES NOT COMPILE", output: text}
-	case err == nil && strings.Contains(text, "no tests to run"):
-		return result{outcome: "NO SUCH TEST", output: text}
-	case err == nil:
-		return result{outcome: "SURVIVED", output: text}
-	}
-	return result{outcome: "killed", killed: true}
+	return string(out), linked, err
 }
 
 // overlay writes the edited file and the map that lays it over the original.
 func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
-	source, err := m.edited(root)
+	source, err := m.edited(root, false)
 	if err != nil {
 		return "", nil, err
 	}
@@ -196,8 +222,8 @@ func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
 	return path, cleanup, nil
 }
 
-// edited is the file with the edit in it.
-func (m mutant) edited(root string) ([]byte, error) {
+// edited is the file with the edit in it; with its lines where they were, if asked for and possible.
+func (m mutant) edited(root string, lines bool) ([]byte, error) {
 	source, err := os.ReadFile(filepath.Join(root, m.File))
 	if err != nil {
 		return nil, err
@@ -205,5 +231,10 @@ func (m mutant) edited(root string) ([]byte, error) {
 	if n := strings.Count(string(source), m.Old); n != 1 {
 		return nil, fmt.Errorf("DOES NOT APPLY: the old text stands %d times in %s", n, m.File)
 	}
-	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
+	before, after, _ := strings.Cut(string(source), m.Old)
+	replacement := m.New
+	if lines {
+		replacement = sameLines(before, m.Old, m.New)
+	}
+	return []byte(before + replacement + after), nil
 }

@@ -88,6 +88,6 @@ var meeting = []mutant{
 	{
 		Name: "every-key-waited-for-in-a-pass", Guards: "M59: shards that wait for a key keep a pass from others for one wait",
 		File: "outbox_line.go", Old: "first := min(1, len(keyed))", New: "first := len(keyed)",
-		Package: ".", Test: "TestLine", Short: true,
+		Package: ".", Test: "TestLine",
 	},
 }

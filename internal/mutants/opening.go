@@ -5,7 +5,7 @@ var opening = []mutant{
 	{
 		Name: "file-moved-unnoticed", Guards: "nothing is published into a SQLite file that was moved away",
 		File: "internal/open/samefile.go", Old: "if c.file.look() != nil {", New: "if c.file == nil {",
-		Package: "./internal/open", Test: "TestSQLitePublishesIntoNoLostFile|TestSQLiteFileMoved", Short: true,
+		Package: "./internal/open", Test: "TestSQLitePublishesIntoNoLostFile|TestSQLiteFileMoved",
 	},
 	{
 		Name: "file-replaced-unnoticed", Guards: "a SQLite file put in another's place is not taken for it",

@@ -215,6 +215,13 @@ var outboxing = []mutant{
 		Package: conformance, Test: "TestOutboxWait", Engines: "sqlite",
 	},
 	{
+		Name: "moved-under-a-look", Guards: "M69: a record moved while a look is taken is told of as waiting, or as moved",
+		File:    "watch_look.go",
+		Old:     "\tfor feed, shards := range filled {",
+		New:     "\tfor feed, shards := range filled {\n\t\tshards = db.filled(ctx, feed, nil)",
+		Package: conformance, Test: "TestMovedUnderALook", Engines: "sqlite",
+	},
+	{
 		Name: "one-waiter-wakes-all", Guards: "M69: a record of one shard wakes nobody of another",
 		File:    "watch_look.go",
 		Old:     "waiting && len(part) > 1 {",

@@ -42,7 +42,7 @@ var publishing = []mutant{
 		File:    "dialect/postgres/publish.go",
 		Old:     " WHERE name = $1 FOR UPDATE\"",
 		New:     " WHERE name = $1\"",
-		Package: conformance, Test: "TestPublishersTakeTurns", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestPublishersTakeTurns", Engines: "postgres15",
 	},
 	{
 		Name: "sequence-lock-dropped-mysql", Guards: "guarantee 2: positions become visible in order",
@@ -56,14 +56,14 @@ var publishing = []mutant{
 		File:    "dialect/mysql/publish.go",
 		Old:     "\t\t\tplace += r.N\n",
 		New:     "\t\t\tplace += r.N - 1\n",
-		Package: "./dialect/mysql", Test: "TestRunsOfSeqs", Engines: "mariadb", Short: true,
+		Package: "./dialect/mysql", Test: "TestRunsOfSeqs", Engines: "mariadb",
 	},
 	{
 		Name: "keys-without-a-row-forgotten-sqlite", Guards: "guarantee 1: a delete is published, too",
 		File:    "dialect/sqlite/publish.go",
 		Old:     "if err == nil && n < int64(len(as)) {",
 		New:     "if err == nil && n < 1 {",
-		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "sqlite", Short: true,
+		Package: conformance, Test: "TestCaptureEveryStatement", Engines: "sqlite",
 	},
 	{
 		Name: "places-of-a-range-sqlite", Guards: "guarantee 2: positions go on from the highest",
@@ -140,7 +140,7 @@ var publishing = []mutant{
 		File:    "dialect/postgres/publish.go",
 		Old:     "\" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))\"",
 		New:     "\" WHERE seq BETWEEN (SELECT min(x) FROM unnest(CAST(CAST($1 AS text) AS bigint[])) x) AND (SELECT max(x) FROM unnest(CAST(CAST($1 AS text) AS bigint[])) x)\"",
-		Package: conformance, Test: "TestExactlyTheChangesRead", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestExactlyTheChangesRead", Engines: "postgres15",
 	},
 	{
 		Name: "changes-deleted-by-range", Guards: "guarantee 1: exactly the changes read are deleted",

@@ -25,7 +25,7 @@ var recounting = []mutant{
 	{
 		Name: "overlap-off-by-one", Guards: "hazard 2: every former cursor that a new shard overlaps has a say",
 		File: "consume_recount.go", Old: "i <= partOf(f.to-1, n, dataShards); i++ {", New: "i == partOf(f.from, n, dataShards) || i < partOf(f.to-1, n, dataShards); i++ {",
-		Package: ".", Test: "TestRecount$", Short: true,
+		Package: ".", Test: "TestRecount$",
 	},
 	{
 		Name: "shards-without-a-cursor-forgotten", Guards: "M22: data shards that had no cursor begin at the start",

@@ -21,7 +21,7 @@ var relaying = []mutant{
 	{
 		Name: "retry-after-ignored", Guards: "a receiver that asks to be left alone is",
 		File: "relay/window.go", Old: "	if left <= 0 {", New: "	if left <= time.Hour {",
-		Package: "./relay", Test: "TestRetryAfter", Short: true,
+		Package: "./relay", Test: "TestRetryAfter",
 	},
 	{
 		Name: "rejected-taken-for-accepted", Guards: "a refused entry is not passed over",

@@ -196,7 +196,7 @@ var restoring = []mutant{
 		File:    "dialect/postgres/publish.go",
 		Old:     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
 		New:     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('local')",
-		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15", Short: true,
+		Package: conformance, Test: "TestPublishingIsSynchronous", Engines: "postgres15",
 	},
 	{
 		Name: "remote-apply-lowered", Guards: "guarantee 7: what asks for more than the disk keeps it",
@@ -238,6 +238,6 @@ var restoring = []mutant{
 		File:    "share.go",
 		Old:     "case !s.keep:",
 		New:     "case c == nil:",
-		Package: ".", Test: "TestSharing", Engines: "sqlite", Short: true,
+		Package: ".", Test: "TestSharing", Engines: "sqlite",
 	},
 }

@@ -105,7 +105,7 @@ var sharding = []mutant{
 		File:    "shard.go",
 		Old:     "text = append(text, 0x1f)",
 		New:     "text = append(text, 0x1f)[:len(text)]",
-		Package: ".", Test: "TestShardVectors", Short: true,
+		Package: ".", Test: "TestShardVectors",
 	},
 	{
 		Name: "parts-share-pages", Guards: "those who wait for different parts do not share a page",

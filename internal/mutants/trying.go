@@ -39,8 +39,8 @@ var trying = []mutant{
 	},
 	{
 		Name: "shards-shown-as-one", Guards: "M30: the page of a feed with several shards shows one of them, and no trouble",
-		File:    "console/view.go",
-		Old:     "return rowfeed.One(chosen)",
+		File:    "console/feed.go",
+		Old:     "return rowfeed.One(*v.Shard)",
 		New:     "return rowfeed.Shards{}",
 		Package: "./console", Test: "TestShards", Engines: "sqlite",
 	},

@@ -91,7 +91,7 @@ var waiting = []mutant{
 		File:    "share.go",
 		Old:     "case !s.keep:",
 		New:     "case c == nil:",
-		Package: conformance, Test: "TestConsistentTogether", Engines: "sqlite,postgres15", Short: true,
+		Package: conformance, Test: "TestConsistentTogether", Engines: "sqlite,postgres15",
 	},
 	{
 		Name: "panics-end-the-process", Guards: "a driver or Observer that panics in a shared reading fails it, and nothing else",
@@ -109,9 +109,9 @@ var waiting = []mutant{
 	},
 	{
 		Name: "list-behind-a-mux-not-found", Guards: "the list is where a ServeMux leads",
-		File:    "feedhttp/handler.go",
-		Old:     "case len(parts) == 1, len(parts) == 2 && parts[1] == \"\":",
-		New:     "case len(parts) == 1:",
+		File:    "feedhttp/routes.go",
+		Old:     "	if path == \"/_feeds/\" {",
+		New:     "	if path == \"\" {",
 		Package: "./feedhttp", Test: "TestListBehindAMux", Engines: "sqlite",
 	},
 	{
@@ -168,7 +168,7 @@ var waiting = []mutant{
 		File:    "feedhttp/stream.go",
 		Old:     "if id := header.Get(\"Last-Event-ID\"); id != \"\" {",
 		New:     "if id := header.Get(\"Last-Event-ID\"); id == \"-\" {",
-		Package: "./feedhttp", Test: "TestStreamComesBack", Engines: "sqlite", Short: true,
+		Package: "./feedhttp", Test: "TestStreamComesBack", Engines: "sqlite",
 	},
 	{
 		Name: "empty-event-id-is-a-cursor", Guards: "hazard 30: an empty Last-Event-ID is not \"\"",
@@ -273,7 +273,7 @@ var waiting = []mutant{
 		File:    "pace.go",
 		Old:     "p.lull/looksPerChange,",
 		New:     "p.lull,",
-		Package: ".", Test: "TestPace", Short: true,
+		Package: ".", Test: "TestPace",
 	},
 	{
 		Name: "looks-beside-the-publisher", Guards: "one poll, not two: looks are not frequent for what this process publishes",

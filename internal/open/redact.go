@@ -71,6 +71,20 @@ func secrets(rawURL string) []string {
 	return all
 }
 
+// tails are what is behind each character in the password that begins something else for a
+// driver, where it was left unencoded: it takes the rest for a host or a parameter, and shows it.
+// The longest come first.
+func tails(rawURL string) (all []string) {
+	start, end, _ := passwordSpan(rawURL)
+	password := rawURL[start:end]
+	for i, c := range password {
+		if strings.ContainsRune("@/?#", c) && i+1 < len(password) {
+			all = append(all, password[i+1:])
+		}
+	}
+	return all
+}
+
 // shortSecret is the length below which a password is looked for only where a
 // connection string has one: "a" is in every text.
 const shortSecret = 6
@@ -86,6 +100,9 @@ func ScrubText(rawURL, text string) string {
 		if len(secret) >= shortSecret {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
+	}
+	for _, tail := range tails(rawURL) {
+		text = strings.ReplaceAll(text, tail+"@", "***@")
 	}
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"sort"
 	"strings"
@@ -59,7 +60,11 @@ var (
 
 // dumpWith runs the engine's own dump program.
 func (d *Database) dumpWith(program string, arguments ...string) (string, error) {
-	cmd := d.server.command(program, arguments...)
+	return output(d.server.command(program, arguments...))
+}
+
+// output runs a program and answers what it prints.
+func output(cmd *exec.Cmd) (string, error) {
 	var out, complaint strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err := start(cmd)
@@ -67,7 +72,7 @@ func (d *Database) dumpWith(program string, arguments ...string) (string, error)
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", program, err, complaint.String())
+		return "", fmt.Errorf("%s: %w\n%s", cmd.Path, err, complaint.String())
 	}
 	return out.String(), nil
 }

@@ -159,12 +159,16 @@ func notTested(e Engine, err error) {
 
 // Main runs the tests, stops all servers, removes their folders and exits with
 // the tests' code. In a process that CrashChild started it runs the child's
-// function instead. Call it from TestMain, after RegisterChild.
-func Main(m *testing.M) {
+// function instead. Call it from TestMain, after RegisterChild. ends are called when the
+// tests are done.
+func Main(m *testing.M, ends ...func()) {
 	if name := os.Getenv(childVariable); name != "" {
 		runChild(name)
 	}
 	code := m.Run()
 	stopAll()
+	for _, end := range ends {
+		end()
+	}
 	os.Exit(code)
 }

@@ -144,7 +144,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	var producing sync.WaitGroup
 	producing.Add(len(batch))
 	for i, e := range batch {
-		s.client.Produce(ctx, record(e), func(_ *kgo.Record, err error) {
+		s.client.Produce(ctx, record(ctx, e), func(_ *kgo.Record, err error) {
 			decided <- decision{i, err}
 			producing.Done()
 		})
@@ -201,7 +201,7 @@ func (s *Sink) giveUp(results []sink.Result, decided int, err error) []sink.Resu
 	return results
 }
 
-func record(e sink.Entry) *kgo.Record {
+func record(ctx context.Context, e sink.Entry) *kgo.Record {
 	r := &kgo.Record{Key: e.Key.AppendJSON(nil)}
 	if e.Op == rowfeed.Upsert {
 		r.Value = e.AppendJSON(nil)
@@ -210,6 +210,9 @@ func record(e sink.Entry) *kgo.Record {
 		{"shard", strconv.Itoa(e.Shard)}, {"position", e.Position}, {"epoch", strconv.FormatInt(e.Epoch, 10)}} {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "rowfeed-" + h[0], Value: []byte(h[1])})
 	}
+	rowfeed.TraceHeaders(ctx, func(name, value string) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+	})
 	return r
 }
 

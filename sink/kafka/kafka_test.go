@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,7 +130,8 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestOnePartitionPerKey: all versions of a row are in one partition.
+// TestOnePartitionPerKey: all versions of a row are in one partition, and whoever takes them can go on with
+// the trace of their delivery.
 func TestOnePartitionPerKey(t *testing.T) {
 	c := newCluster(t)
 	s := c.sink(Config{})
@@ -138,7 +140,7 @@ func TestOnePartitionPerKey(t *testing.T) {
 		for id := range int64(20) {
 			batch = append(batch, sinktest.Upsert(t, version*20+id+1, id, "x"))
 		}
-		for _, r := range s.Deliver(t.Context(), batch) {
+		for _, r := range s.Deliver(sinktest.Traced(t.Context()), batch) {
 			if r.State != sink.Accepted {
 				t.Fatal(r.Err)
 			}
@@ -148,6 +150,11 @@ func TestOnePartitionPerKey(t *testing.T) {
 	for _, r := range c.records() {
 		if p, seen := at[string(r.Key)]; seen && p != r.Partition {
 			t.Errorf("key %s is in partitions %d and %d", r.Key, p, r.Partition)
+		}
+		if !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool {
+			return h.Key == "traceparent" && string(h.Value) == sinktest.TraceParent
+		}) {
+			t.Errorf("headers without a trace: %v", r.Headers)
 		}
 		at[string(r.Key)] = r.Partition
 		used[r.Partition] = true

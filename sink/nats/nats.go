@@ -132,7 +132,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 			continue
 		}
 		var err error
-		acks[i], err = s.js.PublishMsgAsync(s.message(e), jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(s.cfg.Timeout),
+		acks[i], err = s.js.PublishMsgAsync(s.message(ctx, e), jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(s.cfg.Timeout),
 			jetstream.WithRetryAttempts(0))
 		if err != nil {
 			if results[i] = judge(err); results[i].State == sink.Undecided {
@@ -177,7 +177,7 @@ func (s *Sink) why(err error) error {
 	return err
 }
 
-func (s *Sink) message(e sink.Entry) *nats.Msg {
+func (s *Sink) message(ctx context.Context, e sink.Entry) *nats.Msg {
 	m := nats.NewMsg(s.cfg.Subject)
 	m.Data = e.AppendJSON(nil)
 	m.Header.Set("Rowfeed-Feed", e.Feed)
@@ -186,6 +186,7 @@ func (s *Sink) message(e sink.Entry) *nats.Msg {
 	m.Header.Set("Rowfeed-Shard", strconv.Itoa(e.Shard))
 	m.Header.Set("Rowfeed-Position", e.Position)
 	m.Header.Set("Rowfeed-Epoch", strconv.FormatInt(e.Epoch, 10))
+	rowfeed.TraceHeaders(ctx, m.Header.Set)
 	return m
 }
 

@@ -129,6 +129,23 @@ func TestSink(t *testing.T) {
 	})
 }
 
+// TestTrace: whoever takes a message can go on with the trace of its delivery.
+func TestTrace(t *testing.T) {
+	b := newBroker(t)
+	b.stream(-1)
+	if r := b.sink(Config{}).Deliver(sinktest.Traced(t.Context()), []sink.Entry{sinktest.Upsert(t, 1, 1, "a")})[0]; r.State != sink.Accepted {
+		t.Fatal(r.Err)
+	}
+	stream, err := b.connect().Stream(t.Context(), "changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetMsg(t.Context(), 1)
+	if err != nil || m.Header.Get("traceparent") != sinktest.TraceParent {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 // TestStreams: without a stream entries wait for one; what a stream does not take by its
 // own limit is refused; one that is full is waited for.
 func TestStreams(t *testing.T) {

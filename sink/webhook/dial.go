@@ -20,11 +20,13 @@ func newClient(cfg Config) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext:         dialer.DialContext,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: cfg.MaxInFlight,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: cfg.Timeout,
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    cfg.MaxInFlight,
+			IdleConnTimeout:        90 * time.Second,
+			TLSHandshakeTimeout:    cfg.Timeout,
+			DisableCompression:     true, // an answer is an excerpt in a message: nothing to inflate
+			MaxResponseHeaderBytes: maxAnswer,
 		},
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/sink"
 )
@@ -37,6 +38,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "rowfeed")
+	rowfeed.TraceHeaders(ctx, req.Header.Set)
 	if s.user != nil {
 		password, _ := s.user.Password()
 		req.SetBasicAuth(s.user.Username(), password)

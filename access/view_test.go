@@ -1,0 +1,195 @@
+package access
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+// acme sees the rows of acme, without their secrets.
+func acme(g *guarded, name string, feeds ...string) string {
+	return g.token(rowfeed.TokenSpec{Name: name, View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
+}
+
+// TestView: a token's view leaves rows and columns out of pages, streams and descriptions;
+// cursors go past what is left out, and a tombstone of it is told to nobody.
+func TestView(t *testing.T) {
+	g := guard(t)
+	token := acme(g, "acme", "kv")
+	want := func(path, page string) {
+		t.Helper()
+		if got := g.rows(path, token); got != page+"\n" {
+			t.Errorf("%s: %s\nwant %s", path, got, page)
+		}
+	}
+	entry := func(position int, k string, v int) string {
+		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"k":"%s","ns":"acme"},"row":{"ns":"acme","k":"%s","v":"%d"}}`, position, k, k, v)
+	}
+	page := func(cursor string, more bool, entries ...string) string {
+		return fmt.Sprintf(`{"feed":"kv","entries":[%s],"cursor":"%s","more":%v,"base64":[]}`, strings.Join(entries, ","), cursor, more)
+	}
+	want("/_feeds/fetch/kv", page("3", false, entry(1, "a", 1), entry(3, "c", 3)))
+	want("/_feeds/fetch/kv?limit=1", page("1@3", true, entry(1, "a", 1)))
+	// The second page shows nothing: the third is answered in its place.
+	want("/_feeds/fetch/kv?limit=1&after=1@3", page("3", false, entry(3, "c", 3)))
+	for _, path := range []string{"/_feeds", "/_feeds/kv"} {
+		if info := g.rows(path, token); strings.Contains(info, "secret") || !strings.Contains(info, `"name":"v"`) {
+			t.Errorf("%s: %s", path, info)
+		}
+	}
+
+	g.exec("DELETE FROM kv WHERE ns = 'evil'", "INSERT INTO kv VALUES ('evil', 'd', '4', 'hush')", "UPDATE kv SET ns = 'evil' WHERE k = 'a'")
+	g.publish()
+	_, body, header := g.ask("/_feeds/fetch/kv?after=3", bearing(token))
+	if strings.Contains(body, "evil") || strings.Count(body, `"op"`) != 1 || !strings.Contains(body, `"op":"delete","key":{"k":"a","ns":"acme"}`) || !strings.Contains(body, `"more":false`) {
+		t.Errorf("a row went elsewhere: %s", body)
+	}
+	if tag := header.Get("Rowfeed-Columns"); tag == "" || tag == g.tag("/_feeds/fetch/kv?after=3") {
+		t.Errorf("its columns are tagged %q, as all columns are", tag)
+	}
+	stream := g.begin("/_feeds/stream/kv", bearing(token))
+	defer stream.Body.Close()
+	if all := g.readUntil(bufio.NewReader(stream.Body), `"k":"c"`); strings.Contains(all, "evil") || strings.Contains(all, "hush") {
+		t.Errorf("streamed %s", all)
+	}
+}
+
+// tag is that of the columns that whoever sees all is shown.
+func (g *guarded) tag(path string) string {
+	g.Helper()
+	_, _, header := g.ask(path, bearing(g.token(rowfeed.TokenSpec{Name: "all"}, "kv")))
+	return header.Get("Rowfeed-Columns")
+}
+
+// TestViewWaits: whoever waits is not woken by what he does not see, and gets what he does.
+func TestViewWaits(t *testing.T) {
+	g := guard(t)
+	token := acme(g, "acme", "kv")
+	got := make(chan string, 1)
+	go func() { got <- g.rows("/_feeds/fetch/kv?after=3&wait=1m", token) }()
+	g.await("it waits", func() bool { return g.waiters() == 1 })
+	for i := range 3 {
+		g.exec(fmt.Sprintf("INSERT INTO kv VALUES ('evil', 'e%d', '', '')", i))
+		g.publish()
+	}
+	select {
+	case body := <-got:
+		t.Fatalf("answered %s", body)
+	default:
+	}
+	g.exec("INSERT INTO kv VALUES ('acme', 'n', '', '')")
+	g.publish()
+	if body := <-got; !strings.Contains(body, `"k":"n"`) || strings.Contains(body, "evil") || !strings.Contains(body, `"cursor":"7"`) {
+		t.Error(body)
+	}
+}
+
+// TestViewsWaitTogether: pages that are made once for all who wait for them are not for those
+// who see another part.
+func TestViewsWaitTogether(t *testing.T) {
+	g := guard(t)
+	tokens := map[string]string{"all": g.token(rowfeed.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
+		"evil": g.token(rowfeed.TokenSpec{Name: "evil", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
+		"mask": g.token(rowfeed.TokenSpec{Name: "mask", View: rowfeed.View{Mask: []string{"v"}}}, "kv")}
+	type answer struct{ who, body string }
+	answers := make(chan answer, 20)
+	for who, token := range tokens {
+		for range 5 {
+			go func() { answers <- answer{who, g.rows("/_feeds/fetch/kv?after=3&wait=1m", token)} }()
+		}
+	}
+	g.await("all wait", func() bool { return g.waiters() == 20 })
+	g.exec("INSERT INTO kv VALUES ('acme', 'n', 'seen', 'hush'), ('evil', 'n', 'seen', 'hush')")
+	g.publish()
+	for range 20 {
+		a := <-answers
+		for text, by := range map[string]string{`"ns":"acme"`: "all acme mask", `"ns":"evil"`: "all evil mask", "hush": "all evil mask", "seen": "all acme evil"} {
+			if strings.Contains(a.body, text) != strings.Contains(by, a.who) {
+				t.Errorf("%s got %s", a.who, a.body)
+			}
+		}
+	}
+}
+
+// TestViewThatFitsNoMore: a feed that has lost a column of the view, by another name perhaps,
+// is not shown, and which column it was is not told.
+func TestViewThatFitsNoMore(t *testing.T) {
+	g := guard(t)
+	masked := acme(g, "acme", "kv")
+	filtered := g.token(rowfeed.TokenSpec{Name: "filtered", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
+	g.exec("ALTER TABLE kv RENAME COLUMN secret TO hidden")
+	for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
+		status, body, _ := g.ask(path, bearing(masked))
+		if status != 403 || strings.Contains(body, "hush") || strings.Contains(body, "secret") || strings.Contains(body, "hidden") || !strings.Contains(body, "ask for another token") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	g.exec("ALTER TABLE kv RENAME COLUMN ns TO tenant")
+	for _, path := range []string{"/_feeds/fetch/kv", "/_feeds/stream/kv"} {
+		if status, body, _ := g.ask(path, bearing(filtered)); status < 400 || strings.Contains(body, "hush") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+// TestViewOfAnotherFeed: a view is of every feed that the token reads; a cursor is no right.
+func TestViewOfAnotherFeed(t *testing.T) {
+	g := guard(t)
+	token := acme(g, "acme", "kv")
+	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 || strings.Contains(body, `"o"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	_, _, err := g.db.AddToken(t.Context(), rowfeed.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: rowfeed.View{Mask: []string{"secret"}}})
+	if !errors.Is(err, rowfeed.Refused) {
+		t.Error(err)
+	}
+	// A feed that comes later is refused by the view.
+	g.exec("CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO plain VALUES (1, 'x')")
+	later := g.token(rowfeed.TokenSpec{Name: "v", View: rowfeed.View{Mask: []string{"v"}}}, EveryFeed)
+	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if status, body, _ := g.ask("/_feeds/fetch/later", bearing(later)); status != 403 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body, _ := g.ask("/_feeds", bearing(later)); status != 200 || !strings.Contains(body, `{"name":"other","mode"`) || !strings.Contains(body, `{"name":"later","problem":{"type":"urn:rowfeed:problem:forbidden"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := g.rows("/_feeds/fetch/other", later); !strings.Contains(got, `"row":{"id":1}`) {
+		t.Error(got)
+	}
+}
+
+// endless is a feed of others' rows that has no end.
+type endless struct{ rowfeed.Source }
+
+func (e endless) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	page, err := e.Source.Fetch(ctx, rowfeed.Request{After: "1", Limit: 1})
+	page.Cursor, page.More = req.After+"1", true
+	return page, err
+}
+
+// TestViewOfNothing: who sees nothing of a feed gets an answer all the same, with a cursor to go on from.
+func TestViewOfNothing(t *testing.T) {
+	g := guard(t)
+	feed, err := feedhttp.Of(g.db).Source(t.Context(), "kv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{endless{feed}, "kv", Identity{Name: "a", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
+	for _, wait := range []time.Duration{0, time.Minute} { // waiting is for what comes, not for what is there
+		bounded, cancel := context.WithTimeout(t.Context(), 30*time.Second) // only what hangs meets this bound
+		page, err := s.Fetch(bounded, rowfeed.Request{Wait: wait})
+		if err != nil || bounded.Err() != nil || len(page.Entries) != 0 || !page.More || len(page.Cursor) < 2 {
+			t.Errorf("%s: %+v %v", wait, page, err)
+		}
+		cancel()
+	}
+}

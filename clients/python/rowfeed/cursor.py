@@ -1,0 +1,54 @@
+"""What rowfeed's own consumers have to know of a cursor: [generation:]position[@start mark].
+
+To everybody else a cursor is opaque: store it, and send it back.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+BEGINNING = ""
+NOW = "now"
+
+_Position = Tuple[int, str]  # of a sequence's number, or of a ULID's text
+
+
+def is_place(cursor: str) -> bool:
+    """Whether it is a cursor, and no request such as now and at:TIME."""
+    return cursor != NOW and not cursor.startswith("at:")
+
+
+def _position(text: str) -> _Position:
+    return (int(text), "") if text.isdigit() and len(text) < 20 else (0, text)
+
+
+def _parse(cursor: str) -> Tuple[int, _Position, _Position]:
+    generation, colon, rest = cursor.partition(":")
+    if not colon:
+        generation, rest = "1", cursor
+    position, at, mark = rest.partition("@")
+    return int(generation), _position(position), _position(mark) if at else (0, "")
+
+
+def at_beginning(cursor: str) -> bool:
+    if not is_place(cursor):
+        return False
+    if cursor == BEGINNING:
+        return True
+    _, position, mark = _parse(cursor)
+    return position == mark == (0, "")
+
+
+def generation_of(cursor: str) -> int:
+    """The generation that a cursor is of; 0 of the beginning, and of now and at:TIME."""
+    return 0 if not is_place(cursor) or at_beginning(cursor) else _parse(cursor)[0]
+
+
+def in_pass(cursor: str) -> bool:
+    """Whether a pass from the beginning is under way: its start mark is not reached yet."""
+    if not is_place(cursor):
+        return False
+    if at_beginning(cursor):
+        return True
+    _, position, mark = _parse(cursor)
+    return mark > position

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/bench"
+)
+
+// completionTime is how long a shell waits at most for names from the database: who presses
+// the Tab key would rather have none than wait for a server that does not answer.
+const completionTime = time.Second
+
+// shells are those that completion is made for.
+var shells = map[string]func(root *cobra.Command, out io.Writer) error{
+	"bash":       func(root *cobra.Command, out io.Writer) error { return root.GenBashCompletionV2(out, true) },
+	"zsh":        (*cobra.Command).GenZshCompletion,
+	"fish":       func(root *cobra.Command, out io.Writer) error { return root.GenFishCompletion(out, true) },
+	"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
+}
+
+var shellNames = []string{"bash", "zsh", "fish", "powershell"}
+
+func newCompletion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print a script that completes command lines: bash, zsh, fish, powershell",
+		Long: `Prints a script by which a shell completes rowfeed's command lines: bash, zsh, fish or
+powershell. Names of feeds, consumers, leases and tokens come from the database that
+the line names (--db, ROWFEED_DB, rowfeed.yaml), within a second or not at all.
+
+  bash        source <(rowfeed completion bash), in ~/.bashrc; needs the package
+              bash-completion
+  zsh         rowfeed completion zsh > "${fpath[1]}/_rowfeed"
+  fish        rowfeed completion fish > ~/.config/fish/completions/rowfeed.fish
+  powershell  rowfeed completion powershell | Out-String | Invoke-Expression`,
+		Example:   "  rowfeed completion bash\n  rowfeed completion zsh",
+		ValidArgs: shellNames,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := takes(1, 1, "the SHELL ("+strings.Join(shellNames, ", ")+")")(cmd, args); err != nil {
+				return err
+			}
+			if shells[args[0]] == nil {
+				return usage(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0], strings.Join(shellNames, ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return shells[args[0]](cmd.Root(), a.stdout) },
+	}
+}
+
+// lister answers the names that a word of a command line may be.
+type lister func(ctx context.Context, s *session) ([]string, error)
+
+func feedNames(ctx context.Context, s *session) (names []string, err error) {
+	feeds, err := s.Feeds(ctx)
+	for _, f := range feeds {
+		names = append(names, f.Name())
+	}
+	return names, err
+}
+
+func consumerNames(ctx context.Context, s *session) (names []string, err error) {
+	all, err := s.Consumers(ctx, rowfeed.ConsumerID{})
+	for _, c := range all {
+		names = append(names, c.Consumer)
+	}
+	return slices.Compact(names), err // they come in order
+}
+
+func leaseNames(ctx context.Context, s *session) (names []string, err error) {
+	all, err := s.CurrentLeases(ctx)
+	for _, l := range all {
+		names = append(names, l.Name)
+	}
+	return names, err
+}
+
+// tokenNames are those of tokens that can still be revoked.
+func tokenNames(ctx context.Context, s *session) (names []string, err error) {
+	all, err := s.Tokens(ctx)
+	for _, t := range all {
+		if t.State == rowfeed.TokenHolds {
+			names = append(names, t.Name)
+		}
+	}
+	return names, err
+}
+
+// wordNames tell what a word of a usage line stands for; NAME is a feed's where namesOf does
+// not say otherwise.
+var (
+	wordNames = map[string]lister{"NAME": feedNames, "CONSUMER": consumerNames}
+	namesOf   = map[string]lister{
+		"rowfeed lease release": leaseNames,
+		"rowfeed token revoke":  tokenNames,
+		"rowfeed feed add":      nil, // a name that is not there yet
+		"rowfeed token add":     nil,
+	}
+	flagNames  = map[string]lister{"feed": feedNames, "consumer": consumerNames}
+	flagValues = map[string][]string{
+		"auth": {"tokens", "none"}, "right": {"read", "publish", "administer"},
+		"mode": {"sequence", "outbox", "blocking"}, "capture": {"trigger", "app", "column"},
+		"after": {"now", "at:"}, "db": {"sqlite:", "postgres://", "mysql://", "mariadb://"},
+	}
+	flagFiles = map[string][]string{"config": {"yaml", "yml"}}
+)
+
+// complete gives every command of a tree what a shell completes its words with. Where
+// nothing is known, it completes nothing: no word of rowfeed's is a file of the working
+// directory by chance.
+func (a *app) complete(root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, c := range commands(root) {
+		word, _, _ := strings.Cut(strings.TrimPrefix(c.Use, c.Name()+" "), " ")
+		many := strings.Contains(word, "…")
+		word = strings.Trim(word, "[]…")
+		names, special := namesOf[c.CommandPath()]
+		if !special {
+			names = wordNames[word]
+		}
+		switch {
+		case names != nil:
+			c.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+				if len(args) > 0 && !many {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+				return a.fromDatabase(cmd.Context(), names, args), cobra.ShellCompDirectiveNoFileComp
+			}
+		case word == "MEASURE":
+			c.ValidArgs = bench.Measures
+		case word == "DIR":
+			c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+		}
+		a.completeFlags(c)
+	}
+}
+
+func (a *app) completeFlags(c *cobra.Command) {
+	register := func(flag string, f cobra.CompletionFunc) {
+		if c.LocalNonPersistentFlags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, f) // it fails where the flag is missing, or has one
+		}
+	}
+	for flag, names := range flagNames {
+		register(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.fromDatabase(cmd.Context(), names, nil), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	for flag, values := range flagValues {
+		register(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	}
+	for flag, endings := range flagFiles {
+		register(flag, cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt))
+	}
+}
+
+// fromDatabase answers names that are not given yet. A database that is not there, or says
+// no, has none: a line that is being typed is no place for messages.
+func (a *app) fromDatabase(ctx context.Context, names lister, given []string) []string {
+	a.stderr = io.Discard
+	ctx, stop := context.WithTimeout(ctx, completionTime)
+	defer stop()
+	s, err := a.connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer s.done()
+	all, err := names(ctx, s)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(given, name) })
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// completes answers what a shell is told for a line whose last word is being typed: the
+// words, and cobra's directive.
+func (s *shell) completes(args ...string) (words []string, directive string) {
+	s.t.Helper()
+	r := s.run(append([]string{"__complete"}, args...)...)
+	if r.code != exitDone {
+		s.t.Fatalf("rowfeed __complete %q: exit code %d, stderr %q", args, r.code, r.err)
+	}
+	if said := strings.TrimSpace(r.err); strings.Contains(said, "\n") || !strings.HasPrefix(said, "Completion ended with directive") {
+		s.t.Errorf("rowfeed __complete %q wrote into the line: %s", args, r.err)
+	}
+	words = strings.Split(strings.TrimSpace(r.out), "\n")
+	last := len(words) - 1
+	for i, word := range words {
+		words[i], _, _ = strings.Cut(word, "\t") // a description follows
+	}
+	return words[:last], words[last]
+}
+
+// noFiles is cobra's ShellCompDirectiveNoFileComp.
+const noFiles = ":4"
+
+// TestCompletion: names of feeds, consumers and leases come from the database.
+func TestCompletion(t *testing.T) {
+	s := withFeed(t)
+	s.sql("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+	s.ok("feed add other --table other")
+	s.ok("relay kv --to stdout: --consumer lines --once")
+	if r := s.run("token", "add", "reader", "--feed", "kv", "--right", "read"); r.code != exitDone {
+		t.Fatal(r.err)
+	}
+	for _, c := range []struct {
+		line, want string
+	}{
+		{"token revoke |", "reader"},
+		{"token add |", ""},
+		{"fetch |", "kv other"},
+		{"fetch o|", "kv other"}, // a shell leaves out what does not match
+		{"fetch kv |", ""},
+		{"publish kv |", "other"},
+		{"feed show |", "kv other"},
+		{"feed add |", ""},
+		{"consumer seek |", "lines"},
+		{"consumer seek lines --feed |", "kv other"},
+		{"relay kv --consumer |", "lines"},
+		{"lease release |", "relay:kv:lines"},
+		{"feed add new --table t --mode |", "sequence outbox blocking"},
+		{"fetch kv --limit |", ""},
+		{"bench |", "writers drain pages latency idle"},
+		{"completion |", "bash zsh fish powershell"},
+		{"feed dr|", "drop"},
+	} {
+		args := strings.Fields(strings.TrimSuffix(c.line, "|"))
+		if strings.HasSuffix(c.line, " |") {
+			args = append(args, "")
+		}
+		words, directive := s.completes(args...)
+		if got := strings.Join(words, " "); got != c.want || directive != noFiles && directive != ":6" {
+			t.Errorf("rowfeed %s: %q, %s; want %q", c.line, got, directive, c.want)
+		}
+	}
+	if words, directive := s.completes("serve", "--config", ""); strings.Join(words, " ") != "yaml yml" || directive != ":8" {
+		t.Errorf("--config: %q, %s", words, directive)
+	}
+}
+
+// TestCompletionIsSilent: a database that is not there, has no tables of rowfeed's, or
+// never answers, has no names, and nothing is written into the line.
+func TestCompletionIsSilent(t *testing.T) {
+	s := newShell(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s.sql(createKV)
+	writeFile(t, "bad.yaml", "colour: red\n")
+	ctx, stop := context.WithTimeout(t.Context(), completionTime+4*time.Second)
+	defer stop()
+	for _, from := range []string{"--db=sqlite:absent.db", "--db=sqlite:rowfeed.db", "--db=nonsense", "--config=bad.yaml",
+		"--db=mysql://me:hunter2@" + listener.Addr().String() + "/shop", "--db=postgres://me:hunter2@" + listener.Addr().String() + "/shop"} {
+		if words, directive := s.completes("fetch", from, ""); len(words) != 0 || directive != noFiles {
+			t.Errorf("%s: %q, %s", from, words, directive)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Errorf("servers that never answer keep a shell waiting for more than the %v of each", completionTime)
+	}
+}
+
+// TestCompletionScripts: the scripts are there for all shells, and bash takes its own.
+func TestCompletionScripts(t *testing.T) {
+	s := newShell(t)
+	for _, shell := range shellNames {
+		if script := s.ok("completion " + shell); !strings.Contains(script, "__complete") {
+			t.Errorf("%s: %.200s", shell, script)
+		}
+	}
+	bash := exec.Command("bash", "-n")
+	bash.Stdin = strings.NewReader(s.ok("completion bash"))
+	if out, err := bash.CombinedOutput(); err != nil {
+		t.Errorf("bash: %v\n%s", err, out)
+	}
+	if text := s.fails(exitUsage, "completion tcsh"); !strings.Contains(text, "bash, zsh, fish, powershell") {
+		t.Errorf("another shell: %s", text)
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowfeed/rowfeed/internal/config"
+)
+
+// TestConfig: a file is checked as every command that reads it does, and the schema that is
+// printed is the one.
+func TestConfig(t *testing.T) {
+	s := newShell(t)
+	if text := s.fails(exitFailed, "config check"); !strings.Contains(text, "there is no such file") {
+		t.Errorf("without a file: %s", text)
+	}
+	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
+	s.prints("config check", "rowfeed.yaml: in order\n")
+	writeFile(t, "bad.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    limit: 0\n")
+	for _, line := range []string{"config check bad.yaml", "config check --config bad.yaml", "serve --listen 127.0.0.1:0 --config bad.yaml"} {
+		if text := s.fails(exitFailed, line); !strings.Contains(text, "bad.yaml:4: relays[0].limit: 0 is not a whole number between 1 and 10000. Next: ") {
+			t.Errorf("%s: %s", line, text)
+		}
+	}
+	s.prints("config schema", string(config.Schema))
+	if text := s.ok("config reference"); !strings.Contains(text, "| `relays[].shard_count` |") {
+		t.Errorf("reference: %s", text)
+	}
+}
+
+// TestRelayKeysAreFlags: what a relay takes in the file it takes in the command line.
+func TestRelayKeysAreFlags(t *testing.T) {
+	reference, err := config.Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true} // of the command line
+	newRelay(&app{}).Flags().VisitAll(func(f *pflag.Flag) {
+		key := "`relays[]." + strings.ReplaceAll(f.Name, "-", "_") + "`"
+		if strings.Contains(reference, key) == only[f.Name] {
+			t.Errorf("--%s: %s is in the file: %v", f.Name, key, !only[f.Name])
+		}
+	})
+}

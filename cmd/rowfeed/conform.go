@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/conform"
+)
+
+type conformOptions struct {
+	url, feed, token string
+	entries          int
+	json             bool
+}
+
+func newConform(a *app) *cobra.Command {
+	o := &conformOptions{}
+	cmd := &cobra.Command{
+		Use:   "conform URL",
+		Short: "Try whether a server speaks the protocol; exit 1 when it does not",
+		Long: `Asks a server, of whatever make, for one of its feeds in every way that the protocol
+has, and compares what comes: pages of several sizes, cursors, parts, waiting, streams,
+problems, forms, caches and compression. It only reads, at most --entries of the feed
+at a time, and bears with others who write meanwhile.
+
+Each check proves a sentence of docs/PROTOCOL.md, and has its number. One that says
+MUST is passed or failed, one that says SHOULD is passed or differs; untried is what the
+feed has nothing to show by, such as one without entries.
+
+With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
+"detail":"…"}].`,
+		Example: `  rowfeed conform http://127.0.0.1:8080
+  rowfeed conform https://feeds.example.com --feed kv --token env:ROWFEED_TOKEN`,
+		Args: takes(1, 1, "the server's URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.url = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringVar(&o.feed, "feed", "", "the feed's `name` (default: the first that the server lists)")
+	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
+	cmd.Flags().IntVar(&o.entries, "entries", 2000, "read at most about so many entries from the beginning")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *conformOptions) run(ctx context.Context, a *app) error {
+	token, err := a.secretToken(o.token)
+	if err != nil {
+		return err
+	}
+	results, err := conform.Run(ctx, conform.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
+	if err != nil {
+		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url, Cause: "it cannot be asked about a feed",
+			Next: "give the URL without /_feeds; --feed names a feed, --token a token", Err: err}
+	}
+	failed := int64(0)
+	for _, r := range results {
+		if r.Result == conform.Failed {
+			failed++
+		}
+	}
+	// What is wrong matters more than whether it could be printed.
+	printed := o.show(a, results)
+	if failed == 0 {
+		return printed
+	}
+	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url, Cause: plural(failed, "check") + " failed",
+		Next: "docs/PROTOCOL.md has the sentences by their numbers"}
+}
+
+func (o *conformOptions) show(a *app, results []conform.Result) error {
+	if o.json {
+		return a.printJSON(results)
+	}
+	var rows []table.Row
+	for _, r := range results {
+		said := r.Sentence
+		if r.Detail != "" {
+			said = fmt.Sprintf("%s\n-> %s", said, r.Detail)
+		}
+		rows = append(rows, table.Row{r.Check, r.Level, r.Result, said})
+	}
+	return a.printTable(table.Row{"check", "level", "result", "sentence"}, rows)
+}

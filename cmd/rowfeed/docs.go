@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// docsForm writes the tree of commands in one form into a folder.
+type docsForm struct {
+	name, short, what string
+	write             func(root *cobra.Command, folder string) error
+}
+
+var docsForms = []docsForm{
+	{"man", "Write man pages, one for each command", "man pages (section 1), one for each command", writeMan},
+	{"markdown", "Write the command reference", "the command reference, one Markdown page for each command", doc.GenMarkdownTree},
+}
+
+func newDocs(a *app) *cobra.Command {
+	cmd := group("docs", "Write man pages and the command reference", `Writes what --help says of all commands as man pages, or as the command reference. The
+same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man/man1
+  rowfeed docs markdown docs/reference`)
+	for _, form := range docsForms {
+		cmd.AddCommand(&cobra.Command{
+			Use:   form.name + " DIR",
+			Short: form.short,
+			Long: "Writes " + form.what + ", into the folder DIR.\n" +
+				"It is made where there is none. Pages of commands that are gone are left: begin with an\nempty one.",
+			Example: "  rowfeed docs " + form.name + " " + form.name,
+			Args:    takes(1, 1, "the folder DIR"),
+			RunE:    func(_ *cobra.Command, args []string) error { return a.writeDocs(form, args[0]) },
+		})
+	}
+	return cmd
+}
+
+func (a *app) writeDocs(form docsForm, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := form.write(asLaidOut(newRoot(a)), folder); err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(folder, "rowfeed*"))
+	if err != nil {
+		return err
+	}
+	return a.say("%s: %s", folder, plural(int64(len(pages)), "page"))
+}
+
+// asLaidOut prepares a tree for being written. Texts are laid out for a terminal, with
+// lists and tables: they stay as they are.
+func asLaidOut(root *cobra.Command) *cobra.Command {
+	for _, c := range commands(root) {
+		c.DisableAutoGenTag = true
+		c.Long = "```text\n" + c.Long + "\n```"
+	}
+	return root
+}
+
+// commands are those of a tree, parents before their children.
+func commands(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, child := range c.Commands() {
+		all = append(all, commands(child)...)
+	}
+	return all
+}
+
+// writeMan dates the pages by the commit that they were built from, so that builds of one
+// commit are alike.
+func writeMan(root *cobra.Command, folder string) error {
+	built := buildOf()
+	date := time.Unix(0, 0).UTC()
+	if !built.time.IsZero() {
+		date = built.time
+	}
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &date, Source: "rowfeed " + built.version, Manual: "rowfeed"}, folder)
+}

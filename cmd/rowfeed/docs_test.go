@@ -1,0 +1,115 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed/internal/docs"
+)
+
+// TestDocumentedCommands: every command line of a document, run or not, is one that this binary
+// takes: its command is there, and so are its flags; in a block also the number and kind of its arguments.
+func TestDocumentedCommands(t *testing.T) {
+	documents, err := docs.Documents("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := regexp.MustCompile("`(rowfeed [^`]+)`")
+	traces := regexp.MustCompile(`(?m)^\| span \|.*\n(\|.*\n)*`) // the names of spans are no commands
+	found := 0
+	for _, document := range documents {
+		blocks, prose, err := docs.Read("../..", document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks {
+			if b.Language != "sh" {
+				continue
+			}
+			for _, words := range docs.Commands(b.Text, "rowfeed") {
+				found++
+				if err := documented(words, true); err != nil {
+					t.Errorf("%s:%d: rowfeed %s: %v", document, b.Line, strings.Join(words, " "), err)
+				}
+			}
+		}
+		for _, m := range span.FindAllStringSubmatch(traces.ReplaceAllString(strings.Join(prose, "\n"), ""), -1) {
+			for _, words := range docs.Commands(strings.ReplaceAll(m[1], "\n", " "), "rowfeed") {
+				found++
+				if err := documented(words, false); err != nil {
+					t.Errorf("%s: `%s`: %v", document, m[1], err)
+				}
+			}
+		}
+	}
+	if found < 80 {
+		t.Errorf("%d command lines found", found)
+	}
+}
+
+// documented looks a command line up in the tree of commands. In prose words may stand for arguments,
+// and arguments may be missing.
+func documented(words []string, whole bool) error {
+	root := newRoot(&app{getenv: func(string) string { return "" }})
+	root.InitDefaultHelpCmd()
+	if !whole {
+		// Placeholders, as NAME, KEY… and [--once], are no arguments.
+		words = slices.DeleteFunc(words, func(w string) bool { return w == "…" || strings.HasPrefix(w, "[") })
+	}
+	cmd, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && strings.ToLower(rest[0]) == rest[0] {
+		return unknownCommand(cmd, rest[0])
+	}
+	if !whole {
+		return flagsOf(cmd, rest)
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// flagsOf looks up the flags alone.
+func flagsOf(cmd *cobra.Command, words []string) error {
+	for _, w := range words {
+		name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
+		if name != w && name != "" && cmd.Flags().Lookup(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+			return usage(cmd, "unknown flag: --%s", name)
+		}
+	}
+	return nil
+}
+
+// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says of every command which login runs it, or that it needs no database.
+func TestPrivilegesOfAllCommands(t *testing.T) {
+	_, prose, err := docs.Read("../..", "docs/PRIVILEGES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(prose, "\n")
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if cmd.Hidden || strings.Contains(text, "`"+path+"`") && !cmd.HasSubCommands() {
+			return
+		}
+		if !cmd.HasSubCommands() {
+			t.Errorf("%s is not in docs/PRIVILEGES.md", path)
+		}
+		for _, sub := range cmd.Commands() {
+			if !strings.Contains(text, "`"+path+"`") || path == "rowfeed" {
+				look(sub)
+			}
+		}
+	}
+	look(newRoot(&app{getenv: func(string) string { return "" }}))
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/config"
+)
+
+// What --log-format and --log-level take.
+var (
+	logFormats = []string{"text", "json"}
+	logLevels  = []string{"debug", "info", "warn", "error"}
+)
+
+// oneOf is a flag that takes one of few words.
+type oneOf struct {
+	of    []string
+	value *string
+}
+
+func (o *oneOf) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (o *oneOf) Type() string { return "word" }
+
+func (o *oneOf) Set(text string) error {
+	for _, w := range o.of {
+		if w == text {
+			o.value = &text
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", text, strings.Join(o.of, ", "))
+}
+
+// logger writes to stderr, as flags say, else rowfeed.yaml, else what is given.
+func (a *app) logger(file *config.File, otherwise string) *slog.Logger {
+	if a.verbose {
+		otherwise = "debug"
+	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(config.First(otherwise, a.logLevel.value, file.LogLevel))) // one of logLevels
+	return a.logTo(a.stderr, config.First(logFormats[0], a.logFormat.value, file.LogFormat), level)
+}
+
+func (a *app) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr { return a.loggable(at, format) }}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// loggable is an attribute as a log may show it, whoever wrote it: texts without a password, and in
+// JSON times that something took in seconds.
+func (a *app) loggable(at slog.Attr, format string) slog.Attr {
+	switch v := at.Value.Any().(type) {
+	case error:
+		return slog.String(at.Key, a.plain(v))
+	case string:
+		return slog.String(at.Key, a.plainText(v))
+	case time.Duration:
+		if format == "json" {
+			return slog.Float64(at.Key, v.Seconds())
+		}
+	}
+	return at
+}

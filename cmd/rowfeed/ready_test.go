@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/config"
+)
+
+// serves runs `rowfeed serve` until the test ends it, and answers its URL.
+func (s *shell) serves(args ...string) (url string, end func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	a, errs := quietApp(s.t)
+	address, ended := make(chan string, 1), make(chan error, 1)
+	a.serving = func(at string) { address <- at }
+	root := newRoot(a)
+	root.SetArgs(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...))
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	select {
+	case at := <-address:
+		return "http://" + at, func() {
+			s.t.Helper()
+			cancel()
+			if err := <-ended; err != nil {
+				s.t.Errorf("serve: %v", err)
+			}
+		}
+	case err := <-ended:
+		cancel()
+		s.t.Fatalf("serve ended: %v\n%s", err, errs)
+		return "", nil
+	}
+}
+
+// TestReady: exit 0 where a server is ready, 1 where it is not, is none of rowfeed's, or
+// nobody answers.
+func TestReady(t *testing.T) {
+	s := withFeed(t)
+	url, end := s.serves()
+	s.prints("ready "+url, url+": ready\n")
+	end()
+	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it does not answer") || !strings.Contains(text, "Next: ") {
+		t.Errorf("nobody there: %s", text)
+	}
+	s.sql("DROP TRIGGER " + trigger(t, s))
+	url, end = s.serves("--no-publish")
+	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it is not ready") {
+		t.Errorf("without its trigger: %s", text)
+	}
+	end()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if text := s.fails(exitFailed, "ready "+other.URL); !strings.Contains(text, "is no server of rowfeed's") {
+		t.Errorf("another server: %s", text)
+	}
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer hanging.Close()
+	if text := s.fails(exitFailed, "ready --timeout 50ms "+hanging.URL); !strings.Contains(text, "it does not answer") {
+		t.Errorf("a server that hangs: %s", text)
+	}
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"ready":true,"reasons":[]}`) }))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of a handshake that is refused
+	secure.StartTLS()
+	defer secure.Close()
+	if text := s.fails(exitFailed, "ready "+secure.URL); !strings.Contains(text, "certificate") {
+		t.Errorf("a certificate of nobody: %s", text)
+	}
+	s.prints("ready --insecure "+secure.URL, secure.URL+": ready\n")
+	if text := s.fails(exitUsage, "ready 127.0.0.1:8080"); !strings.Contains(text, "http://127.0.0.1:8080") {
+		t.Errorf("no URL: %s", text)
+	}
+}
+
+// trigger is the name of one of feed kv's.
+func trigger(t *testing.T, s *shell) (name string) {
+	t.Helper()
+	if err := s.pool().QueryRow("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestHereAt: where the server of this machine is, as rowfeed.yaml says.
+func TestHereAt(t *testing.T) {
+	text := func(s string) *string { return &s }
+	for _, c := range []struct {
+		file config.File
+		want string
+	}{
+		{config.File{}, "http://127.0.0.1:8080"},
+		{config.File{Listen: text(":9000")}, "http://127.0.0.1:9000"},
+		{config.File{Listen: text("0.0.0.0:9000"), TLSCert: text("cert.pem")}, "https://127.0.0.1:9000"},
+		{config.File{Listen: text("[::]:9000")}, "http://127.0.0.1:9000"},
+		{config.File{Listen: text("10.0.0.1:9000")}, "http://10.0.0.1:9000"},
+		{config.File{Listen: text("feeds:9000")}, "http://feeds:9000"},
+	} {
+		if got := hereAt(&c.file); got != c.want {
+			t.Errorf("%v: %s, want %s", c.file.Listen, got, c.want)
+		}
+	}
+}
+
+// TestNotify: systemd is told when requests are taken, and when they no longer are.
+func TestNotify(t *testing.T) {
+	s := withFeed(t)
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "notify", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", "notify")
+	told := func() string {
+		t.Helper()
+		if err := socket.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		said := make([]byte, 100)
+		n, err := socket.Read(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(said[:n])
+	}
+	url, end := s.serves()
+	if got := told(); got != "READY=1" {
+		t.Errorf("systemd is told %q", got)
+	}
+	s.prints("ready "+url, url+": ready\n")
+	end()
+	if got := told(); got != "STOPPING=1" {
+		t.Errorf("at the end systemd is told %q", got)
+	}
+}

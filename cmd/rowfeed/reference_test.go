@@ -1,0 +1,161 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowfeed/rowfeed/internal/docs"
+)
+
+// TestReference: the pages in docs/reference are what the commands say of themselves.
+func TestReference(t *testing.T) {
+	committed, err := filepath.Abs("../../docs/reference")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t)
+	s.ok("docs markdown made")
+	made := pages(t, "made")
+	again := "; run `rm -r docs/reference && go run ./cmd/rowfeed docs markdown docs/reference` and commit what it writes"
+	there := pages(t, committed)
+	for name, text := range made {
+		switch old, ok := there[name]; {
+		case !ok:
+			t.Errorf("docs/reference/%s is missing%s", name, again)
+		case old != text:
+			t.Errorf("docs/reference/%s is not what its command says%s", name, again)
+		}
+	}
+	for name := range there {
+		if _, ok := made[name]; !ok {
+			t.Errorf("docs/reference/%s is of no command%s", name, again)
+		}
+	}
+}
+
+func pages(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[entry.Name()] = string(text)
+	}
+	return all
+}
+
+// TestManPages: every command has one, with all that --help says, and nothing of it is
+// taken for markup.
+func TestManPages(t *testing.T) {
+	s := newShell(t)
+	s.ok("docs man made")
+	made := pages(t, "made")
+	for _, c := range visible(newRoot(&app{})) {
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
+		page, ok := made[name]
+		if !ok {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		plain := strings.NewReplacer(`\-`, "-", `\&`, "", `\(en`, "–", `\\`, `\`, `\[la]`, "<", `\[ra]`, ">", `\fI`, "", `\fR`, "", `\fB`, "", `\fP`, "").Replace(page)
+		for line := range strings.Lines(c.Long) {
+			if line = strings.TrimSpace(line); !strings.Contains(plain, line) {
+				t.Errorf("%s lacks the line %q", name, line)
+			}
+		}
+	}
+	if !strings.Contains(made["rowfeed.1"], ".SH SYNOPSIS") {
+		t.Errorf("rowfeed.1 is no man page:\n%.300s", made["rowfeed.1"])
+	}
+}
+
+// visible are a tree's commands that --help shows.
+func visible(root *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(commands(root), func(c *cobra.Command) bool { return c.Hidden })
+}
+
+// TestHelp has every command teach: what it does, a line that works, what each flag is for.
+func TestHelp(t *testing.T) {
+	for _, c := range visible(newRoot(&app{})) {
+		for what, text := range map[string]string{"short": c.Short, "long": c.Long, "example": c.Example} {
+			if strings.TrimSpace(text) == "" {
+				t.Errorf("%s has no %s text", c.CommandPath(), what)
+			}
+		}
+		if strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: the short text ends with a dot", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Long) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 88 {
+				t.Errorf("%s: a line of %d characters is too long: %q", c.CommandPath(), n, line)
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if strings.TrimSpace(f.Usage) == "" {
+				t.Errorf("%s --%s has no description", c.CommandPath(), f.Name)
+			}
+		})
+	}
+	s := newShell(t)
+	if out := s.ok("--help"); !strings.Contains(out, "rowfeed feed add kv --table kv") {
+		t.Errorf("--help: %s", out)
+	}
+}
+
+// TestExamplesParse: what the examples show is taken by the commands as they are, and each
+// command's own show it.
+func TestExamplesParse(t *testing.T) {
+	parsed := 0
+	for _, c := range visible(newRoot(&app{})) {
+		own := false
+		for _, words := range docs.Commands(c.Example, "rowfeed") {
+			if err := documented(words, true); err != nil {
+				t.Errorf("%s: rowfeed %s: %v", c.CommandPath(), strings.Join(words, " "), err)
+			}
+			line := "rowfeed " + strings.Join(words, " ")
+			own = own || strings.HasPrefix(line+" ", c.CommandPath()+" ")
+			parsed++
+		}
+		if !own {
+			t.Errorf("%s: no example shows the command itself:\n%s", c.CommandPath(), c.Example)
+		}
+	}
+	if parsed < 100 {
+		t.Errorf("only %d lines were found", parsed)
+	}
+}
+
+// TestHelpIsTheSource: --help, the reference and the man page say the same text.
+func TestHelpIsTheSource(t *testing.T) {
+	s := newShell(t)
+	help := s.ok("consumer seek --help")
+	s.ok("docs markdown made")
+	page := pages(t, "made")["rowfeed_consumer_seek.md"]
+	for _, c := range commands(newRoot(&app{})) {
+		if c.CommandPath() != "rowfeed consumer seek" {
+			continue
+		}
+		for _, text := range []string{c.Long, c.Example} {
+			if !strings.Contains(help, text) || !strings.Contains(page, text) {
+				t.Errorf("%q is not in\n%s\nor not in\n%s", text, help, page)
+			}
+		}
+		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if _, usage := pflag.UnquoteUsage(f); !strings.Contains(page, "--"+f.Name+" ") || !strings.Contains(page, usage) || !strings.Contains(help, usage) {
+				t.Errorf("--%s (%s) is not in\n%s\nor not in\n%s", f.Name, usage, help, page)
+			}
+		})
+	}
+}

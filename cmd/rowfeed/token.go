@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+func newToken(a *app) *cobra.Command {
+	cmd := group("token", "Make, list and revoke the tokens of those who come over HTTP", `A token says who sends a request to "rowfeed serve --auth tokens", and what they may do
+with which feed: read it, publish it (fetch with consistent=true, republish and
+unpublish keys), or administer it (pause and move consumers, release leases, retry and
+drop dead letters). It is sent as Authorization: Bearer. The database has its SHA-256
+alone.`, `  rowfeed token add shop --feed kv --right read
+  rowfeed token list
+  rowfeed token revoke shop`)
+	list := &tokenListOptions{}
+	listCmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tokens and their rights",
+		Long: `Lists all tokens, also those that hold no more: name, state (holds, expired or revoked,
+on the database's clock; unreadable where a newer rowfeed has made it), rights, and what
+narrows them. The texts are not known.
+
+With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"kv"}],
+"view":{"where":[{"column":"ns","values":["acme"]}],"mask":["secret"]},
+"created_at":"2026-01-31T12:00:00Z","expires_at":null,"revoked_at":null}].`,
+		Example: "  rowfeed token list --json",
+		Args:    takes(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+	}
+	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	revoke := &tokenRevokeOptions{}
+	cmd.AddCommand(newTokenAdd(a), listCmd, &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "End a token",
+		Long: `Ends a token. Servers learn of it within a few seconds: they answer 401 then, and end
+the streams that go by it. Doing it again changes nothing. The name is not given again.`,
+		Example: "  rowfeed token revoke shop",
+		Args:    takes(1, 1, "the token's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			revoke.name = args[0]
+			return revoke.run(cmd.Context(), a)
+		},
+	})
+	return cmd
+}
+
+type tokenAddOptions struct {
+	name          string
+	feeds, rights []string
+	expires       duration
+	where, mask   []string
+	json          bool
+}
+
+func newTokenAdd(a *app) *cobra.Command {
+	o := &tokenAddOptions{}
+	cmd := &cobra.Command{
+		Use:   "add NAME --feed F --right R",
+		Short: "Make a token",
+		Long: `Makes a token with rights on feeds, and prints it, alone, on stdout: this once. Keep it
+like a password. Every right is on every feed that is named; --feed '*' is all feeds,
+also those added later.
+
+--where narrows what the token reads to rows with one of some values in a column of the
+feed's key: --where ns=acme,other (quote a value that has a comma: 'ns="a,b"'). Several
+must all hold. Tombstones of other rows are not shown either; cursors go past them.
+--mask leaves columns out of rows and of the feed's description; those of the key
+cannot be left out. A column that is added to the table later is shown: mask it with
+another token. A feed that loses one of these columns is not shown at all.
+
+With --json: the token as "token list --json" shows it, and its text as "token".`,
+		Example: `  rowfeed token add shop --feed kv --right read
+  rowfeed token add ops --feed '*' --right read,publish,administer --expires 90d
+  rowfeed token add acme --feed kv --right read --where ns=acme --mask v`,
+		Args: takes(1, 1, "the token's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.feeds, "feed", nil, "a `feed` that the rights are on, or '*' for all; several with commas")
+	f.StringSliceVar(&o.rights, "right", nil, "a `right`: read, publish or administer; several with commas")
+	f.Var(&o.expires, "expires", "how long it holds, like 90d (default: until it is revoked)")
+	f.StringArrayVar(&o.where, "where", nil, "show only rows with these values in a column of the key, as `column=value,…`; may be repeated")
+	f.StringSliceVar(&o.mask, "mask", nil, "leave these `columns` out")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *tokenAddOptions) spec() (rowfeed.TokenSpec, error) {
+	spec := rowfeed.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: rowfeed.View{Mask: o.mask}}
+	missing := func(param, next string) (rowfeed.TokenSpec, error) {
+		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name), Cause: "--" + param + " is missing, or is not what it should be", Next: next}
+	}
+	switch {
+	case len(o.feeds) == 0:
+		return missing("feed", "name a feed with --feed, or all of them with --feed '*'")
+	case len(o.rights) == 0:
+		return missing("right", "give some of --right read,publish,administer")
+	case o.expires.set && o.expires.Duration <= 0:
+		return missing("expires", "give a time like 90d, or leave it out")
+	}
+	for _, feed := range o.feeds {
+		for _, right := range o.rights {
+			spec.Grants = append(spec.Grants, rowfeed.TokenGrant{Right: rowfeed.Right(right), Feed: feed})
+		}
+	}
+	for _, text := range o.where {
+		column, values, ok := strings.Cut(text, "=")
+		all, err := csv.NewReader(strings.NewReader(values)).Read()
+		if values == "" { // which is a value, too
+			all, err = []string{""}, nil
+		}
+		if !ok || err != nil {
+			return missing("where", "write it as column=value, or column=value,value")
+		}
+		spec.View.Where = append(spec.View.Where, rowfeed.ViewFilter{Column: column, Values: all})
+	}
+	return spec, nil
+}
+
+func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
+	spec, err := o.spec()
+	if err != nil {
+		return err
+	}
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	text, token, err := s.AddToken(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return a.printJSON(struct {
+			*rowfeed.Token
+			Text string `json:"token"`
+		}{token, text})
+	}
+	fmt.Fprintf(a.stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants), expiryText(token))
+	return a.say("%s", text)
+}
+
+func expiryText(t *rowfeed.Token) string {
+	if t.ExpiresAt == nil {
+		return ""
+	}
+	return ", until " + t.ExpiresAt.Format(time.RFC3339)
+}
+
+// grantsText is "read, publish of kv; read of orders".
+func grantsText(grants []rowfeed.TokenGrant) string {
+	var parts []string
+	last := ""
+	for _, g := range grants { // sorted by feed
+		if g.Feed == last {
+			parts[len(parts)-1] = strings.TrimSuffix(parts[len(parts)-1], " of "+last) + ", " + string(g.Right) + " of " + g.Feed
+			continue
+		}
+		last = g.Feed
+		parts = append(parts, string(g.Right)+" of "+g.Feed)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// viewText is "ns = acme or other; without secret".
+func viewText(v rowfeed.View) string {
+	var parts []string
+	for _, w := range v.Where {
+		parts = append(parts, w.Column+" = "+strings.Join(w.Values, " or "))
+	}
+	if len(v.Mask) > 0 {
+		parts = append(parts, "without "+strings.Join(v.Mask, ", "))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, "; ")
+}
+
+type tokenListOptions struct{ json bool }
+
+func (o *tokenListOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	all, err := s.Tokens(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.json:
+		return a.printJSON(append([]*rowfeed.Token{}, all...))
+	case len(all) == 0:
+		return a.say("there are no tokens; `rowfeed token add` makes one")
+	}
+	var rows []table.Row
+	for _, t := range all {
+		expires := "never"
+		if t.ExpiresAt != nil {
+			expires = t.ExpiresAt.Format(time.RFC3339)
+		}
+		rows = append(rows, table.Row{t.Name, t.State, grantsText(t.Grants), viewText(t.View), t.CreatedAt.Format(time.RFC3339), expires})
+	}
+	return a.printTable(table.Row{"token", "state", "rights", "view", "made", "expires"}, rows)
+}
+
+type tokenRevokeOptions struct{ name string }
+
+func (o *tokenRevokeOptions) run(ctx context.Context, a *app) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.done()
+	ended, err := s.RevokeToken(ctx, o.name)
+	switch {
+	case err != nil:
+		return err
+	case !ended:
+		return a.say("%s: was revoked already, nothing changed", o.name)
+	}
+	return a.say("%s: revoked; servers learn of it within a few seconds", o.name)
+}

@@ -1,0 +1,60 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// TokenCookie is the cookie that has the token of who is logged in.
+const TokenCookie = "rowfeed_token"
+
+type loginView struct {
+	Next   string
+	Failed string // why the token was not taken
+}
+
+func (h *Handler) login(q *request) (*answer, error) {
+	if h.cfg.Login == nil {
+		return &answer{goTo: ""}, nil
+	}
+	return &answer{template: "login", title: "Log in", content: loginView{Next: local(q.URL.Query().Get("next"))}}, nil
+}
+
+// takeToken checks a token, and has the browser keep it: where no script reads it, no other
+// site sends it, and without TLS only where there was none.
+func (h *Handler) takeToken(q *request) (*answer, error) {
+	next := local(q.PostForm.Get("next"))
+	if h.cfg.Login == nil {
+		return &answer{goTo: ""}, nil
+	}
+	token := strings.TrimSpace(q.PostForm.Get("token"))
+	who, err := h.cfg.Login(q.Context(), token)
+	if err != nil || who.Name == "" {
+		if err != nil {
+			h.cfg.Log.WarnContext(q.Context(), "a token was not taken", "error", err)
+		}
+		return &answer{template: "login", title: "Log in", status: http.StatusUnauthorized,
+			content: loginView{next, "This token is unknown, expired or revoked. `rowfeed token list` shows those there are."}}, nil
+	}
+	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
+	return &answer{goTo: next}, nil
+}
+
+func (h *Handler) logout(q *request) (*answer, error) {
+	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
+	if h.cfg.Login == nil {
+		return &answer{goTo: ""}, nil
+	}
+	return &answer{goTo: "login"}, nil
+}
+
+// local is where a login may lead: a page of the console, below its root, and nothing else.
+func local(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(next, "\\\r\n") ||
+		strings.HasPrefix(next, "/") || strings.Contains(u.Path, "..") || strings.Contains(u.Path, ":") && !strings.Contains(u.Path, "/") {
+		return ""
+	}
+	return next
+}

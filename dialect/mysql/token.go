@@ -1,0 +1,40 @@
+package mysql
+
+import "github.com/rowfeed/rowfeed/dialect"
+
+// accessTables has the tokens of those who come over HTTP, each by the hash of its text
+// alone, and what operators have done: mark tells an act from every other one, so that it
+// is found again when it has ended. expires_at and revoked_at are NULL where they are never.
+func (d Dialect) accessTables(table func(base string) string) dialect.Migration {
+	return dialect.Migration{
+		Version: 8,
+		Title:   "tokens, audit log",
+		Up: []string{
+			"CREATE TABLE IF NOT EXISTS " + table("tokens") + ` (
+  name varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  sha256 char(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL UNIQUE,
+  grants longtext NOT NULL,
+  view longtext NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NULL,
+  revoked_at bigint NULL
+)` + tableOptions,
+			"CREATE TABLE IF NOT EXISTS " + table("audit") + ` (
+  id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  mark varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  at bigint NOT NULL,
+  actor longtext NOT NULL,
+  act longtext NOT NULL,
+  object longtext NOT NULL,
+  detail longtext NOT NULL,
+  outcome longtext NOT NULL
+)` + tableOptions,
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (8, " + d.Now() + ")",
+		},
+		Down: []string{
+			"DROP TABLE IF EXISTS " + table("audit"),
+			"DROP TABLE IF EXISTS " + table("tokens"),
+			"DELETE FROM " + table("schema_version") + " WHERE version = 8",
+		},
+	}
+}

@@ -1,0 +1,91 @@
+// Cache keeps rows in memory and forgets those that were written. Each process follows the
+// feed by itself, from now on: what it has not read yet cannot be stale.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+func main() {
+	c := &cache{source: &feedhttp.Client{URL: "http://127.0.0.1:8080", Feed: "kv"}, load: func(_ context.Context, id int64) (string, error) {
+		return fmt.Sprintf("what your database has of %d", id), nil
+	}}
+	log.Fatal(c.follow(context.Background()))
+}
+
+type cache struct {
+	source rowfeed.Source
+	load   func(ctx context.Context, id int64) (string, error)
+
+	mu        sync.Mutex
+	rows      map[int64]string // nil while nobody tells of writes
+	forgotten int              // counts whatever was forgotten
+}
+
+// get answers a row of the cache, else the database's. A value that was read before somebody
+// wrote the row, and would be put in after that was told, is not kept.
+func (c *cache) get(ctx context.Context, id int64) (string, error) {
+	c.mu.Lock()
+	value, ok := c.rows[id]
+	before := c.forgotten
+	c.mu.Unlock()
+	if ok {
+		return value, nil
+	}
+	value, err := c.load(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rows != nil && c.forgotten == before {
+		c.rows[id] = value
+	}
+	return value, nil
+}
+
+// follow forgets what is written until ctx ends. While the feed cannot be read, and when it
+// refuses the cursor, nothing is kept at all.
+func (c *cache) follow(ctx context.Context) error {
+	after := rowfeed.Now
+	for ctx.Err() == nil {
+		wait := 10 * time.Second
+		if after == rowfeed.Now {
+			wait = 0 // the place is needed, not an entry
+		}
+		page, err := c.source.Fetch(ctx, rowfeed.Request{After: after, Wait: wait})
+		c.mu.Lock()
+		switch {
+		case err != nil:
+			c.rows, after = nil, rowfeed.Now
+		case after == rowfeed.Now:
+			c.rows = map[int64]string{}
+		}
+		for _, e := range page.Entries {
+			id, _ := e.Key.Get("id")
+			delete(c.rows, id.(int64))
+		}
+		c.forgotten++
+		c.mu.Unlock()
+		switch {
+		case err == nil:
+			after = page.Cursor
+			continue
+		case errors.Is(err, rowfeed.UnknownFeed), errors.Is(err, rowfeed.Unauthorized), errors.Is(err, rowfeed.Forbidden):
+			return err // which waiting does not mend
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,80 @@
+package feedhttp
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// codingsTaken is what a request asks for: nothing done to the answer where no network is between,
+// as nothing is saved then, or where the transport was told to leave answers alone.
+func codingsTaken(client *http.Client, host string) string {
+	ip, err := netip.ParseAddr(host)
+	if host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+		return "identity"
+	}
+	if t, ok := client.Transport.(*http.Transport); ok && t.DisableCompression {
+		return "identity"
+	}
+	return "zstd, gzip"
+}
+
+// inflaters are those of zstd that were used before. What one keeps is bounded by the window.
+var inflaters = sync.Pool{New: func() any {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		panic(err) // options that there are
+	}
+	return z
+}}
+
+// readBody reads an answer as it was before it was compressed. MaxBytes bounds what that takes.
+func (c *Client) readBody(resp *http.Response) ([]byte, error) {
+	body := io.Reader(resp.Body)
+	switch coding := resp.Header.Get("Content-Encoding"); coding {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, err
+		}
+		body = z
+	case "zstd":
+		z := inflaters.Get().(*zstd.Decoder)
+		defer func() {
+			_ = z.Reset(nil) // lest it keep the answer
+			inflaters.Put(z)
+		}()
+		if err := z.Reset(body); err != nil {
+			return nil, err
+		}
+		body = z
+	default:
+		return nil, c.notRowfeed(fmt.Sprintf("the answer is in a coding that was not asked for: %q", coding), nil)
+	}
+	return c.readBounded(body)
+}
+
+// readBounded reads all, up to MaxBytes.
+func (c *Client) readBounded(r io.Reader) ([]byte, error) {
+	limit := c.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return nil, c.notRowfeed("the answer is compressed with a window of more than 8 MiB", err)
+	}
+	if err == nil && int64(len(body)) > limit {
+		err = c.failure(rowfeed.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
+	}
+	return body, err
+}

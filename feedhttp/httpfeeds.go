@@ -1,0 +1,124 @@
+package feedhttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// httpFeeds answers with a feed as http-feeds.org has it: a batch of CloudEvents behind the
+// one that the client has handled last, and an empty one at the end.
+func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) error {
+	req, err := httpFeedsRequest(c.values, c.feed)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
+	defer cancel()
+	r = r.WithContext(bounded)
+	source, err := h.catalog.Source(r.Context(), c.feed)
+	if err != nil {
+		return err
+	}
+	page, err := h.waited(r, source, req)
+	// A page may be empty though more is behind it; to these clients that would be the end.
+	for err == nil && len(page.Entries) == 0 && page.More && page.Cursor != req.After {
+		req.After = page.Cursor
+		page, err = h.waited(r, source, req)
+	}
+	if err != nil {
+		return namedAs(err, "after", "lastEventId")
+	}
+	h.pageHeader(w, c.feed, page)
+	id := func(i int) string { return httpFeedsID(page, req.After, c.feed, i) }
+	h.writePage(w, r, answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)}, page)
+	return nil
+}
+
+// httpFeedsRequest says what is asked for. "null" is how http-feeds writes that there is no
+// last event.
+func httpFeedsRequest(values url.Values, feed string) (req rowfeed.Request, err error) {
+	if req.Shards, err = parseShards(values); err != nil {
+		return rowfeed.Request{}, err
+	}
+	if req.Limit, err = parseLimit(values); err != nil {
+		return rowfeed.Request{}, err
+	}
+	if values.Has("timeout") {
+		text := values.Get("timeout")
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || time.Duration(n)*time.Millisecond > MaxWait {
+			return rowfeed.Request{}, badParameter("timeout", "", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
+		}
+		req.Wait = time.Duration(n) * time.Millisecond
+	}
+	if id := values.Get("lastEventId"); id != "" && id != "null" {
+		if req.After, err = httpFeedsCursor(id, feed, req.Shards); err != nil {
+			return rowfeed.Request{}, err
+		}
+	}
+	return req, nil
+}
+
+// httpFeedsCursor is the cursor that an event's id is. ULIDs say nothing of another shard's, and
+// with the id of one of its events this one's would be passed over.
+func httpFeedsCursor(id, feed string, shards rowfeed.Shards) (rowfeed.Cursor, error) {
+	rest, ours := strings.CutPrefix(id, feed+":")
+	fields := strings.SplitN(rest, ":", 3)
+	if !ours || len(fields) != 3 {
+		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin", "%q is no id of an event of this feed", id)
+	}
+	generation, place := fields[0], fields[2]
+	shard, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin", "%q has no shard", id)
+	}
+	position, _, _ := strings.Cut(place, "@")
+	if _, err := ulid.ParseStrict(position); err == nil && shards != (rowfeed.Shards{}) && shards != rowfeed.One(shard) {
+		return "", badParameter("lastEventId", "send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
+	}
+	return rowfeed.Cursor(generation + ":" + place), nil
+}
+
+// httpFeedsID is the id of the i-th entry's event. It is all that these clients keep, and so it has
+// to be a cursor, too: behind @ stands how far the client need not be told of deletes, as in a
+// cursor, where that is above the entry.
+func httpFeedsID(page rowfeed.Page, after rowfeed.Cursor, feed string, i int) string {
+	e := page.Entries[i]
+	id := e.ID(feed)
+	cursor, err := page.CursorAt(after, i)
+	if err != nil {
+		panic(fmt.Sprintf("a page without cursors: %v", err)) // of a source that gives none
+	}
+	_, place, ok := strings.Cut(string(cursor), ":")
+	if !ok {
+		place = string(cursor)
+	}
+	position, mark, _ := strings.Cut(place, "@")
+	if seen := cmp.Or(mark, position); seen != e.Position {
+		id += "@" + seen
+	}
+	return id
+}
+
+// namedAs is an error about a parameter that has another name on this path.
+func namedAs(err error, parameter, name string) error {
+	var e *rowfeed.Error
+	if !errors.As(err, &e) || e.Param != parameter {
+		return err
+	}
+	renamed := *e
+	renamed.Param = name
+	renamed.Cause = strings.Replace(renamed.Cause, parameter+":", name+":", 1)
+	return &renamed
+}

@@ -1,0 +1,17 @@
+package feedhttp
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// openAPI describes the protocol; a test holds it against the routes, their parameters and
+// their answers.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+func (h *Handler) openapi(w http.ResponseWriter, r *http.Request, c call) error {
+	h.writeWhole(w, r, c.format, openAPI)
+	return nil
+}

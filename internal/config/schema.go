@@ -1,0 +1,296 @@
+package config
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Schema is the JSON schema of rowfeed.yaml: what keys there are, and what they take. The
+// loader asks it, docs/CONFIG.md is made of it, and editors may.
+//
+//go:embed schema.json
+var Schema []byte
+
+// validate compares the file's text with the schema. The first key that does not fit is
+// named with its line.
+func validate(path string, data []byte) error {
+	var decoded any
+	if err := decode(data, &decoded); err != nil {
+		return explain(path, err)
+	}
+	text, err := json.Marshal(decoded)
+	if err != nil { // .nan and .inf, which YAML knows
+		return &Error{Path: path, Cause: "it has a value that is no number, text, list or list of keys", Next: "write numbers in digits; `rowfeed config reference` explains every key"}
+	}
+	var instance any
+	if err := json.Unmarshal(text, &instance); err != nil {
+		return err
+	}
+	if ok, err := fits("", instance); ok || err != nil {
+		return err
+	}
+	top, err := root()
+	if err != nil {
+		return err
+	}
+	at, err := misfit(top, top, "", instance, []string{})
+	if err != nil {
+		return err
+	}
+	return unfit(path, data, instance, at)
+}
+
+// fits says whether a value is what the schema says at a place in it (a JSON pointer). The
+// library is one that compiles nothing before it is asked: the other one did so at each
+// start of rowfeed, for longer than most commands take.
+func fits(place string, value any) (bool, error) {
+	var all jsonschema.Schema
+	if err := json.Unmarshal(Schema, &all); err != nil {
+		return false, err
+	}
+	part := jsonschema.Schema{Ref: all.ID + "#" + place}
+	resolved, err := part.Resolve(&jsonschema.ResolveOptions{Loader: func(*url.URL) (*jsonschema.Schema, error) { return &all, nil }})
+	if err != nil {
+		return false, err
+	}
+	return resolved.Validate(value) == nil, nil // its errors show values, and tell no place
+}
+
+// misfit is where the first value stands that is not what the schema says, the innermost
+// first; nil where all are.
+func misfit(top, p *property, place string, value any, at []string) ([]string, error) {
+	if p.Ref != "" {
+		p, place = p.resolved(top), strings.TrimPrefix(p.Ref, "#")
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, next := range p.Properties {
+			if inner, given := v[next.name]; given {
+				if found, err := misfit(top, next.property, place+"/properties/"+next.name, inner, append(slices.Clip(at), next.name)); found != nil || err != nil {
+					return found, err
+				}
+			}
+		}
+	case []any:
+		for i, inner := range v {
+			if p.Items == nil {
+				break
+			}
+			if found, err := misfit(top, p.Items, place+"/items", inner, append(slices.Clip(at), strconv.Itoa(i))); found != nil || err != nil {
+				return found, err
+			}
+		}
+	}
+	if ok, err := fits(place, value); ok || err != nil {
+		return nil, err
+	}
+	return at, nil
+}
+
+// unfit says what the key should be. Of the value it shows numbers alone: a text may be a
+// password.
+func unfit(path string, data []byte, instance any, location []string) error {
+	p, err := propertyAt(location)
+	if err != nil {
+		return err
+	}
+	at := yamlPath(location)
+	e := &Error{Path: path, Line: lineOf(data, at), Next: "`rowfeed config reference` explains every key"}
+	if p.Description != "" {
+		e.Next = "give " + p.expects() + ", or see `rowfeed config reference`"
+	}
+	value, found := valueAt(instance, location)
+	object, isObject := value.(map[string]any)
+	for _, name := range p.Required {
+		if _, given := object[name]; isObject && found && !given {
+			e.Cause, e.Next = fmt.Sprintf("%s: %s is missing", at, name), "give it; a relay needs "+strings.Join(p.Required, " and ")
+			return e
+		}
+	}
+	shown := "it"
+	if number, ok := value.(float64); ok {
+		shown = strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	e.Cause = fmt.Sprintf("%s: %s is not %s", at, shown, p.expects())
+	return e
+}
+
+// yamlPath is a location as people write it: relays[1].shard_count.
+func yamlPath(location []string) string {
+	text := ""
+	for _, part := range location {
+		switch {
+		case isIndex(part):
+			text += "[" + part + "]"
+		case text == "":
+			text = part
+		default:
+			text += "." + part
+		}
+	}
+	return text
+}
+
+func isIndex(part string) bool { return part != "" && strings.Trim(part, "0123456789") == "" }
+
+// lineOf is the line of a value, 0 where the text does not tell.
+func lineOf(data []byte, at string) int {
+	query, err := yaml.PathString("$." + at)
+	if err != nil {
+		return 0
+	}
+	node, err := query.ReadNode(bytes.NewReader(data))
+	if err != nil || node == nil || node.GetToken() == nil {
+		return 0
+	}
+	return node.GetToken().Position.Line
+}
+
+func valueAt(value any, location []string) (any, bool) {
+	for _, part := range location {
+		switch v := value.(type) {
+		case map[string]any:
+			inner, ok := v[part]
+			if !ok {
+				return nil, false
+			}
+			value = inner
+		case []any:
+			i := 0
+			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// property is what is read of the schema's: enough for messages and for the reference.
+type property struct {
+	Title       string               `json:"title"`
+	Description string               `json:"description"`
+	Type        types                `json:"type"`
+	Default     json.RawMessage      `json:"default"`
+	Examples    []json.RawMessage    `json:"examples"`
+	Enum        []string             `json:"enum"`
+	Required    []string             `json:"required"`
+	Expects     string               `json:"x-expects"`
+	Ref         string               `json:"$ref"`
+	Items       *property            `json:"items"`
+	Properties  orderedProperties    `json:"properties"`
+	Defs        map[string]*property `json:"$defs"`
+}
+
+// types are JSON's own names of them; a null stands for a key that was not given, and is
+// left out.
+type types []string
+
+func (t *types) UnmarshalJSON(data []byte) error {
+	var many []string
+	if json.Unmarshal(data, &many) != nil {
+		many = []string{""}
+		if err := json.Unmarshal(data, &many[0]); err != nil {
+			return err
+		}
+	}
+	*t = slices.DeleteFunc(many, func(name string) bool { return name == "null" })
+	return nil
+}
+
+// expects is what the key takes, as a message says it.
+func (p *property) expects() string {
+	kinds := map[string]string{"string": "text", "boolean": "true or false", "integer": "a whole number", "number": "a number", "array": "a list", "object": "a list of keys and values"}
+	switch {
+	case p.Expects != "":
+		return p.Expects
+	case len(p.Enum) > 0:
+		return strings.Join(p.Enum, " or ")
+	}
+	var all []string
+	for _, name := range p.Type {
+		all = append(all, kinds[name])
+	}
+	return strings.Join(all, " or ")
+}
+
+// orderedProperties are an object's, in the order of the schema's text.
+type orderedProperties []namedProperty
+
+type namedProperty struct {
+	name string
+	*property
+}
+
+func (o *orderedProperties) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		p := &property{}
+		if err := d.Decode(p); err != nil {
+			return err
+		}
+		*o = append(*o, namedProperty{fmt.Sprint(name), p})
+	}
+	return nil
+}
+
+func (o orderedProperties) find(name string) *property {
+	for _, p := range o {
+		if p.name == name {
+			return p.property
+		}
+	}
+	return nil
+}
+
+var root = sync.OnceValues(func() (*property, error) {
+	p := &property{}
+	return p, json.Unmarshal(Schema, p)
+})
+
+// resolved follows a reference to $defs.
+func (p *property) resolved(top *property) *property {
+	if name, ok := strings.CutPrefix(p.Ref, "#/$defs/"); ok {
+		return top.Defs[name]
+	}
+	return p
+}
+
+// propertyAt is the schema's of a location in the file.
+func propertyAt(location []string) (*property, error) {
+	top, err := root()
+	if err != nil {
+		return nil, err
+	}
+	p := top
+	for _, part := range location {
+		next := p.Properties.find(part)
+		if isIndex(part) {
+			next = p.Items
+		}
+		if next == nil {
+			return p, nil
+		}
+		p = next.resolved(top)
+	}
+	return p, nil
+}

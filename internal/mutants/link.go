@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// linker makes the test binary of a mutant of packages that are compiled already: only the
+// one with the edit is compiled, and linked with everything else as it is. `go test` compiles
+// every package above an edit again, though mostly nothing has changed that they see of
+// it, which with 40,000 lines of tests is ten times the work. The toolchain's own linker
+// compares what each package was compiled against with what it is linked to, by a
+// checksum; where an edit changes that (a declaration, a type parameter's body) it refuses,
+// and `go test` does it all.
+type linker struct {
+	root string
+
+	mu   sync.Mutex
+	sets map[string]func() (*archives, error) // by test package
+}
+
+// archives are the compiled packages that a test binary is made of.
+type archives struct {
+	dir      string // the tests' folder, in which they run
+	main     archive
+	packages []archive
+}
+
+type archive struct {
+	ImportPath, Dir, Export, ForTest, Name   string
+	GoFiles, CgoFiles, SFiles, EmbedPatterns []string
+	Module                                   *struct{ GoVersion string }
+}
+
+// errNotLinked: the mutant's tests can only be made by `go test`.
+var errNotLinked = errors.New("not linked")
+
+func newLinker(root string) *linker {
+	return &linker{root: root, sets: map[string]func() (*archives, error){}}
+}
+
+// compiled are the packages of a test package's binary, with functions' bodies kept out of
+// what others are compiled against: nothing is inlined.
+func (l *linker) compiled(pkg string) (*archives, error) {
+	l.mu.Lock()
+	once, ok := l.sets[pkg]
+	if !ok {
+		once = sync.OnceValues(func() (*archives, error) { return l.list(pkg) })
+		l.sets[pkg] = once
+	}
+	l.mu.Unlock()
+	return once()
+}
+
+func (l *linker) list(pkg string) (*archives, error) {
+	cmd := exec.Command("go", "list", "-export", "-test", "-deps", "-gcflags=./...=-l",
+		"-json=ImportPath,Dir,Export,ForTest,Name,GoFiles,CgoFiles,SFiles,EmbedPatterns,Module", pkg)
+	cmd.Dir, cmd.Stderr = l.root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	set := &archives{dir: filepath.Join(l.root, pkg)}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var a archive
+		if err := dec.Decode(&a); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if a.Name == "main" && strings.HasSuffix(a.ImportPath, ".test") {
+			set.main = a
+		} else if a.Export != "" {
+			set.packages = append(set.packages, a)
+		}
+	}
+	if set.main.Export == "" {
+		return nil, fmt.Errorf("%s: %w: no tests", pkg, errNotLinked)
+	}
+	return set, nil
+}
+
+// target is the package with the mutant's edit among those of its test binary, or none, where
+// only the go command can make the binary.
+func (l *linker) target(m mutant) (set *archives, target archive, err error) {
+	if set, err = l.compiled(m.Package); err != nil {
+		return nil, archive{}, err
+	}
+	folder := filepath.Join(l.root, filepath.Dir(m.File))
+	for _, a := range set.packages {
+		if a.Dir != folder {
+			continue
+		}
+		if target = a; a.ForTest != "" {
+			return nil, archive{}, errNotLinked // compiled together with its own tests
+		}
+	}
+	if !slices.Contains(target.GoFiles, filepath.Base(m.File)) || target.Module == nil || len(target.CgoFiles)+len(target.SFiles)+len(target.EmbedPatterns) > 0 {
+		return nil, archive{}, errNotLinked // there is more to do than to compile it
+	}
+	return set, target, nil
+}
+
+// links tells whether a mutant's tests can be linked.
+func (l *linker) links(m mutant) bool {
+	_, _, err := l.target(m)
+	return err == nil
+}
+
+// link makes the mutant's test binary in the folder work, and answers where it is and in which
+// folder it runs; or errNotLinked.
+func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
+	set, target, err := l.target(m)
+	if err != nil {
+		return "", "", err
+	}
+	edited, err := m.edited(l.root, true)
+	if err != nil {
+		return "", "", err
+	}
+	sources := filepath.Join(work, "link")
+	source := filepath.Join(sources, filepath.Base(m.File))
+	if err := errors.Join(os.Mkdir(sources, 0o700), os.WriteFile(source, edited, 0o600)); err != nil {
+		return "", "", err
+	}
+	binary, object, config := filepath.Join(work, "mutant.test"), filepath.Join(work, "mutant.a"), filepath.Join(work, "importcfg")
+	if err := set.importcfg(config, target.ImportPath, object); err != nil {
+		return "", "", err
+	}
+	compile := []string{"tool", "compile", "-o", object, "-p", target.ImportPath, "-lang=go" + major(target.Module.GoVersion), "-complete", "-pack",
+		"-nolocalimports", "-l", "-dwarf=false", "-importcfg", config, "-trimpath", sources + "=>" + target.Dir}
+	for _, name := range target.GoFiles {
+		if name == filepath.Base(m.File) {
+			compile = append(compile, source)
+		} else {
+			compile = append(compile, filepath.Join(target.Dir, name))
+		}
+	}
+	link := []string{"tool", "link", "-o", binary, "-importcfg", config, "-buildmode=exe", "-s", "-w", "-X", "testing.testBinary=1", set.main.Export}
+	for _, args := range [][]string{compile, link} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = target.Dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", "", fmt.Errorf("%w: %s: %s", errNotLinked, args[1], out)
+		}
+	}
+	return binary, set.dir, nil
+}
+
+// importcfg writes where each package is, with the mutant's in its place.
+func (s *archives) importcfg(path, mutated, object string) error {
+	var b strings.Builder
+	for _, a := range s.packages {
+		name, _, _ := strings.Cut(a.ImportPath, " ") // of one compiled for the test: "path [test]"
+		file := a.Export
+		if name == mutated {
+			file = object
+		}
+		fmt.Fprintf(&b, "packagefile %s=%s\n", name, file)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// major is the language's version of a go directive: 1.26 of 1.26.8.
+func major(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// sameLines is the new text of an edit, with as many lines as the old one has: packages are
+// compiled against the lines of declarations, too. before is what stands before it.
+func sameLines(before, old, replacement string) string {
+	missing := strings.Count(old, "\n") - strings.Count(replacement, "\n")
+	if missing <= 0 || strings.Count(before, "`")%2 == 1 { // a statement's text stays as it is
+		return replacement
+	}
+	at := strings.LastIndex(replacement, "\n")
+	if at < 0 {
+		at = len(replacement)
+	}
+	return replacement[:at] + strings.Repeat("\n", missing) + replacement[at:]
+}

@@ -1,0 +1,318 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// state tells what is in the database. It is read by one goroutine at a time, however many
+// scrape, and by none that a scrape waits for longer than it wants to.
+type state struct {
+	cfg Config
+
+	mu      sync.Mutex
+	ctx     context.Context // of the readings
+	db      *rowfeed.DB     // nil before watch
+	last    *reading        // the last one that succeeded; nil before
+	up      bool            // the last one succeeded
+	took    time.Duration   // by the last one
+	began   time.Time       // the last one
+	pending chan struct{}   // closed at the end of the one under way; nil where there is none
+}
+
+// stale is how old a reading may be and still be told, where it is not to be read more seldom.
+const stale = time.Minute
+
+// reading is what was read of a database.
+type reading struct {
+	at        time.Time
+	feeds     []feedState
+	consumers []rowfeed.ConsumerStatus
+	leases    []*rowfeed.LeaseStatus
+}
+
+type feedState struct {
+	name string
+	rowfeed.Backlog
+	numbered bool // its positions are numbers, and it has one head
+	ages     bool // what waits tells since when
+	waits    bool // something may wait for a publisher
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("rowfeed_"+name, help, labels, nil)
+}
+
+// The metrics of the state.
+var (
+	descUp      = desc("up", "1 if the database answered when its state was last read, 0 if not; then what was known is told for a minute, and nothing after that.")
+	descAge     = desc("state_age_seconds", "How long ago the state that is told was read.")
+	descTook    = desc("state_read_seconds", "How long the last reading of the state took, also if it failed.")
+	descPending = desc("pending_changes", "Changes (of a feed with an outbox its records) that wait for a publisher, up to the number that is counted.", "feed")
+	descOldest  = desc("pending_oldest_seconds", "Age of the oldest change that waits; 0 while none does. Not told of feeds with capture column.", "feed")
+	descHead    = desc("head_position", "The feed's highest position; not told of feeds with ULIDs, whose shards each have one.", "feed")
+	descSince   = desc("head_timestamp_seconds", "When the head last moved, in Unix time.", "feed")
+	descReaders = desc("waiting_readers", "Requests that wait for an entry at this process.", "feed")
+	descBehind  = desc("consumer_lag_entries", "Positions between a consumer's cursor and the feed's head: at most so many entries, those of other shards included. Not told of feeds with ULIDs.", "consumer", "feed", "shard")
+	descSeconds = desc("consumer_lag_seconds", "Age of the oldest entry that a consumer has not handled; 0 at the head.", "consumer", "feed", "shard")
+	descPaused  = desc("consumer_paused_shards", "Shards of a consumer that an operator has paused.", "consumer", "feed")
+	descRests   = desc("consumer_resting_shards", "Shards of a consumer that rest because their next entry cannot be handled.", "consumer", "feed")
+	descLetters = desc("dead_letters", "Keys that a consumer has set aside, and that wait for retry or drop.", "consumer", "feed")
+	descLeases  = desc("leases", "Leases that somebody holds, or whose holder has not renewed (expired), by what they are for.", "kind", "state")
+	descEpochs  = desc("lease_epochs_total", "Terms of leases that were ever begun, in all processes, by what the leases are for.", "kind")
+	descFolded  = desc("folded_series", "Consumers' shards that have no series of their own, since there are too many.")
+
+	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders, descBehind, descSeconds,
+		descPaused, descRests, descLetters, descLeases, descEpochs, descFolded}
+)
+
+func newState(cfg Config) *state { return &state{cfg: cfg} }
+
+func (s *state) watch(ctx context.Context, db *rowfeed.DB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ctx, s.db, s.last, s.up, s.began = ctx, db, nil, false, time.Time{}
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range descs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(ch chan<- prometheus.Metric) {
+	if end := s.refresh(); end != nil {
+		patience := time.NewTimer(s.cfg.Patience)
+		select {
+		case <-end:
+		case <-patience.C:
+		}
+		patience.Stop()
+	}
+	s.mu.Lock()
+	db, last, up, took := s.db, s.last, s.up && !s.hangs(), s.took
+	s.mu.Unlock()
+	if db == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(descUp, number(up))
+	gauge(descTook, took.Seconds())
+	names := &names{most: s.cfg.MaxNames}
+	waiting := map[string]float64{}
+	for feed, n := range db.Readers() {
+		waiting[names.of(feed)] += float64(n)
+	}
+	if last != nil && time.Since(last.at) < max(stale, 2*s.cfg.Every) {
+		for _, f := range last.feeds { // so that nobody waits for their entries is told, too
+			waiting[names.of(f.name)] += 0
+		}
+		gauge(descAge, time.Since(last.at).Seconds())
+		last.tell(s.cfg, gauge)
+		for kind, n := range last.epochs() {
+			ch <- prometheus.MustNewConstMetric(descEpochs, prometheus.CounterValue, n, kind)
+		}
+	}
+	for feed, n := range waiting {
+		gauge(descReaders, n, feed)
+	}
+}
+
+// hangs tells whether the reading under way takes longer than it may; s.mu is held.
+func (s *state) hangs() bool { return s.pending != nil && time.Since(s.began) > s.cfg.Patience }
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// refresh begins a reading, unless the last one is good, and answers what is closed at the end
+// of the one under way.
+func (s *state) refresh() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil || s.db == nil || s.ctx.Err() != nil || !s.began.IsZero() && time.Since(s.began) < s.cfg.Every {
+		return s.pending
+	}
+	end := make(chan struct{})
+	s.began, s.pending = time.Now(), end
+	ctx, db := s.ctx, s.db
+	go func() {
+		defer close(end)
+		bounded, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		found, err := read(bounded, db, s.cfg)
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pending = nil
+		if s.db != db {
+			return // of another database by now
+		}
+		s.took, s.up = time.Since(s.began), err == nil
+		if err == nil {
+			s.last = found
+		}
+	}()
+	return end
+}
+
+// read asks the database. A feed that cannot be read (its table may be gone) is left out: the
+// rest is still worth knowing, and readiness names it.
+func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
+	r := &reading{at: time.Now()}
+	feeds, err := db.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range feeds {
+		b, err := f.Backlog(ctx, cfg.MaxBacklog)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			continue
+		}
+		r.feeds = append(r.feeds, feedState{name: f.Name(), Backlog: b, numbered: f.Mode() == rowfeed.ModeSequence,
+			ages: f.Capture() != dialect.CaptureColumn, waits: f.Mode() != rowfeed.ModeBlocking})
+	}
+	if r.consumers, err = db.Consumers(ctx, rowfeed.ConsumerID{}); err != nil {
+		return nil, err
+	}
+	if r.leases, err = db.Leases(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// tell tells the gauges of a reading.
+func (r *reading) tell(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	for i, f := range r.feeds {
+		if i == cfg.MaxNames {
+			break // of what has no series of its own there is no sum that means anything
+		}
+		if f.waits {
+			gauge(descPending, float64(f.Waiting), f.name)
+		}
+		if f.waits && f.ages {
+			gauge(descOldest, f.OldestSeconds, f.name)
+		}
+		if f.numbered {
+			gauge(descHead, float64(f.Head), f.name)
+		}
+		if f.PublishedAt != nil {
+			gauge(descSince, float64(f.PublishedAt.UnixMicro())/1e6, f.name)
+		}
+	}
+	r.tellConsumers(cfg, gauge)
+	states := map[[2]string]float64{}
+	for _, l := range r.leases {
+		if l.State != rowfeed.LeaseFree {
+			states[[2]string{leaseKind(l.Name), l.State}]++
+		}
+	}
+	for _, kind := range leaseKinds {
+		for _, state := range []string{rowfeed.LeaseHeld, rowfeed.LeaseExpired} {
+			gauge(descLeases, states[[2]string{kind, state}], kind, state)
+		}
+	}
+}
+
+// epochs sums up the epochs of leases, which only grow, and whose rows stay.
+func (r *reading) epochs() map[string]float64 {
+	sums := map[string]float64{}
+	for _, l := range r.leases {
+		sums[leaseKind(l.Name)] += float64(l.Epoch)
+	}
+	return sums
+}
+
+// consumer is what is told of one consumer of a feed.
+type consumer struct{ name, feed string }
+
+// lag is how far a shard is behind, or the worst of several; nil where nothing tells.
+type lag struct{ entries, seconds *float64 }
+
+func (l *lag) worse(entries *int64, seconds *float64) {
+	if entries != nil {
+		n := float64(*entries)
+		l.entries = worst(l.entries, &n)
+	}
+	l.seconds = worst(l.seconds, seconds)
+}
+
+func worst(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+// tellConsumers tells of those shards by themselves that are most behind.
+func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	shards := slices.Clone(r.consumers)
+	slices.SortStableFunc(shards, func(a, b rowfeed.ConsumerStatus) int {
+		return cmp.Or(cmp.Compare(amount(b.BehindSeconds), amount(a.BehindSeconds)), cmp.Compare(amount(b.Behind), amount(a.Behind)))
+	})
+	known := &names{most: cfg.MaxNames}
+	type series struct {
+		consumer
+		shard string
+	}
+	lags := map[series]*lag{}
+	paused, rests, letters := map[consumer]float64{}, map[consumer]float64{}, map[consumer]float64{}
+	folded := 0
+	for i, s := range shards {
+		who, shard := consumer{s.Consumer, s.Feed}, strconv.Itoa(s.Shard)
+		if known.of(s.Consumer+" of "+s.Feed) == Others {
+			who = consumer{Others, Others}
+		}
+		if i >= cfg.MaxShards || who.name == Others {
+			shard = Others
+			folded++
+		}
+		at := series{who, shard}
+		if lags[at] == nil {
+			lags[at] = &lag{}
+		}
+		lags[at].worse(s.Behind, s.BehindSeconds)
+		paused[who] += number(s.Paused)
+		rests[who] += number(s.Failure != "")
+		letters[who] += float64(s.DeadLetters)
+	}
+	for at, l := range lags {
+		if l.entries != nil {
+			gauge(descBehind, *l.entries, at.name, at.feed, at.shard)
+		}
+		if l.seconds != nil {
+			gauge(descSeconds, *l.seconds, at.name, at.feed, at.shard)
+		}
+	}
+	for who := range paused {
+		gauge(descPaused, paused[who], who.name, who.feed)
+		gauge(descRests, rests[who], who.name, who.feed)
+		gauge(descLetters, letters[who], who.name, who.feed)
+	}
+	gauge(descFolded, float64(folded))
+}
+
+func amount[N int64 | float64](n *N) N {
+	if n == nil {
+		return -1
+	}
+	return *n
+}

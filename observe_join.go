@@ -1,0 +1,37 @@
+package rowfeed
+
+// Observers is one Observer that tells several, one after the other, in their order. Nil ones
+// are left out.
+func Observers(all ...*Observer) *Observer {
+	each := &Observer{}
+	for _, o := range all {
+		if o == nil {
+			continue
+		}
+		each.Published = both(each.Published, o.Published)
+		each.Skipped = both(each.Skipped, o.Skipped)
+		each.Fetched = both(each.Fetched, o.Fetched)
+		each.Retried = both(each.Retried, o.Retried)
+		each.Consumed = both(each.Consumed, o.Consumed)
+		each.SetAside = both(each.SetAside, o.SetAside)
+		each.Term = both(each.Term, o.Term)
+		each.Lease = both(each.Lease, o.Lease)
+		each.Job = both(each.Job, o.Job)
+		each.Trouble = both(each.Trouble, o.Trouble)
+	}
+	return each
+}
+
+// both calls both, or the one that is there: what nobody asks for stays nil.
+func both[E any](first, second func(E)) func(E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(e E) {
+		first(e)
+		second(e)
+	}
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"container/list"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// clients remember how much each has asked of late: of the most recent maxClients of them.
+// Whoever is forgotten has asked nothing for longer than all the others.
+type clients struct {
+	rate  rate.Limit
+	burst int
+
+	mu     sync.Mutex
+	recent *list.List // of *bucket, the latest first
+	known  map[string]*list.Element
+}
+
+type bucket struct {
+	key  string
+	rate *rate.Limiter
+}
+
+func newClients(l Limits) clients {
+	burst := l.Burst
+	if burst < 0 {
+		burst = math.MaxInt
+	}
+	return clients{rate: rate.Limit(l.Rate), burst: burst, recent: list.New(), known: make(map[string]*list.Element)}
+}
+
+// take counts a request, and answers after which time it may be sent again; 0 lets it through.
+func (c *clients) take(key string) (after time.Duration) {
+	if key == "" || c.rate < 0 {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.known[key]
+	if !ok {
+		at = c.recent.PushFront(&bucket{key, rate.NewLimiter(c.rate, c.burst)})
+		c.known[key] = at
+		if c.recent.Len() > maxClients {
+			delete(c.known, c.recent.Remove(c.recent.Back()).(*bucket).key)
+		}
+	}
+	c.recent.MoveToFront(at)
+	return lacking(at.Value.(*bucket).rate, true)
+}
+
+// dry is take that counts nothing.
+func (c *clients) dry(key string) (after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.known[key]
+	if !ok {
+		return 0
+	}
+	return lacking(at.Value.(*bucket).rate, false)
+}
+
+// lacking is after which time the limiter has a request to give; take takes it where it has.
+func lacking(l *rate.Limiter, take bool) time.Duration {
+	if take && l.Allow() || !take && l.Tokens() >= 1 {
+		return 0
+	}
+	return time.Duration((1 - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
+}

@@ -1,0 +1,352 @@
+package rowfeed
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Right is what a token's holder may do with a feed.
+type Right string
+
+// The rights. Each is given by itself: who administers a feed need not see its rows.
+const (
+	// RightRead is fetching, streaming and describing a feed.
+	RightRead Right = "read"
+	// RightPublish is making positions: consistent=true, republishing and unpublishing keys.
+	RightPublish Right = "publish"
+	// RightAdminister is moving and pausing consumers, releasing leases, retrying and
+	// dropping dead letters.
+	RightAdminister Right = "administer"
+)
+
+// Rights are all rights.
+var Rights = []Right{RightRead, RightPublish, RightAdminister}
+
+// EveryFeed stands for all feeds, also those of later.
+const EveryFeed = "*"
+
+// TokenGrant is one right, on one feed or on EveryFeed.
+type TokenGrant struct {
+	Right Right  `json:"right"`
+	Feed  string `json:"feed"`
+}
+
+// TokenSpec says what a token is to be.
+type TokenSpec struct {
+	// Name is what the token is called in lists and in the audit log. It is never given
+	// twice, so that the log stays clear.
+	Name   string
+	Grants []TokenGrant
+	// View narrows what the holder sees of every feed that the token may read.
+	View View
+	// Expires is how long the token holds, on the database's clock; 0 is for ever.
+	Expires time.Duration
+}
+
+// Token is a token as the database knows it: its text is not among it.
+type Token struct {
+	Name      string       `json:"name"`
+	State     string       `json:"state"` // TokenHolds, TokenExpired, TokenRevoked or TokenUnreadable
+	Grants    []TokenGrant `json:"grants"`
+	View      View         `json:"view"`
+	CreatedAt time.Time    `json:"created_at"`
+	ExpiresAt *time.Time   `json:"expires_at"` // nil: never
+	RevokedAt *time.Time   `json:"revoked_at"`
+	// Left is how long the token still holds, on the database's clock; 0 where it does not
+	// expire.
+	Left time.Duration `json:"-"`
+
+	sha256 string
+}
+
+// The states of a token.
+const (
+	TokenHolds   = "holds"
+	TokenExpired = "expired"
+	TokenRevoked = "revoked"
+	// TokenUnreadable is a token whose record is of a newer rowfeed, or damaged: it holds no
+	// right, whatever is meant. Other tokens do not suffer from it.
+	TokenUnreadable = "unreadable"
+)
+
+const (
+	// tokenPrefix begins a token's text, so that people and scanners of secrets know it.
+	tokenPrefix = "rf_"
+	tokenBytes  = 32
+	maxExpires  = 100 * 365 * 24 * time.Hour
+	// tokensTogether is how many tokens one statement asks for.
+	tokensTogether = 500
+)
+
+var tokenNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$`)
+
+func tokenObject(name string) string { return fmt.Sprintf("token %q", name) }
+
+// IsTokenText tells whether a text has the form of a token's: whatever has not need not be
+// looked up.
+func IsTokenText(text string) bool {
+	rest, ok := strings.CutPrefix(text, tokenPrefix)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	return ok && err == nil && len(raw) == tokenBytes && len(rest) == base64.RawURLEncoding.EncodedLen(tokenBytes) // line breaks are decoded as nothing
+}
+
+// hashToken is what the database has of a token. It needs neither salt nor stretching: the
+// text is 256 random bits, which nobody guesses, however fast.
+func hashToken(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func (s TokenSpec) validate() error {
+	switch {
+	case s.Name == "everyone":
+		return invalid("name", "%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
+	case !tokenNamePattern.MatchString(s.Name):
+		return invalid("name", "%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'", s.Name)
+	case len(s.Grants) == 0:
+		return invalid("right", "a token without a right is good for nothing: give one of read, publish, administer")
+	case s.Expires < 0 || s.Expires > 0 && s.Expires < time.Second || s.Expires > maxExpires:
+		return invalid("expires", "%s must be from 1s to 100 years", s.Expires)
+	}
+	for _, g := range s.Grants {
+		if !slices.Contains(Rights, g.Right) {
+			return invalid("right", "%q is none of read, publish, administer", g.Right)
+		}
+		if g.Right == RightAdminister && !s.View.IsZero() {
+			return &Error{Code: InvalidRequest, Param: "right", Object: tokenObject(s.Name), Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, in dead letters for instance",
+				Next: "make two tokens, one with the view and one with the right"}
+		}
+		if g.Feed == EveryFeed {
+			continue
+		}
+		if err := validFeedName(g.Feed); err != nil {
+			return err
+		}
+	}
+	return s.View.validate()
+}
+
+// AddToken makes a token and answers its text, which nobody can learn later: the database
+// has its SHA-256 alone. The feeds must be there, and have the columns of the view. A name
+// that there is, or was, has the code Conflict.
+func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
+	if err := spec.validate(); err != nil {
+		return "", nil, err
+	}
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return "", nil, err
+	}
+	if err := db.viewFits(ctx, spec); err != nil {
+		return "", nil, err
+	}
+	grants, err := json.Marshal(spec.grants())
+	if err != nil {
+		return "", nil, err
+	}
+	view, err := json.Marshal(spec.View)
+	if err != nil {
+		return "", nil, err
+	}
+	raw := make([]byte, tokenBytes)
+	rand.Read(raw) // never fails
+	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw)
+	b := dialect.NewBuilder(db.d)
+	columns := []string{"name", "sha256", "grants", "view", "created_at", "expires_at"}
+	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)), db.d.Now(), "NULL"}
+	if spec.Expires > 0 {
+		values[5] = db.d.Now() + " + " + b.Arg(spec.Expires.Microseconds())
+	}
+	query := db.d.InsertNew(db.table("tokens"), columns, values, columns[:1])
+	err = db.inTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
+		n, err := tx.Exec(ctx, query, b.Args()...)
+		if err == nil && n != 1 {
+			err = &Error{Code: Conflict, Object: tokenObject(spec.Name), Cause: "there is, or was, a token of this name",
+				Next: "take another name: the audit log tells tokens by theirs"}
+		}
+		return err
+	})
+	if err != nil {
+		return "", nil, db.fail(tokenObject(spec.Name), "add it", err)
+	}
+	t, err = db.tokenOf(ctx, text)
+	return text, t, err
+}
+
+// grants are the spec's, sorted, each once.
+func (s TokenSpec) grants() []TokenGrant {
+	all := slices.Clone(s.Grants)
+	slices.SortFunc(all, func(a, b TokenGrant) int {
+		return strings.Compare(a.Feed+" "+string(a.Right), b.Feed+" "+string(b.Right))
+	})
+	return slices.Compact(all)
+}
+
+// viewFits refuses feeds that are not there, and a view that does not fit one of them.
+func (db *DB) viewFits(ctx context.Context, spec TokenSpec) error {
+	var feeds []*Feed
+	for _, g := range spec.Grants {
+		if g.Feed != EveryFeed {
+			f, err := db.Feed(ctx, g.Feed)
+			if err != nil {
+				return err
+			}
+			feeds = append(feeds, f)
+		} else if !spec.View.IsZero() {
+			all, err := db.Feeds(ctx)
+			if err != nil {
+				return err
+			}
+			feeds = append(feeds, all...)
+		}
+	}
+	if spec.View.IsZero() {
+		return nil
+	}
+	for _, f := range feeds {
+		info, err := f.Info(ctx)
+		if err == nil {
+			err = spec.View.Fits(info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TokenOf answers the token that has this text and holds now, on the database's clock; else
+// the code is UnknownToken. The texts are not compared with each other: the database looks
+// the SHA-256 up, of which nobody can choose the beginning, so that the time it takes tells
+// nothing about the texts there are.
+func (db *DB) TokenOf(ctx context.Context, text string) (*Token, error) {
+	if !IsTokenText(text) {
+		return nil, errUnknownToken
+	}
+	return db.tokenOf(ctx, text)
+}
+
+var errUnknownToken = &Error{Code: UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
+
+func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
+	b := dialect.NewBuilder(db.d)
+	found, err := dialect.QueryAll(ctx, db.on(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
+	switch {
+	case err != nil:
+		return nil, db.failOwn(ctx, "tokens", "look one up", err)
+	case len(found) == 0 || found[0].State != TokenHolds:
+		return nil, errUnknownToken
+	}
+	return found[0], nil
+}
+
+// StillHold answers those of the tokens that still hold. What else is known of a token
+// never changes.
+func (db *DB) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
+	for some := range slices.Chunk(tokens, tokensTogether) {
+		b := dialect.NewBuilder(db.d)
+		hashes := make([]string, len(some))
+		for i, t := range some {
+			hashes[i] = b.Arg(t.sha256)
+		}
+		found, err := dialect.QueryAll(ctx, db.on(), db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
+		if err != nil {
+			return nil, db.failOwn(ctx, "tokens", "look which of them hold", err)
+		}
+		for _, t := range found {
+			if t.State == TokenHolds {
+				holding = append(holding, t)
+			}
+		}
+	}
+	return holding, nil
+}
+
+// Same tells whether both are of one text.
+func (t *Token) Same(other *Token) bool { return t.sha256 == other.sha256 }
+
+// Tokens lists all tokens, also those that hold no more, by name.
+func (db *DB) Tokens(ctx context.Context) ([]*Token, error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return nil, err
+	}
+	all, err := dialect.QueryAll(ctx, db.on(), db.tokenColumns()+" ORDER BY name", nil, scanToken)
+	return all, db.fail("tokens", "list them", err)
+}
+
+func (db *DB) tokenColumns() string {
+	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.d.Now() + " FROM " + db.table("tokens")
+}
+
+func scanToken(rows dialect.Rows) (*Token, error) {
+	t := &Token{State: TokenHolds}
+	var grants, view string
+	var created, now int64
+	var expires, revoked sql.NullInt64
+	if err := rows.Scan(&t.Name, &t.sha256, &grants, &view, &created, &expires, &revoked, &now); err != nil {
+		return nil, err
+	}
+	if !readRecord(grants, &t.Grants) || !readRecord(view, &t.View) {
+		t.State, t.Grants, t.View = TokenUnreadable, nil, View{}
+	}
+	at := func(micros sql.NullInt64) *time.Time {
+		if !micros.Valid {
+			return nil
+		}
+		then := time.UnixMicro(micros.Int64).UTC()
+		return &then
+	}
+	t.CreatedAt, t.ExpiresAt, t.RevokedAt = time.UnixMicro(created).UTC(), at(expires), at(revoked)
+	switch {
+	case revoked.Valid:
+		t.State = TokenRevoked
+	case expires.Valid && expires.Int64 <= now:
+		t.State = TokenExpired
+	case expires.Valid:
+		t.Left = time.Duration(expires.Int64-now) * time.Microsecond
+	}
+	return t, nil
+}
+
+// readRecord reads a part of a token's record. What it does not know might narrow the token.
+func readRecord(text string, into any) bool {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return text != "null" && d.Decode(into) == nil
+}
+
+// RevokeToken ends a token, and answers whether it was not ended before. Servers learn of
+// it within seconds.
+func (db *DB) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
+	if err := db.requireSchema(ctx, db.on()); err != nil {
+		return false, err
+	}
+	var n, known int64
+	err = db.inTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
+		b := dialect.NewBuilder(db.d)
+		query := "UPDATE " + db.table("tokens") + " SET revoked_at = " + db.d.Now() + " WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
+		if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
+			return err
+		}
+		b = dialect.NewBuilder(db.d)
+		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.table("tokens")+" WHERE name = "+b.Arg(name), b.Args(), &known)
+	})
+	switch {
+	case err != nil:
+		return false, db.fail(tokenObject(name), "revoke it", err)
+	case known == 0:
+		return false, &Error{Code: UnknownToken, Object: tokenObject(name), Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
+	}
+	return n == 1, nil
+}
