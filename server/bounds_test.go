@@ -131,22 +131,30 @@ func silent(t *testing.T, r *running, beginning string) string {
 	return string(answer)
 }
 
-// TestSlowloris: whoever sends a header or a body that never ends is not waited for.
+// TestSlowloris: whoever sends a header or a body that never ends is not waited for. A whole
+// header has all the time it needs here, so that its answer does not depend on the machine.
 func TestSlowloris(t *testing.T) {
 	x := newFixture(t)
-	r := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond, BodyTimeout: 2 * time.Millisecond}})
+	header := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond}})
+	for _, beginning := range []string{
+		"",
+		"G",
+		"GET /_feeds HTTP/1.1\r\nHost: l",
+		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n",
+	} {
+		if got := silent(t, header, beginning); strings.HasPrefix(got, "HTTP/1.1 2") {
+			t.Errorf("%q: %q", beginning, got)
+		}
+	}
+	body := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Hour, BodyTimeout: time.Millisecond}})
 	for beginning, want := range map[string]string{
-		"":                                "",
-		"G":                               "",
-		"GET /_feeds HTTP/1.1\r\nHost: l": "",
-		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n":                                     "",
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":                         "HTTP/1.1 405",
 		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx":            "HTTP/1.1 405",
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":                    "HTTP/1.1 413",
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx":       "HTTP/1.1 413",
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": "HTTP/1.1 400", // whose length?
 	} {
-		if got := silent(t, r, beginning); !strings.HasPrefix(got, want) || want == "" && strings.HasPrefix(got, "HTTP/1.1 2") {
+		if got := silent(t, body, beginning); !strings.HasPrefix(got, want) {
 			t.Errorf("%q: %q", beginning, got)
 		}
 	}
