@@ -94,7 +94,7 @@ func TestOutboxMoversBetween(t *testing.T) {
 		x.appended(2, 0, time.Time{})
 		x.appended(3, 0, time.Time{})
 		held := testdb.Hold(placesRecords)
-		first := x.asking(x.other(testdb.Hooks{Before: held.Before}, nil), rowfeed.Request{After: at, Shards: rowfeed.One(0)})
+		first := x.asking(x.still(testdb.Hooks{Before: held.Before}), rowfeed.Request{After: at, Shards: rowfeed.One(0)})
 		<-held.Reached
 		x.appended(4, 0, time.Time{})
 		_, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: at, Shards: rowfeed.One(0)})
@@ -242,7 +242,7 @@ func TestHeldShardReaders(t *testing.T) {
 			t.Errorf("sessions wait for %q, and did for %q", now, own)
 		}
 		x.wantIDs(x.page(f, 1, x.page(f, 1, rowfeed.Now, 10).Cursor, 10), false, 4)
-		waiting := x.asking(f, rowfeed.Request{After: at, Shards: rowfeed.One(0), Wait: time.Minute})
+		waiting := x.asking(f, rowfeed.Request{After: at, Shards: rowfeed.One(0), Wait: time.Hour})
 		known := tries.Load()
 		x.eventually("it has tried in vain", func() bool { return tries.Load() >= known+6 })
 		letGo()

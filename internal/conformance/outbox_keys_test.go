@@ -98,23 +98,24 @@ func TestOutboxKeyOfTwoShards(t *testing.T) {
 		reader := x.other(testdb.Hooks{}, &rowfeed.Config{NoPublish: true})
 		var placed atomic.Bool
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
-		first := x.other(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		first := x.still(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 			if placesRecords(ev) {
 				placed.Store(true)
 			}
 			return held.Before(ctx, ev)
-		}}, nil)
+		}})
 		one := x.asking(first, rowfeed.Request{Shards: rowfeed.One(0), After: x.page(reader, 0, rowfeed.Now, 1).Cursor})
 		<-held.Reached
 		x.wantIDs(x.page(reader, 0, "", 10), false, 1, 2, 3)
-		places := make(chan struct{}, 100)
+		var once sync.Once
+		places := make(chan struct{})
 		second := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if placesRecords(ev) {
-				places <- struct{}{}
+				once.Do(func() { close(places) })
 			}
 			return nil
 		}}, nil)
-		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(1)})
+		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(1), Wait: time.Hour}) // that long also for the key
 		<-places
 		x.wantIDs(x.page(reader, 0, "", 10), false, 1, 2, 3)
 		x.wantIDs(x.page(reader, 1, "", 10), false)
@@ -362,22 +363,29 @@ func TestOutboxKeyPurged(t *testing.T) {
 		x.exec("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (2, 5)")
 		var placed atomic.Bool
 		commits := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
-		mover := x.other(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		mover := x.still(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 			if placesRecords(ev) {
 				placed.Store(true)
 			}
 			return commits.Before(ctx, ev)
-		}}, nil)
+		}})
 		moves := x.asking(mover, rowfeed.Request{Shards: rowfeed.One(2)})
 		<-commits.Reached
-		reached := make(chan struct{}, 10)
+		var once sync.Once
+		reached := make(chan struct{})
 		purger = x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if purges(ev) {
-				reached <- struct{}{}
+				once.Do(func() { close(reached) })
 			}
 			return nil
 		}}, nil)
-		go func() { _, err := purger.Purge(x.ctx); ended <- err }()
+		go func() {
+			_, err := purger.Purge(x.ctx)
+			for isCode(err, rowfeed.Locked) { // the mover takes its time
+				_, err = purger.Purge(x.ctx)
+			}
+			ended <- err
+		}()
 		<-reached
 		commits.Release()
 		x.wantIDs(x.answered(moves), false, 5)

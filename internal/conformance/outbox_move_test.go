@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
@@ -19,6 +20,30 @@ import (
 func (x *events) other(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.Feed {
 	x.Helper()
 	f, err := x.tappedDB(h, cfg).Feed(x.ctx, "events")
+	if err != nil {
+		x.Fatal(err)
+	}
+	return f
+}
+
+// unhurried is PostgreSQL's dialect but for the bound on how long a mover's transaction may stand still.
+type unhurried struct{ dialect.Dialect }
+
+func (u unhurried) Settings(p dialect.Purpose, n dialect.Names) []string {
+	return append(slices.Clone(u.Dialect.Settings(p, n)), "SET LOCAL idle_in_transaction_session_timeout = 0")
+}
+
+// still is other for a mover that a test holds in its transaction, for as long as the test takes.
+func (x *events) still(h testdb.Hooks) *rowfeed.Feed {
+	x.Helper()
+	if x.family() != "postgres" {
+		return x.other(h, nil)
+	}
+	rf, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, h), unhurried{x.dialect}, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	f, err := rf.Feed(x.ctx, "events")
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -132,12 +157,12 @@ func TestOutboxMovers(t *testing.T) {
 		x.appended(3, 1, time.Time{})
 		var placed atomic.Bool
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
-		first := x.other(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		first := x.still(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 			if placesRecords(ev) {
 				placed.Store(true)
 			}
 			return held.Before(ctx, ev)
-		}}, nil)
+		}})
 		one := x.asking(first, rowfeed.Request{Shards: rowfeed.One(0)})
 		<-held.Reached
 		asks := make(chan struct{}, 100)
@@ -147,7 +172,7 @@ func TestOutboxMovers(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(0), Wait: time.Minute})
+		two := x.asking(second, rowfeed.Request{Shards: rowfeed.One(0), Wait: time.Hour})
 		<-asks
 		if x.family() != "sqlite" {
 			x.appended(4, 0, time.Time{})
@@ -309,7 +334,7 @@ func TestOutboxPublisher(t *testing.T) {
 		ctx, stop := context.WithCancel(x.ctx)
 		ended := make(chan error, 2)
 		for range 2 {
-			f := x.other(testdb.Hooks{}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: &rowfeed.Observer{Lease: func(e rowfeed.LeaseEvent) {
+			f := x.other(testdb.Hooks{}, &rowfeed.Config{IdlePoll: time.Millisecond, PublisherLease: time.Hour, Observer: &rowfeed.Observer{Lease: func(e rowfeed.LeaseEvent) {
 				if e.Mine {
 					holders.Add(1)
 				}
