@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +60,8 @@ type app struct {
 	serving func(address string)
 	// benching is told what a bench begins; for tests.
 	benching func(what string)
+	// completing is in the place of completionTime; for tests.
+	completing time.Duration
 }
 
 // newRoot makes the tree of commands.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -167,7 +168,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 // no, has none: a line that is being typed is no place for messages.
 func (a *app) fromDatabase(ctx context.Context, names lister, given []string) []string {
 	a.stderr = io.Discard
-	ctx, stop := context.WithTimeout(ctx, completionTime)
+	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.completing, completionTime))
 	defer stop()
 	s, err := a.connect(ctx)
 	if err != nil {

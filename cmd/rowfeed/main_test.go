@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/rowfeed/rowfeed/internal/open"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/testleaks"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -25,8 +24,7 @@ type shell struct {
 // newShell changes into a new folder, in which sqlite:rowfeed.db is the database.
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	testleaks.None(t)
 	t.Chdir(t.TempDir())
 	return &shell{t: t, env: map[string]string{}}
 }

@@ -152,6 +152,8 @@ func TestHangupWithoutFiles(t *testing.T) {
 	withFeed(t)
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
+	log := newLines(ctx)
+	a.stderr = log
 	ended, at := make(chan error, 1), make(chan string, 1)
 	a.serving = func(address string) { at <- address }
 	o := &serveOptions{}
@@ -162,6 +164,8 @@ func TestHangupWithoutFiles(t *testing.T) {
 	address := <-at
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
+	}
+	for line := ""; !strings.Contains(line, "SIGHUP: there are no files"); line = log.next(t) {
 	}
 	resp, err := http.Get("http://" + address + "/healthz")
 	if err != nil {

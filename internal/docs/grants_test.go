@@ -57,7 +57,7 @@ func (s *session) withoutEach() {
 		command := g.command + " --db '" + u.String() + "'"
 		typed := command + " 2>&1 || true\n"
 		if g.command == "rowfeed publish" { // which goes on, and says it in its log
-			typed = "timeout 30 grep -m1 'Next: grant' <(exec " + command + " 2>&1) || true; kill $! 2>/dev/null && wait $! || true\n"
+			typed = "timeout 300 grep -m1 'Next: grant' <(exec " + command + " 2>&1) || true; kill $! 2>/dev/null && wait $! || true\n"
 		}
 		printed := s.typed(typed, false)
 		// What MariaDB and MySQL do not let a login see may also be gone.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -37,12 +36,7 @@ func newSession(t *testing.T, e testdb.Engine, bin string) *session {
 	t.Helper()
 	s := &session{t: t, db: e.New(t), folder: t.TempDir()}
 	s.db.Admin() // for cleaning up, too: its pool is closed last
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = listener.Addr().String()
-	listener.Close()
+	s.address = testdb.Address(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-u", "-o", "pipefail", "-m", "-s")
 	cmd.Dir = s.folder

@@ -147,10 +147,16 @@ func (c *campaign) prepare() {
 	}
 }
 
-// faults lasts for a while. Everybody is alive and connected when it returns.
+// happened tells whether every kind of fault has, and a take-over was measured.
+func (c *campaign) happened() bool {
+	return c.kills.Load() > 0 && c.pauses.Load() > 0 && c.cuts.Load() > 0 && c.takeOvers.measured() > 0
+}
+
+// faults lasts for a while, and on a machine that is busy for as much longer as it takes until all of them have
+// happened. Everybody is alive and connected when it returns.
 func (c *campaign) faults(length time.Duration) {
 	c.Helper()
-	ctx, end := context.WithTimeout(context.Background(), length)
+	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	var others, watching sync.WaitGroup
 	watch, blind := context.WithCancel(context.Background())
@@ -166,17 +172,15 @@ func (c *campaign) faults(length time.Duration) {
 	}
 	rng := rand.New(rand.NewPCG(c.seed, 99))
 	began := time.Now()
-	for tick := time.NewTicker(time.Second); ctx.Err() == nil; {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-			c.reviveAll()
-			c.killOne(rng)
-			if done := c.restarts.Load(); done < 2 && time.Since(began) > length*time.Duration(done+1)/3 {
-				c.restartDatabase(rng)
-			}
+	for tick := time.NewTicker(time.Second); time.Since(began) < length || !c.happened() && time.Since(began) < patience; {
+		<-tick.C
+		c.reviveAll()
+		c.killOne(rng)
+		if done := c.restarts.Load(); done < 2 && time.Since(began) > length*time.Duration(done+1)/3 {
+			c.restartDatabase(rng)
 		}
 	}
+	end()
 	others.Wait()
 	for c.restarts.Load() < 2 { // a server may take long to start
 		c.restartDatabase(rng)
@@ -315,10 +319,7 @@ func (c *campaign) judge(history History) {
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome", c.writers.committed, c.writers.failed, c.writers.unknown)
 	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up, %d perhaps", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
-	if c.kills.Load() == 0 || c.pauses.Load() == 0 || c.cuts.Load() == 0 || c.restarts.Load() != 2 || v.Epochs < 2 {
-		c.Error("not every kind of fault has happened")
-	}
-	if len(c.takeOvers.times) == 0 {
-		c.Error("no take-over was measured")
+	if !c.happened() || c.restarts.Load() != 2 || v.Epochs < 2 {
+		c.Errorf("not every kind of fault has happened; %d take-overs were measured", c.takeOvers.measured())
 	}
 }

@@ -86,6 +86,7 @@ type observed struct {
 
 func observe(t *testing.T) *observed {
 	o := &observed{Inbox: NewInbox("id", "v"), answered: make(chan struct{}, 10)}
+	o.Patience = time.Hour // a request is held until it is cut off
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.ServeHTTP(w, r)
 		o.answered <- struct{}{}

@@ -91,6 +91,12 @@ func (o *takeOvers) seen(name string, t leaseTerm, acquired time.Time) {
 	}
 }
 
+func (o *takeOvers) measured() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.times)
+}
+
 // gone notes that a process will not renew its leases any more.
 func (o *takeOvers) gone(pid int, paused bool) {
 	o.mu.Lock()

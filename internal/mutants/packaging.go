@@ -6,7 +6,7 @@ const commandLine = "./cmd/rowfeed"
 var packaging = []mutant{
 	{
 		Name: "completion-waits", Guards: "a shell waits for names from the database for a second at most",
-		File: "cmd/rowfeed/completion.go", Old: "context.WithTimeout(ctx, completionTime)", New: "context.WithTimeout(ctx, 1000*completionTime)",
+		File: "cmd/rowfeed/completion.go", Old: "cmp.Or(a.completing, completionTime)", New: "cmp.Or(a.completing, 1000*completionTime)",
 		Package: commandLine, Test: "TestCompletionIsSilent", Engines: "sqlite",
 	},
 	{

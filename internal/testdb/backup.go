@@ -31,7 +31,7 @@ func (s *Server) Stop(t testing.TB) {
 	select {
 	case <-s.exited:
 		s.cmd = nil
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatalf("testdb: %s does not stop\n%s", s.Engine.Name, s.logTail())
 	}
 }
@@ -105,7 +105,7 @@ func restoreSQLite(db *sql.DB, path string) error {
 		if err != nil {
 			return err
 		}
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(patience)
 		for {
 			more, err := b.Step(-1)
 			if err != nil && time.Now().Before(deadline) {

@@ -80,7 +80,8 @@ func (d *Database) Server() *Server { return d.server }
 func (d *Database) Admin() *sql.DB {
 	d.t.Helper()
 	d.once.Do(func() {
-		db, err := openURL(d.URL, nil, "multiStatements=true")
+		// Whoever writes to SQLite at the same time may take his time.
+		db, err := openURL(d.URL, nil, "multiStatements=true", fmt.Sprintf("_pragma=busy_timeout(%d)", patience.Milliseconds()))
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func connector(rawURL string, params []string) (driver.Connector, error) {
 	case "postgres":
 		query := u.Query()
 		for _, p := range params {
-			if name, value, _ := strings.Cut(p, "="); name != "multiStatements" && name != "_txlock" {
+			if name, value, _ := strings.Cut(p, "="); name != "multiStatements" && !strings.HasPrefix(name, "_") {
 				query.Set(name, value)
 			}
 		}
@@ -196,7 +197,7 @@ func (s *Server) administer(statement string) error {
 		return err
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err = db.ExecContext(ctx, statement)
 	return err
@@ -217,17 +218,21 @@ func (s *Server) drop(name string) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	disconnect, force := disconnectMySQL, ""
 	if s.Engine.Family == "postgres" {
 		disconnect, force = disconnectPostgres, " WITH (FORCE)"
 	}
-	if err := disconnect(ctx, db, name); err != nil {
-		return err
+	for {
+		if err = disconnect(ctx, db, name); err == nil {
+			_, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+force)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond) // PostgreSQL itself waits five seconds for sessions to end, and no more
 	}
-	_, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+force)
-	return err
 }
 
 // disconnectPostgres ends all connections to a database. DROP DATABASE would do

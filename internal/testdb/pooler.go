@@ -58,9 +58,11 @@ func (s *Server) pool(t testing.TB, program string) (port int, err error) {
 		return 0, err
 	}
 	for range 5 { // somebody else may take the port before we do
-		if port, err = freePort(); err != nil {
+		var release func()
+		if port, release, err = freePort(); err != nil {
 			return 0, err
 		}
+		t.Cleanup(release)
 		config := fmt.Sprintf(`[databases]
 * = host=127.0.0.1 port=%d user=postgres
 
@@ -109,7 +111,7 @@ max_client_conn = 500
 
 // listens waits until somebody answers on the port, or the process that should has ended.
 func listens(port int, ended <-chan struct{}) bool {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
 			return c.Close() == nil
 		}

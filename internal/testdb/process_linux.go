@@ -3,6 +3,7 @@ package testdb
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -103,7 +104,7 @@ func giveAway(folder string) error {
 // on no child is born, and dead ones keep their process id.
 func freeze(pid int) []int {
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for state(pid) != 'T' && state(pid) != 'Z' && state(pid) != 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
@@ -130,7 +131,7 @@ func killTree(pid int) error {
 	for _, p := range append(children, pid) {
 		_ = syscall.Kill(p, syscall.SIGKILL)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for _, child := range children {
 		// A zombie holds nothing any more; init collects it in its own time.
 		for s := state(child); s != 0 && s != 'Z'; s = state(child) {
@@ -213,6 +214,17 @@ func lockFile(path string) *os.File {
 		return nil
 	}
 	return f
+}
+
+// reserve keeps a port from the other test processes of this machine, until the function that it returns is called or this
+// process ends; nil when another one has it. It is a name among sockets, of which there is one of each, and nothing in the
+// file system: several suites run at a time, and a server that was killed is not to find another suite's at its port.
+func reserve(port int) (release func()) {
+	l, err := net.Listen("unix", "@rowfeed-testdb-port-"+strconv.Itoa(port))
+	if err != nil {
+		return nil
+	}
+	return func() { _ = l.Close() }
 }
 
 // freeBytes is the room left where path lies; 0 when that cannot be told.

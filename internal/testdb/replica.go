@@ -124,7 +124,7 @@ func (s *Server) until(t testing.TB, question string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; {
 		var yes bool
 		err := db.QueryRowContext(context.Background(), question).Scan(&yes)
 		switch {

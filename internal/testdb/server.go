@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +25,7 @@ type Server struct {
 	options  options
 	folder   string // holds data, the log and whatever else the server keeps
 	data     string
+	release  func()       // gives the port back to others
 	next     atomic.Int64 // number of the next database
 
 	mu     sync.Mutex
@@ -121,7 +119,7 @@ func startServer(e Engine, o options, install func(*Server) error) (*Server, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Engine: e, programs: p, options: o, folder: folder, data: filepath.Join(folder, "data")}
+	s := &Server{Engine: e, programs: p, options: o, folder: folder, data: filepath.Join(folder, "data"), release: func() {}}
 	serversMu.Lock()
 	servers[s] = struct{}{}
 	serversMu.Unlock()
@@ -134,12 +132,13 @@ func startServer(e Engine, o options, install func(*Server) error) (*Server, err
 	}
 	// Between choosing a port and listening on it somebody else may take it.
 	for range 5 {
-		if s.Port, err = freePort(); err != nil {
+		if s.Port, s.release, err = freePort(); err != nil {
 			break
 		}
 		if err = s.start(); err == nil {
 			return s, nil
 		}
+		s.release()
 	}
 	err = fmt.Errorf("%w\n%s", err, s.logTail())
 	s.remove()
@@ -221,7 +220,7 @@ func (s *Server) start() error {
 		close(exited)
 	}()
 	s.cmd, s.exited, s.paused = cmd, exited, nil
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		err := s.ping()
 		if err == nil {
@@ -323,6 +322,7 @@ func (s *Server) remove() {
 		}
 	}
 	_ = s.kill()
+	s.release()
 	removeSharedMemory(s.data)
 	_ = os.RemoveAll(s.folder)
 	serversMu.Lock()
@@ -353,19 +353,4 @@ func (s *Server) logTail() string {
 	text, _ := os.ReadFile(s.logName())
 	lines := strings.SplitAfter(string(text), "\n")
 	return s.Engine.Name + "'s log:\n" + strings.Join(lines[max(0, len(lines)-40):], "")
-}
-
-// freePort returns a port nobody listens on. It lies below the range from which
-// the kernel gives ports to outgoing connections, so that a killed server finds
-// it free again.
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		port := 15000 + rand.IntN(17000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, fmt.Errorf("testdb: no free port: %w", err)
 }

@@ -54,6 +54,31 @@ func TestDropWithOpenTransaction(t *testing.T) {
 	})
 }
 
+// TestAddress: an address is nobody else's until its test has ended.
+func TestAddress(t *testing.T) {
+	taken := func(address string) bool {
+		_, text, _ := strings.Cut(address, ":")
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := testdb.Reserve(port)
+		if release != nil {
+			release()
+		}
+		return release == nil
+	}
+	var address string
+	t.Run("its test", func(t *testing.T) {
+		if address = testdb.Address(t); !taken(address) {
+			t.Errorf("%s is there for others, too", address)
+		}
+	})
+	if taken(address) {
+		t.Errorf("%s is kept for nobody", address)
+	}
+}
+
 func TestServerSettings(t *testing.T) {
 	settings := map[string]map[string]string{
 		"postgres": {"synchronous_commit": "on", "max_connections": "200", "listen_addresses": "127.0.0.1"},
