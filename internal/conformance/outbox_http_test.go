@@ -101,7 +101,7 @@ func TestExpiredOverHTTP(t *testing.T) {
 		r := x.taker(nil)
 		c := r.consumer(client, x.rf)
 		to := newShelf(t)
-		relay := &relays.Relay{Name: "relay", Source: client, DB: x.rf, Sink: to, Lease: groupTTL}
+		relay := &relays.Relay{Name: "relay", Source: client, DB: x.rf, Sink: to}
 		r.appendedAll(0, 1, 2)
 		r.once(c)
 		if err := relay.RunOnce(x.ctx); err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -61,6 +61,41 @@ func TestRelayDown(t *testing.T) {
 	})
 }
 
+// refusing answers an address where connections are refused until somebody listens, which the test alone can: the
+// port is taken all the time.
+func refusing(t *testing.T) (address string, listen func() net.Listener) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := os.NewFile(uintptr(fd), "a port of its own")
+	t.Cleanup(func() { socket.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint("127.0.0.1:", bound.(*syscall.SockaddrInet4).Port), func() net.Listener {
+		t.Helper()
+		if err := syscall.Listen(fd, 100); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.FileListener(socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
 // TestRelayDownByWebhook (deliverable 7): an endpoint that refuses connections for longer
 // than all attempts of an entry would take. Nothing is set aside, and everything is
 // delivered when it is back.
@@ -69,20 +104,12 @@ func TestRelayDownByWebhook(t *testing.T) {
 		f := x.addKV()
 		x.fill(3)
 		x.publish(f)
-		// Not a port that the kernel gives to outgoing connections: it must stay free.
-		var listener net.Listener
-		for listener == nil {
-			listener, _ = net.Listen("tcp", fmt.Sprint("127.0.0.1:", 15000+rand.IntN(17000)))
-		}
-		address := listener.Addr().String()
+		address, listen := refusing(x.T)
 		hook, err := webhook.New(webhook.Config{URL: "http://" + address, AllowPrivate: true})
 		if err != nil {
 			x.Fatal(err)
 		}
 		defer hook.Close()
-		if err := listener.Close(); err != nil { // from now on connections are refused
-			x.Fatal(err)
-		}
 		s := &spy{env: x}
 		r := s.relay(f)
 		r.Sink, r.SetAside = hook, true
@@ -101,15 +128,11 @@ func TestRelayDownByWebhook(t *testing.T) {
 			x.Errorf("%d dead letters, cursor %q", n, x.storedCursor())
 		}
 		var got atomic.Int64
-		listener, err = net.Listen("tcp", address)
-		if err != nil {
-			x.Fatal(err)
-		}
 		server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			got.Add(int64(strings.Count(string(body), `"op":"upsert"`)))
 		})}
-		go server.Serve(listener)
+		go server.Serve(listen())
 		defer server.Close()
 		x.eventually("the cursor follows", func() bool { return x.storedCursor() == "3" })
 		cancel()

@@ -77,7 +77,7 @@ func (s *spy) wantTaken(want ...string) {
 
 // relay delivers the feed kv to the spy.
 func (s *spy) relay(f rowfeed.Source) *relays.Relay {
-	return &relays.Relay{Name: "test", Source: f, DB: s.rf, Sink: s, Retry: rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond}}
+	return &relays.Relay{Name: "test", Source: f, DB: s.rf, Sink: s, Lease: 30 * time.Second, Retry: rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond}}
 }
 
 // run is RunOnce, which must go well.

@@ -42,7 +42,7 @@ func TestShardCountAsItIs(t *testing.T) {
 		held.Epoch = 1
 		x.wantCode(held.RunOnce(x.ctx), rowfeed.InvalidRequest)
 		l := x.sharing()
-		relay := &relays.Relay{Name: "test", Source: f, DB: x.rf, Sink: l, Lease: groupTTL, Wait: 50 * time.Millisecond}
+		relay := &relays.Relay{Name: "test", Source: f, DB: x.rf, Sink: l, Wait: 50 * time.Millisecond}
 		x.insertKV(61, 81)
 		x.publish(f)
 		if err := relay.RunOnce(x.ctx); err != nil {
