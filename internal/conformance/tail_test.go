@@ -89,9 +89,15 @@ func (t *tail) ask(req rowfeed.Request) <-chan fetched {
 	return result
 }
 
-// gather returns when so many callers wait for what is read of the tail.
+// tailPatience is how long anybody waits for what is read of the tail, before he reads by himself. On a busy machine it may
+// be over before all have asked: then nothing is shown, and the test makes another round.
+const tailPatience = 5 * time.Second
+
+// gather waits until so many callers wait for what is read of the tail, or the first of them may have lost his
+// patience.
 func (t *tail) gather(n int) {
 	t.Helper()
+	began := time.Now()
 	t.eventually("all have asked for the tail", func() bool {
 		asking := 0
 		for one := range strings.SplitSeq(stacks(), "\n\n") {
@@ -99,8 +105,19 @@ func (t *tail) gather(n int) {
 				asking++
 			}
 		}
-		return asking == n
+		return asking == n || time.Since(began) > tailPatience
 	})
+}
+
+// inTime makes rounds until one has taken less than anybody's patience.
+func (t *tail) inTime(round func() (took time.Duration)) {
+	t.Helper()
+	for range 10 {
+		if round() < tailPatience || t.Failed() {
+			return
+		}
+	}
+	t.Fatalf("ten rounds of more than %s each", tailPatience)
 }
 
 func text(p rowfeed.Page) string {
@@ -136,33 +153,45 @@ func (x *env) tailIsReadOnce(bytes int) {
 			}
 		}
 	}
-	open, held := tl.hold(&tl.behind, rowfeed.Request{After: "48", Limit: 7})
-	x.exec("UPDATE kv SET v = 4 WHERE id IN (22, 23)")
-	x.publish(x.feedOf("kv")) // by another process: positions 50 and 51
-	x.exec("UPDATE kv SET v = 5 WHERE id = 23")
-	results := make([]<-chan fetched, len(asks))
-	for i, req := range asks {
-		results[i] = tl.ask(req)
-	}
-	tl.gather(len(asks) + 1)
-	open()
-	if got := <-held; got.err != nil || len(got.page.Entries) != 1 {
-		x.Fatalf("the first: %+v", got)
-	}
 	alone := x.tapped(testdb.Hooks{}, &rowfeed.Config{TailBytes: -1})
-	for i, req := range asks {
-		got := <-results[i]
-		want, err := alone.Fetch(x.ctx, req)
-		if err != nil || got.err != nil || text(got.page) != text(want) {
-			x.Errorf("%+v: %v, %v\n%s\nwant\n%s", req, got.err, err, text(got.page), text(want))
+	tl.inTime(func() time.Duration {
+		req := rowfeed.Request{After: "48", Limit: 7}
+		before := text(x.fetch(alone, req.After, req.Limit)) // in the first round one entry
+		began := time.Now()
+		open, held := tl.hold(&tl.behind, req)
+		x.exec("UPDATE kv SET v = v + 1 WHERE id IN (22, 23)")
+		x.publish(x.feedOf("kv")) // by another process: positions 50 and 51 at first
+		x.exec("UPDATE kv SET v = v + 1 WHERE id = 23")
+		results := make([]<-chan fetched, len(asks))
+		for i, req := range asks {
+			results[i] = tl.ask(req)
 		}
-	}
-	if got := tl.pages.Load(); got != 2 && bytes == 0 {
-		x.Errorf("%d pages were read for %d who asked at once", got, len(asks)+1)
-	}
-	if got := tl.shared.Load(); got != int64(len(asks)-1) && bytes == 0 {
-		x.Errorf("%d of %d are told to have shared a page", got, len(asks))
-	}
+		tl.gather(len(asks) + 1)
+		open()
+		first, answers := <-held, make([]fetched, len(asks))
+		for i := range asks {
+			answers[i] = <-results[i]
+		}
+		took := time.Since(began)
+		inTime := took < tailPatience
+		if got := text(first.page); first.err != nil || got != before && inTime {
+			x.Fatalf("the first: %v\n%s\nwant\n%s", first.err, got, before)
+		}
+		for i, req := range asks {
+			got := answers[i]
+			want, err := alone.Fetch(x.ctx, req)
+			if err != nil || got.err != nil || text(got.page) != text(want) {
+				x.Errorf("%+v: %v, %v\n%s\nwant\n%s", req, got.err, err, text(got.page), text(want))
+			}
+		}
+		if got := tl.pages.Load(); got != 2 && bytes == 0 && inTime {
+			x.Errorf("%d pages were read for %d who asked at once", got, len(asks)+1)
+		}
+		if got := tl.shared.Load(); got != int64(len(asks)-1) && bytes == 0 && inTime {
+			x.Errorf("%d of %d are told to have shared a page", got, len(asks))
+		}
+		return took
+	})
 }
 
 // feedOf is a feed of another process.
@@ -219,39 +248,45 @@ func TestTailIsNoCache(t *testing.T) {
 func TestTailWakesOnce(t *testing.T) {
 	each(t, func(x *env) {
 		tl := newTail(x, 3, rowfeed.Config{})
-		const parts = 8
-		results := make([]<-chan fetched, parts)
-		for i := range results {
-			results[i] = tl.ask(rowfeed.Request{After: "3", Wait: never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
-		}
-		tl.eventually("all wait", func() bool { return tl.parked("rowfeed.(*watcher).wait(") == parts })
-		g := newGate()
-		tl.before.Store(g)
-		tl.pages.Store(0)
-		x.insertKV(4, 40)
-		x.publish(tl.feed)
-		<-g.reached
-		tl.gather(parts)
-		close(g.open)
-		have := 0
-		for i, result := range results {
-			got := <-result
-			if got.err != nil {
-				x.Fatal(got.err)
+		const parts, rows = 8, 36 // rows that follow one another have all shards among them
+		head := 3
+		tl.inTime(func() time.Duration {
+			results := make([]<-chan fetched, parts)
+			for i := range results {
+				results[i] = tl.ask(rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(head)), Wait: never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
 			}
-			for _, e := range got.page.Entries {
-				if e.Shard != i {
-					x.Errorf("part %d has an entry of shard %d", i, e.Shard)
+			tl.eventually("all wait", func() bool { return tl.parked("rowfeed.(*watcher).wait(") == parts })
+			g := newGate()
+			tl.before.Store(g)
+			tl.pages.Store(0)
+			began := time.Now()
+			x.insertKV(head+1, head+1+rows)
+			x.publish(tl.feed)
+			<-g.reached
+			tl.gather(parts)
+			close(g.open)
+			have := 0
+			for i, result := range results {
+				got := <-result
+				if got.err != nil {
+					x.Fatal(got.err)
 				}
+				for _, e := range got.page.Entries {
+					if e.Shard != i {
+						x.Errorf("part %d has an entry of shard %d", i, e.Shard)
+					}
+				}
+				have += len(got.page.Entries)
 			}
-			have += len(got.page.Entries)
-		}
-		if have != 36 {
-			x.Errorf("%d entries of 36", have)
-		}
-		if got := tl.pages.Load(); got != 2 {
-			x.Errorf("%d pages were read", got)
-		}
+			took := time.Since(began)
+			if head += rows; have != rows {
+				x.Errorf("%d entries of %d", have, rows)
+			}
+			if got := tl.pages.Load(); got != 2 && took < tailPatience {
+				x.Errorf("%d pages were read", got)
+			}
+			return took
+		})
 	})
 }
 
@@ -283,20 +318,30 @@ func TestTailOfAFeedDividedAnew(t *testing.T) {
 func TestTailThatFails(t *testing.T) {
 	each(t, func(x *env) {
 		tl := newTail(x, 20, rowfeed.Config{})
-		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
-		broken := errors.New("broken")
-		tl.fail.Store(&broken)
-		results := []<-chan fetched{tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"})}
-		tl.gather(len(results) + 1)
-		open()
-		for i, result := range append(results, held) {
-			if got := <-result; got.err != nil || len(got.page.Entries) == 0 {
-				x.Errorf("%d: %+v", i, got)
+		tl.inTime(func() time.Duration {
+			began := time.Now()
+			open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
+			broken := errors.New("broken")
+			tl.fail.Store(&broken)
+			results := []<-chan fetched{tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"})}
+			tl.gather(len(results) + 1)
+			open()
+			var answers []fetched
+			for _, result := range append(results, held) {
+				answers = append(answers, <-result)
 			}
-		}
+			took := time.Since(began)
+			for i, got := range answers { // it may be one who reads by himself that has failed
+				if took < tailPatience && (got.err != nil || len(got.page.Entries) == 0) {
+					x.Errorf("%d: %+v", i, got)
+				}
+			}
+			tl.fail.Store(nil)
+			return took
+		})
 		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
 		defer cancel()
-		open, held = tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
+		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
 		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {
 			x.Errorf("beside one that hangs: %+v, %v", page, err)
 		}
