@@ -114,7 +114,7 @@ func (x *env) wantClean() {
 			x.Errorf("left behind in a session: %s\nwant: %s", got, want)
 		}
 	}
-	if n := x.scalar("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n != 0 {
+	if n := x.scalar("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n != 0 {
 		x.Errorf("%d advisory locks", n)
 	}
 }
