@@ -71,7 +71,7 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 					return err
 				}
 				defer tx.Rollback()
-				u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}})
+				u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Wait: time.Hour})
 				if err != nil {
 					return err
 				}

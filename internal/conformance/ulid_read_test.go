@@ -274,13 +274,13 @@ func (x *events) racer(tx *sql.Tx, w, shard int) (insert func(id, i int) error, 
 		hint = time.UnixMilli(1)
 	}
 	if w == 5 && x.family() != "sqlite" {
-		_, err := x.lockBySQL(tx, shard, x.timestamp(hint))
+		_, err := x.lockInTime(tx, shard, x.timestamp(hint))
 		return func(id, i int) error {
 			_, err := tx.ExecContext(x.ctx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) VALUES (%d, %d, %s, '')", id, shard, x.bySQL(fmt.Sprint(i))))
 			return err
 		}, err
 	}
-	u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint})
+	u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Hour})
 	return func(id, i int) error {
 		at, err := u.At(shard, int64(i))
 		if err == nil {

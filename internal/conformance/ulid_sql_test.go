@@ -32,6 +32,16 @@ func (x *events) lockBySQL(tx *sql.Tx, shard int, hint string) (h halves, err er
 	return h, err
 }
 
+// lockInTime is lockBySQL for a writer that waits for as long as it takes, where the function would not.
+func (x *events) lockInTime(tx *sql.Tx, shard int, hint string) (h halves, err error) {
+	if x.family() == "postgres" {
+		if _, err := tx.ExecContext(x.ctx, "SET LOCAL lock_timeout = '1h'"); err != nil {
+			return h, err
+		}
+	}
+	return x.lockBySQL(tx, shard, hint)
+}
+
 // bySQL is the SQL of the i-th ULID of the lock before, of the shard that is named where there may be several.
 func (x *events) bySQL(i string, shard ...int) string {
 	named := ""

@@ -120,7 +120,7 @@ func TestLockTakesTurns(t *testing.T) {
 		}
 		x.write(1, 100, 100)
 		// Nothing but the state tells them apart: all of them count on in the same millisecond.
-		request := rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1)}
+		request := rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1), Wait: time.Hour}
 		for _, end := range ends {
 			first := x.begin(sql.LevelReadCommitted)
 			u := x.lock(first, request)
@@ -143,7 +143,7 @@ func TestLockTakesTurns(t *testing.T) {
 				var is ulid.ULID
 				if strings.HasSuffix(end, "by SQL") {
 					var h halves
-					h, err = x.lockBySQL(tx, 1, "'2000-01-01 00:00:00'")
+					h, err = x.lockInTime(tx, 1, "'2000-01-01 00:00:00'")
 					copy(is[:], h.ulid)
 				} else if v, failed := x.feed.Lock(x.ctx, rowfeed.InTx(tx), request); failed != nil {
 					err = failed
