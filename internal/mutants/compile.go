@@ -18,10 +18,13 @@ import (
 
 // checker type-checks packages with an edit laid over them: all mutants in the time
 // that compiling a few of them takes. A mutant that does not compile guards nothing,
-// and is otherwise found only when its turn comes.
+// and is otherwise found only when its turn comes. What no mutant changes is read once.
 type checker struct {
 	packages map[string]listed // by folder
 	exports  map[string]string // import path to the file with its compiled declarations
+	fset     *token.FileSet
+	imported types.Importer
+	parsed   map[string]*ast.File // by path, as they are without a mutant
 }
 
 type listed struct {
@@ -39,7 +42,8 @@ func newChecker(root string) (*checker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &checker{packages: map[string]listed{}, exports: map[string]string{}}
+	c := &checker{packages: map[string]listed{}, exports: map[string]string{}, fset: token.NewFileSet(), parsed: map[string]*ast.File{}}
+	c.imported = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })
 	for dec := json.NewDecoder(out); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -66,21 +70,31 @@ func (c *checker) check(root string, m mutant) error {
 	if err != nil {
 		return err
 	}
-	fset := token.NewFileSet()
 	files := make([]*ast.File, len(p.GoFiles))
 	for i, name := range p.GoFiles {
-		var source any // nil: what the file holds
 		if name == filepath.Base(path) {
-			source = edited
+			files[i], err = parser.ParseFile(c.fset, path, edited, parser.SkipObjectResolution)
+		} else {
+			files[i], err = c.parse(filepath.Join(p.Dir, name))
 		}
-		if files[i], err = parser.ParseFile(fset, filepath.Join(p.Dir, name), source, 0); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	lookup := func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) }
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookup)}
-	_, err = config.Check(p.ImportPath, fset, files, nil)
+	config := types.Config{Importer: c.imported}
+	_, err = config.Check(p.ImportPath, c.fset, files, nil)
 	return err
+}
+
+// parse answers a file as it is.
+func (c *checker) parse(path string) (*ast.File, error) {
+	file := c.parsed[path]
+	if file != nil {
+		return file, nil
+	}
+	file, err := parser.ParseFile(c.fset, path, nil, parser.SkipObjectResolution)
+	c.parsed[path] = file
+	return file, err
 }
 
 // compile says which mutants do not apply or compile, and answers their number.
