@@ -13,10 +13,12 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
@@ -77,6 +79,26 @@ func (x *env) migrate() {
 	if _, err := x.rf.Migrate(x.ctx); err != nil {
 		x.Fatal(err)
 	}
+}
+
+// number is the environment's variable of that name; what is usual where it is not set.
+func (x *env) number(variable string, usual float64) float64 {
+	x.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		x.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// seconds is number for how long a test goes on.
+func (x *env) seconds(variable string, usual float64) time.Duration {
+	x.Helper()
+	return time.Duration(x.number(variable, usual) * float64(time.Second))
 }
 
 // family is the engine's SQL: sqlite, postgres or mysql.

@@ -16,20 +16,6 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// raceSeconds is how long writers write: ROWFEED_TEST_RACE_SECONDS, else 3.
-func raceSeconds(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("ROWFEED_TEST_RACE_SECONDS")
-	if text == "" {
-		return 3 * time.Second
-	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(seconds * float64(time.Second))
-}
-
 // raceSeed is ROWFEED_TEST_SEED, else random. It decides what the writers do and who
 // is killed; the database and the machine decide the rest.
 func raceSeed(t *testing.T) uint64 {
@@ -50,7 +36,7 @@ func raceSeed(t *testing.T) uint64 {
 // held open, in all isolation levels, against three publishers, of which one is
 // killed with SIGKILL again and again, and three readers over HTTP. An independent
 // program judges each reader by the table in the end. No writer may fail because of
-// the publishers.
+// the publishers. ROWFEED_TEST_RACE_SECONDS is how long writers write.
 func TestRacing(t *testing.T) {
 	bin := build(t)
 	eachFresh(t, func(x *env) {
@@ -58,7 +44,7 @@ func TestRacing(t *testing.T) {
 		ctx, cancel := context.WithCancel(x.ctx)
 		defer cancel()
 		writing := r.write(ctx)
-		kills, end := 0, time.Now().Add(raceSeconds(x.T))
+		kills, end := 0, time.Now().Add(x.seconds("ROWFEED_TEST_RACE_SECONDS", 1.5))
 		// On a slow machine it takes as long as the first kill does.
 		over := func() bool { return kills > 0 && time.Now().After(end) }
 		for rnd := rand.New(rand.NewPCG(r.seed, 0)); !over(); {

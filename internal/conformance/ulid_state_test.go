@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -221,14 +220,8 @@ func TestULIDStatesTaken(t *testing.T) {
 // function or from the halves: all of one time, one after the other without a gap, in the order of
 // the numbers. ROWFEED_TEST_ULIDS is how many rows, by default 20,000; a million take a minute or so.
 func TestULIDMany(t *testing.T) {
-	rows := 20_000
-	if text := os.Getenv("ROWFEED_TEST_ULIDS"); text != "" {
-		var err error
-		if rows, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
 	eachULID(t, func(x *events) {
+		rows := int(x.number("ROWFEED_TEST_ULIDS", 20_000))
 		series := x.by(map[string]string{
 			"sqlite":   "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i + %d, %d, %s FROM n",
 			"postgres": "SELECT i + %[2]d, %[3]d, %[4]s FROM generate_series(0::bigint, %[1]d) n (i)",

@@ -3,9 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,22 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// number reads a size of a test from the environment.
-func (x *env) number(name string, otherwise int) int {
-	x.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		x.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // waiters is how many wait at once: ROWFEED_TEST_WAITERS, 1,000 when it is not set.
-func (x *env) waiters() int { x.Helper(); return x.number("ROWFEED_TEST_WAITERS", 1000) }
+func (x *env) waiters() int { x.Helper(); return int(x.number("ROWFEED_TEST_WAITERS", 1000)) }
 
 // crowd lets n callers wait, dealt out over the feeds, each at its feed's head, and
 // returns when all of them do. What they are answered goes to the channel.
@@ -92,7 +76,7 @@ func TestWaitersCostNothing(t *testing.T) {
 		}
 		x := openEnv(t, db, nil)
 		x.migrate()
-		seconds, n := x.number("ROWFEED_TEST_WAIT_SECONDS", 1), x.waiters()
+		seconds, n := int(x.number("ROWFEED_TEST_WAIT_SECONDS", 1)), x.waiters()
 		const interval = 100 * time.Millisecond
 		var tapped, looked atomic.Int64
 		pool := db.OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
