@@ -99,7 +99,7 @@ func TestLockHolders(t *testing.T) {
 		other := x.add(spec)
 		status, five := x.shardStatus(5)
 		last := x.page(x.feed, 5, "", 10).Entries[0].Position
-		if status.HoldersTold != x.tells() || len(status.Shards) != 2 || status.Shards[0].Shard != -6 || five.Head != last || five.HeadAt == nil || five.HeadAt.Sub(x.now()).Abs() > time.Minute || five.Holder != nil {
+		if status.HoldersTold != x.tells() || len(status.Shards) != 2 || status.Shards[0].Shard != -6 || five.Head != last || five.HeadAt == nil || five.HeadAt.Sub(x.now()).Abs() > 20*time.Minute || five.Holder != nil {
 			x.Fatalf("%+v", status)
 		}
 		tx := x.beginAs("has")
@@ -128,7 +128,7 @@ func TestLockHolders(t *testing.T) {
 			if _, known := want[x.engine]; !known {
 				want[x.engine] = application
 			}
-			if s.User == "" || s.Host == "" || s.Application != want[x.engine] || s.Since == nil || s.Since.After(x.now()) || x.now().Sub(*s.Since) > time.Minute || *s.AgeSeconds < 0 ||
+			if s.User == "" || s.Host == "" || s.Application != want[x.engine] || s.Since == nil || s.Since.After(x.now()) || x.now().Sub(*s.Since) > 20*time.Minute || *s.AgeSeconds < 0 ||
 				s.State == "" || s.StateSeconds == nil || *s.StateSeconds < 0 {
 				text, _ := json.Marshal(s)
 				x.Errorf("%s", text)
@@ -152,13 +152,19 @@ func TestLockHolders(t *testing.T) {
 			return named(five.Holder, id, "has") && len(five.Waiting) == 1 && named(&five.Waiting[0], w.id, "waits") &&
 				slices.ContainsFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id && b.Scope == "holds shard 5" })
 		})
-		// Who waits in vain is told, too, whom it waited for.
-		late := x.beginAs("late")
-		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(late), rowfeed.LockRequest{Shards: []int{5}, Wait: time.Second})
-		if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "session "+id+" ") {
-			x.Error(err)
+		// Who waits in vain is told, too, whom it waited for, where that can be learnt in three seconds.
+		for try := 1; ; try++ {
+			late := x.beginAs("late")
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(late), rowfeed.LockRequest{Shards: []int{5}, Wait: time.Second})
+			x.wantCode(err, rowfeed.Locked)
+			late.Rollback()
+			if strings.Contains(err.Error(), "session "+id+" ") {
+				break
+			}
+			if try == 5 {
+				x.Fatal(err)
+			}
 		}
-		late.Rollback()
 		x.commit(tx)
 		x.got(w)
 		x.eventually("nobody is named", func() bool { _, five := x.shardStatus(5); return five.Holder == nil && len(five.Waiting) == 0 })

@@ -28,7 +28,7 @@ func TestLockKilled(t *testing.T) {
 		own, id := x.waitSetting(tx), x.connection(tx)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 20 * time.Second})
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
 			ended <- err
 		}()
 		x.eventually("it waits", x.waits)
