@@ -41,7 +41,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 		var mu sync.Mutex
 		var got []int64
 		c := r.shardsOf(f, rf, 2)
-		c.Handle, c.Lease = nil, groupTTL
+		c.Handle, c.Lease = nil, stuckTTL
 		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 		c.DeliverShard = func(shard int, _ int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 			return func(_ context.Context, batch []rowfeed.Entry) ([]rowfeed.Refusal, error) {
@@ -82,7 +82,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 			if !strings.Contains(text, "waits for") || !strings.Contains(text, "on what was set back") || !strings.Contains(text, rowfeed.JobLease(testGroup, 2, 0)) {
 				x.Errorf("it waits: %s", text)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience()):
 			x.Fatal("nobody waits")
 		}
 		open()

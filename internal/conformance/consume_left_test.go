@@ -91,6 +91,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 		r.once(r.shardsOf(f, x.rf, 2))
 		x.exec("DELETE FROM applied", "UPDATE rowfeed_cursors SET value = '1000'")
 		m := r.teammate(&refusals{Source: f, of: map[rowfeed.Shards]bool{}, both: make(chan struct{})}, 2)
+		m.c.Lease = stuckTTL
 		var mu sync.Mutex
 		calls := 0
 		called := func() int {

@@ -29,7 +29,7 @@ func init() {
 // leasing opens the database of the environment for a child.
 func leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 	url := os.Getenv("URL")
-	pool, err := testdb.OpenURL(url, testdb.Hooks{})
+	pool, err := testdb.OpenURL(url, (&quiet{file: os.Getenv("QUIET")}).hooks())
 	if err != nil {
 		return err
 	}
@@ -46,13 +46,18 @@ func leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 	return work(ctx, pool, rf)
 }
 
-// holdForEver holds the lease until it is killed.
+// holdForEver holds the lease until it is killed; anew, where a slow machine has lost it.
 func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
-	return rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
-		fmt.Println("holding", t.Epoch())
-		<-ctx.Done()
-		return ctx.Err()
-	})
+	for {
+		err := rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
+			fmt.Println("holding", t.Epoch())
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !isCode(err, rowfeed.LeaseLost) {
+			return err
+		}
+	}
 }
 
 // writeWhenTold acquires the lease, and writes once there is a row in signals. Where
