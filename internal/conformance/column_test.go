@@ -114,7 +114,6 @@ func TestHeldRowsAreLate(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // has one writer
 		}
-		ctx := x.bounded()
 		x.addKV()
 		x.fill(40)
 		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
@@ -123,17 +122,17 @@ func TestHeldRowsAreLate(t *testing.T) {
 			stuck := x.begin(isolation)
 			x.in(stuck, "UPDATE kv SET v = 2 WHERE id = 1", "UPDATE kv SET v = 2 WHERE id = 2", "UPDATE kv SET v = 2 WHERE id = 3",
 				"UPDATE kv SET v = 2 WHERE id = 21", "UPDATE kv SET v = 2 WHERE id = 40", "INSERT INTO kv VALUES (41, 'k', 2)", "DELETE FROM kv WHERE id = 30")
-			if n, err := f.Publish(ctx); n != 34 || err != nil {
+			if n, err := f.Publish(x.bounded()); n != 34 || err != nil {
 				x.Fatalf("beside a writer in %v %d rows were published, want 34: %v", isolation, n, err)
 			}
 			other := x.begin(sql.LevelReadCommitted)
 			x.in(other, "UPDATE kv SET v = 3 WHERE id = 22", "INSERT INTO kv VALUES (42, 'k', 3)")
 			x.commit(other)
-			if n, err := f.Publish(ctx); n != 2 || err != nil {
+			if n, err := f.Publish(x.bounded()); n != 2 || err != nil {
 				x.Fatalf("beside a writer in %v %d rows were published, want 2: %v", isolation, n, err)
 			}
 			x.commit(stuck)
-			if n, err := f.Publish(ctx); n != 7 || err != nil {
+			if n, err := f.Publish(x.bounded()); n != 7 || err != nil {
 				x.Fatalf("after the writer in %v %d keys were published, want 7: %v", isolation, n, err)
 			}
 			k := x.keeper(f, 0)
@@ -192,7 +191,6 @@ func TestPausedPublisher(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // has one writer
 		}
-		ctx := x.bounded()
 		plain := x.addKV()
 		x.fill(10)
 		x.publish(plain)
@@ -200,12 +198,12 @@ func TestPausedPublisher(t *testing.T) {
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
 		f := x.tapped(testdb.Hooks{Before: held.Before}, nil)
 		result := make(chan error, 1)
-		go func() { _, err := f.Publish(ctx); result <- err }()
+		go func() { _, err := f.Publish(x.ctx); result <- err }()
 		<-held.Reached
 		writer := x.begin(sql.LevelReadCommitted)
 		for _, statement := range []string{"UPDATE kv SET v = 2 WHERE id = 4", "UPDATE kv SET v = 2 WHERE id = 6", "INSERT INTO kv VALUES (11, 'k', 2)", "DELETE FROM kv WHERE id = 1"} {
 			for _, part := range x.sql(statement) {
-				if _, err := writer.ExecContext(ctx, part); err != nil {
+				if _, err := writer.ExecContext(x.bounded(), part); err != nil {
 					x.Fatalf("%s waits for the publisher: %v", part, err)
 				}
 			}
@@ -230,7 +228,6 @@ func TestParentIsNotHeld(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // has one writer
 		}
-		ctx := x.bounded()
 		f := x.addKV()
 		x.exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES kv (id))", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		tx := x.begin(sql.LevelReadCommitted)
@@ -239,7 +236,7 @@ func TestParentIsNotHeld(t *testing.T) {
 		if x.family() == "mysql" {
 			want = 1
 		}
-		if n, err := f.Publish(ctx); n != want || err != nil {
+		if n, err := f.Publish(x.bounded()); n != want || err != nil {
 			x.Errorf("%d rows were published, want %d: %v", n, want, err)
 		}
 		x.commit(tx)
@@ -251,9 +248,9 @@ func TestParentIsNotHeld(t *testing.T) {
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
 		paused := x.tapped(testdb.Hooks{Before: held.Before}, nil)
 		result := make(chan error, 1)
-		go func() { _, err := paused.Publish(ctx); result <- err }()
+		go func() { _, err := paused.Publish(x.ctx); result <- err }()
 		<-held.Reached
-		if _, err := x.db.Admin().ExecContext(ctx, "INSERT INTO child VALUES (2, 2)"); err != nil {
+		if _, err := x.db.Admin().ExecContext(x.bounded(), "INSERT INTO child VALUES (2, 2)"); err != nil {
 			x.Errorf("referring to a row waits for its publisher: %v", err)
 		}
 		held.Release()

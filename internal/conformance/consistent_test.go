@@ -79,7 +79,15 @@ func TestConsistentAmongWriters(t *testing.T) {
 		x.addKV()
 		x.fill(10)
 		x.exec("ALTER TABLE kv ADD COLUMN noise BIGINT")
-		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
+		// SQLite's one write lock may be the writers' for long.
+		rf, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, testdb.Hooks{}, "_pragma=busy_timeout(60000)"), x.dialect, &rowfeed.Config{BatchSize: 3})
+		if err != nil {
+			x.Fatal(err)
+		}
+		f, err := rf.Feed(x.ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
 		pool := x.patient()
 		ctx, stop := context.WithCancel(x.ctx)
 		var writers sync.WaitGroup

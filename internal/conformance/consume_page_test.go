@@ -98,7 +98,7 @@ func readings(t *testing.T, test func(r *reading)) {
 				r := &reading{env: x, feed: x.addKV()}
 				x.insertKV(1, 7)
 				x.publish(r.feed)
-				ctx, end := context.WithTimeout(x.ctx, time.Minute)
+				ctx, end := context.WithTimeout(x.ctx, patience())
 				x.Cleanup(end)
 				x.ctx = ctx
 				r.consumer(kind)

@@ -242,10 +242,10 @@ func TestRestEndsByRecount(t *testing.T) {
 		select {
 		case err := <-former.ended:
 			x.wantCode(err, rowfeed.Conflict)
-		case <-time.After(time.Minute):
+		case <-time.After(patience()):
 			x.Fatal("the former instance rests")
 		}
-		x.eventually("the new division delivers", func() bool { return delivered.Load() == 2 })
+		x.eventually("the new division delivers", func() bool { return delivered.Load() >= 2 }) // again where a lease is lost
 		later.end()
 	})
 }

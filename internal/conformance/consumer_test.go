@@ -46,9 +46,9 @@ func TestConsumerOperations(t *testing.T) {
 		}
 		x.fillFrom(4, 5)
 		x.publish(f)
-		x.exec("UPDATE rowfeed_positions_kv SET published_at = published_at - 60000000 WHERE feed_sync_id <= 4")
-		if s := one(); *s.Behind != 2 || *s.BehindSeconds < 60 || *s.BehindSeconds > 600 {
-			x.Errorf("two entries behind, a minute: %d, %f", *s.Behind, *s.BehindSeconds)
+		x.exec("UPDATE rowfeed_positions_kv SET published_at = published_at - 3600000000 WHERE feed_sync_id <= 4")
+		if s := one(); *s.Behind != 2 || *s.BehindSeconds < 3600 || *s.BehindSeconds > 5400 {
+			x.Errorf("two entries behind, an hour: %d, %f", *s.Behind, *s.BehindSeconds)
 		}
 		status, err := f.Status(x.ctx)
 		if err != nil || len(status.Consumers) != 1 || *status.Consumers[0].Behind != 2 {
@@ -92,7 +92,7 @@ func TestConsumerOperations(t *testing.T) {
 		_, err = x.rf.SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, "3")
 		x.wantCode(err, rowfeed.InvalidRequest)
 		for to, want := range map[rowfeed.Cursor]rowfeed.Cursor{"2": "2", "": "", "0": "", rowfeed.Now: "5",
-			rowfeed.At(time.Now().Add(time.Hour)): "5", rowfeed.At(time.Now().Add(-30 * time.Second)): "4"} {
+			rowfeed.At(time.Now().Add(time.Hour)): "5", rowfeed.At(time.Now().Add(-30 * time.Minute)): "4"} {
 			if _, err := x.rf.SeekConsumer(x.ctx, testConsumer, to); err != nil {
 				x.Fatal(err)
 			}
@@ -378,7 +378,8 @@ func TestConsumeOutlivesTheDatabase(t *testing.T) {
 func TestConsumeOutlivesTheSource(t *testing.T) {
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
-		listen := func(address string) *http.Server {
+		address := testdb.Address(x.T)
+		listen := func() *http.Server {
 			x.Helper()
 			var listener net.Listener
 			x.eventually("the address is free", func() (ok bool) {
@@ -391,7 +392,7 @@ func TestConsumeOutlivesTheSource(t *testing.T) {
 			x.Cleanup(func() { s.Close() })
 			return s
 		}
-		server := listen("127.0.0.1:0")
+		server := listen()
 		var troubles atomic.Int64
 		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(rowfeed.TroubleEvent) { troubles.Add(1) }}})
 		if err != nil {
@@ -405,7 +406,7 @@ func TestConsumeOutlivesTheSource(t *testing.T) {
 		x.eventually("the consumer notices", func() bool { return troubles.Load() > 0 })
 		x.fillFrom(3, 4)
 		x.publish(f)
-		listen(server.Addr)
+		listen()
 		x.eventually("the entries are applied", func() bool { return len(r.applied()) == 4 })
 		if err := stop(); err != nil {
 			x.Fatal(err)

@@ -209,7 +209,7 @@ func TestShardIDsDeposedAtRest(t *testing.T) {
 		r.add(5, 1, 1)
 		former, later := r.consumer(r.feed, r.rf), r.consumer(r.feed, r.rf)
 		former.Epoch, later.Epoch = 1, 2
-		ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(r.ctx, patience())
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- former.Run(ctx) }()

@@ -102,7 +102,7 @@ func (x *events) page(f rowfeed.Source, shard int, after rowfeed.Cursor, limit i
 
 // tryPage is page for goroutines. Another mover of the shard may be a slow one.
 func (x *events) tryPage(f rowfeed.Source, shard int, after rowfeed.Cursor, limit int) (rowfeed.Page, error) {
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience())
 	for {
 		page, err := f.Fetch(x.ctx, rowfeed.Request{After: after, Limit: limit, Shards: rowfeed.One(shard)})
 		if !isCode(err, rowfeed.Locked) || time.Now().After(deadline) {
