@@ -141,7 +141,9 @@ func connector(rawURL string, params []string) (driver.Connector, error) {
 		query := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)"}}
 		for _, p := range params {
 			name, value, _ := strings.Cut(p, "=")
-			if name == "_pragma" {
+			if strings.HasPrefix(p, "_pragma=busy_timeout(") {
+				query["_pragma"][0] = value // of two the driver takes the first
+			} else if name == "_pragma" {
 				query.Add(name, value)
 			} else if strings.HasPrefix(name, "_") {
 				query.Set(name, value)

@@ -248,3 +248,16 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestBusyTimeout: who says how long to wait for SQLite's write lock waits for so long, and a test's own SQL for long.
+func TestBusyTimeout(t *testing.T) {
+	testdb.SQLite.Require(t)
+	d := testdb.SQLite.New(t)
+	var usual, none, own int
+	must(t, d.OpenTapped(t, testdb.Hooks{}).QueryRow("PRAGMA busy_timeout").Scan(&usual))
+	must(t, d.OpenTapped(t, testdb.Hooks{}, "_pragma=busy_timeout(0)").QueryRow("PRAGMA busy_timeout").Scan(&none))
+	must(t, d.Admin().QueryRow("PRAGMA busy_timeout").Scan(&own))
+	if usual != 5000 || none != 0 || own < 60_000 {
+		t.Errorf("usually %d ms, %d where none is said, and %d for the test's own SQL", usual, none, own)
+	}
+}
