@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/testleaks"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -53,8 +52,7 @@ func (g *guarded) questions() int {
 
 func guard(t *testing.T) *guarded {
 	t.Helper()
-	leaks := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
+	testleaks.None(t)
 	g := &guarded{T: t}
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 		if strings.Contains(ev.SQL, "rowfeed_tokens") {
@@ -145,7 +143,7 @@ func (g *guarded) ask(path string, headers ...string) (status int, body string, 
 // begin answers nil where no answer came, which is an error of the test: it may run beside it.
 func (g *guarded) begin(path string, headers ...string) *http.Response {
 	g.Helper()
-	ctx, cancel := context.WithTimeout(g.Context(), 20*time.Second) // only what hangs meets this bound
+	ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only what hangs meets this bound
 	g.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", g.server.URL+path, nil)
 	if err != nil {

@@ -100,7 +100,7 @@ func TestRightsByFeed(t *testing.T) {
 		want(all, fmt.Sprintf(path, "nothing"), 404, "urn:rowfeed:problem:unknown-feed", "")
 	}
 	want(kv, "/_feeds/fetch/kv?consistent=true", 403, "publish", "entries")
-	want(publisher, "/_feeds/fetch/kv?consistent=true", 200, `"entries"`, "")
+	want(publisher, "/_feeds/fetch/kv?consistent=true&wait=1m", 200, `"entries"`, "")
 	want(publisher, "/_feeds/fetch/other?consistent=true", 403, "publish", "entries")
 	want(publisher, "/_feeds/fetch/other", 200, `"entries"`, "")
 }
@@ -217,13 +217,13 @@ func TestGarbageIsNotLookedUp(t *testing.T) {
 // that expires is not believed beyond its end.
 func TestTrustEnds(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "short", Expires: time.Second}, "kv")
+	text := g.token(rowfeed.TokenSpec{Name: "short", Expires: time.Minute}, "kv")
 	who, err := g.tokens.Of(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who.token.mu.Lock(); time.Until(who.token.until) > time.Second {
-		t.Errorf("believed for %s, it holds for a second", time.Until(who.token.until))
+	if who.token.mu.Lock(); time.Until(who.token.until) > time.Minute {
+		t.Errorf("believed for %s, it holds for a minute", time.Until(who.token.until))
 	}
 	who.token.until = time.Now()
 	who.token.mu.Unlock()
@@ -316,21 +316,25 @@ func TestConsumerWithoutAToken(t *testing.T) {
 	consume := func(feed string, handle func()) error {
 		c := &rowfeed.Consumer{Name: "shop", DB: g.db, Source: &feedhttp.Client{URL: g.server.URL, Feed: feed, HTTP: g.server.Client(), Token: text},
 			Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { handle(); return nil }}
-		ctx, cancel := context.WithTimeout(g.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only what hangs meets this bound
 		defer cancel()
 		return c.Run(ctx)
 	}
 	if err := consume("other", func() {}); !errors.Is(err, rowfeed.Forbidden) {
 		t.Errorf("another feed: %v", err)
 	}
-	handed := make(chan struct{})
+	handed, revoked := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(revoked)
 		<-handed
 		if ended, err := g.db.RevokeToken(g.Context(), "shop"); err != nil || !ended {
 			t.Error(ended, err)
 		}
 	}()
-	err := consume("kv", sync.OnceFunc(func() { close(handed) }))
+	once := sync.OnceFunc(func() { close(handed) })
+	err := consume("kv", once)
+	once()
+	<-revoked // it may still be on its way back
 	if !errors.Is(err, rowfeed.Unauthorized) {
 		t.Errorf("a token that holds no more: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -167,29 +168,39 @@ func TestViewOfAnotherFeed(t *testing.T) {
 	}
 }
 
-// endless is a feed of others' rows that has no end.
-type endless struct{ rowfeed.Source }
-
-func (e endless) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
-	page, err := e.Source.Fetch(ctx, rowfeed.Request{After: "1", Limit: 1})
-	page.Cursor, page.More = req.After+"1", true
-	return page, err
+// endless is a feed that has one page of others' rows again and again, and no end. Each takes its time.
+type endless struct {
+	rowfeed.Source
+	page rowfeed.Page
 }
 
-// TestViewOfNothing: who sees nothing of a feed gets an answer all the same, with a cursor to go on from.
+func (e endless) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	<-time.After(skipping / 10)
+	page := e.page
+	page.Cursor, page.More = req.After+"1", true
+	return page, nil
+}
+
+// TestViewOfNothing: who sees nothing of a feed gets an answer all the same, with a cursor to go on from. The
+// clock is the bubble's.
 func TestViewOfNothing(t *testing.T) {
 	g := guard(t)
 	feed, err := feedhttp.Of(g.db).Source(t.Context(), "kv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := source{endless{feed}, "kv", Identity{Name: "a", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
+	page, err := feed.Fetch(t.Context(), rowfeed.Request{After: "1", Limit: 1})
+	if err != nil || len(page.Entries) != 1 {
+		t.Fatal(page, err)
+	}
+	s := source{endless{feed, page}, "kv", Identity{Name: "a", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
 	for _, wait := range []time.Duration{0, time.Minute} { // waiting is for what comes, not for what is there
-		bounded, cancel := context.WithTimeout(t.Context(), 30*time.Second) // only what hangs meets this bound
-		page, err := s.Fetch(bounded, rowfeed.Request{Wait: wait})
-		if err != nil || bounded.Err() != nil || len(page.Entries) != 0 || !page.More || len(page.Cursor) < 2 {
-			t.Errorf("%s: %+v %v", wait, page, err)
-		}
-		cancel()
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			page, err := s.Fetch(t.Context(), rowfeed.Request{Wait: wait})
+			if took := time.Since(begun); err != nil || took > 2*skipping || len(page.Entries) != 0 || !page.More || len(page.Cursor) < 2 {
+				t.Errorf("%s: after %s %+v %v", wait, took, page, err)
+			}
+		})
 	}
 }
