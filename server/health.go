@@ -29,6 +29,7 @@ type health struct {
 	db          *rowfeed.DB
 	publishers  *publishers
 	verifyEvery time.Duration
+	timeout     time.Duration
 
 	asking   chan struct{} // holds one: who looks, and has found
 	found    found
@@ -57,7 +58,7 @@ func (h *health) alive(w http.ResponseWriter, r *http.Request) {
 
 // ready says whether everything works that consumers rely on.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 	defer cancel()
 	reasons := h.reasons(ctx)
 	if err := ctx.Err(); err != nil && len(reasons) == 0 {

@@ -15,12 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/testleaks"
 	"github.com/rowfeed/rowfeed/server"
 )
 
@@ -37,8 +36,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, params ...string) *fixture {
 	t.Helper()
-	leaks := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // runs after everything below is closed
+	testleaks.None(t) // looks after everything below is closed
 	x := &fixture{database: testdb.SQLite.New(t)}
 	x.hooks.Store(&testdb.Hooks{})
 	x.sql = x.database.OpenTapped(t, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
@@ -48,7 +46,7 @@ func newFixture(t *testing.T, params ...string) *fixture {
 		return nil
 	}}, params...)
 	var err error
-	if x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), nil); err != nil {
+	if x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{PublisherLease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = x.db.Migrate(t.Context()); err != nil {
@@ -82,7 +80,8 @@ type running struct {
 	ended  <-chan error
 }
 
-// run starts a server and waits until it answers; the test's end stops it.
+// run starts a server and waits until it answers; the test's end stops it. What has to be done in time has
+// a minute, unless cfg says otherwise: a busy machine may take seconds for anything.
 func run(t *testing.T, cfg server.Config) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -95,6 +94,10 @@ func run(t *testing.T, cfg server.Config) *running {
 	if cfg.VerifyEvery == 0 {
 		cfg.VerifyEvery = 1 // nanosecond: look every time
 	}
+	if cfg.ShutdownTimeout == 0 {
+		cfg.ShutdownTimeout = time.Minute
+	}
+	cfg = cfg.WithReadyTimeout(time.Minute)
 	address, ended := make(chan string, 1), make(chan error, 1)
 	cfg.Ready = func(a string) { address <- a }
 	go func() { ended <- server.Run(ctx, cfg) }()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 	"github.com/rowfeed/rowfeed/metrics"
 	"github.com/rowfeed/rowfeed/server"
@@ -28,7 +29,7 @@ func TestReadyOnAFullDisk(t *testing.T) {
 	}
 	x.exec(t, `DELETE FROM filler`)
 	r.waitReasons(t)
-	page, err := r.feed().Fetch(t.Context(), rowfeed.Request{Limit: 500, Consistent: true})
+	page, err := r.feed().Fetch(t.Context(), rowfeed.Request{Limit: 500, Consistent: true, Wait: feedhttp.MaxWait})
 	if err != nil || len(page.Entries) != 500 {
 		t.Errorf("%d entries, %v", len(page.Entries), err)
 	}

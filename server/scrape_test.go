@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -14,8 +15,8 @@ import (
 // A server serves what it counts, by route and status; what clients make up is no route.
 func TestMetrics(t *testing.T) {
 	x := newFixture(t)
-	m := metrics.New(nil)
-	db, err := rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{Observer: m.Observer()})
+	m := metrics.New(&metrics.Config{Patience: time.Minute, Timeout: time.Minute})
+	db, err := rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{Observer: m.Observer(), PublisherLease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +29,11 @@ func TestMetrics(t *testing.T) {
 		"/_feeds/fetch/kv?limit=x": `"fetch",status="400"`, "/_feeds/http-feeds/kv": `"http-feeds",status="200"`,
 	} {
 		r.get(t, path)
-		_, body := r.get(t, "/metrics")
-		if !strings.Contains(body, "rowfeed_http_requests_total{route="+route+"} ") {
-			t.Errorf("%s: there is no %s in\n%s", path, route, body)
-		}
+		body := ""
+		await(t, func() bool { // whoever has got an answer may be ahead of its being counted
+			_, body = r.get(t, "/metrics")
+			return strings.Contains(body, "rowfeed_http_requests_total{route="+route+"} ")
+		}, func() string { return path + ": there is no " + route + " in\n" + body })
 	}
 	_, body := r.get(t, "/metrics")
 	for _, want := range []string{"rowfeed_up 1\n", `rowfeed_head_position{feed="kv"} 2`, `rowfeed_publish_keys_total{feed="kv"} 2`, `rowfeed_publisher{feed="kv"} 1`,

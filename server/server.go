@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -72,6 +73,8 @@ type Config struct {
 	// VerifyEvery is for how long /readyz believes what it found of a feed's triggers
 	// before it looks again. Default 10 s.
 	VerifyEvery time.Duration
+
+	readyTimeout time.Duration // 0: readyTimeout
 }
 
 func (c Config) withDefaults() Config {
@@ -93,6 +96,7 @@ func (c Config) withDefaults() Config {
 	if c.VerifyEvery == 0 {
 		c.VerifyEvery = 10 * time.Second
 	}
+	c.readyTimeout = cmp.Or(c.readyTimeout, readyTimeout)
 	c.Limits = c.Limits.withDefaults()
 	return c
 }
@@ -267,7 +271,7 @@ func (c Config) inFront(at net.Addr, l *limiter, next http.Handler) http.Handler
 
 // newMux puts the parts of the server at their paths.
 func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
-	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, asking: make(chan struct{}, 1), verified: make(map[string]verification)}
+	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout, asking: make(chan struct{}, 1), verified: make(map[string]verification)}
 	mux := http.NewServeMux()
 	feeds = access.Required(feeds)
 	mux.Handle("/_feeds", feeds)
