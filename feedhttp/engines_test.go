@@ -55,7 +55,7 @@ func TestEveryKindOfValue(t *testing.T) {
 		if _, err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), nil))}
+		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &unbeaten))}
 		for _, s := range family.sql {
 			x.exec(t, s)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -51,6 +52,10 @@ func (x fixture) client(feed string) *feedhttp.Client {
 	return &feedhttp.Client{URL: x.server.URL, Feed: feed, HTTP: x.server.Client()}
 }
 
+// unbeaten is how streams are served whose test waits for something else than a heartbeat: none comes while the
+// machine is slow.
+var unbeaten = feedhttp.Config{Heartbeat: time.Hour}
+
 // newFixture runs the statements and serves the database; there are no feeds yet.
 func newFixture(t *testing.T, statements ...string) fixture {
 	t.Helper()
@@ -62,7 +67,7 @@ func newFixture(t *testing.T, statements ...string) fixture {
 	if _, err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), nil))}
+	x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &unbeaten))}
 	for _, s := range statements {
 		x.exec(t, s)
 	}

@@ -14,10 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/testleaks"
 )
 
 // events reads a stream block by block.
@@ -194,7 +193,7 @@ func TestStreamEndsWithAProblem(t *testing.T) {
 
 // A server that is shut down does not wait for its streams: they end, cleanly.
 func TestStreamEndsWithTheServer(t *testing.T) {
-	leaks := goleak.IgnoreCurrent()
+	testleaks.None(t)
 	x := newLooking(t, nil, nil)
 	var streams []*events
 	for range 10 {
@@ -214,7 +213,6 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	}
 	x.server.Close()
 	x.sql.Close()
-	goleak.VerifyNone(t, leaks)
 }
 
 // A client that goes frees what its stream held.

@@ -47,6 +47,9 @@ func newLooking(t *testing.T, cfg *feedhttp.Config, shape func(*httptest.Server)
 	if _, err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if cfg == nil {
+		cfg = &unbeaten
+	}
 	h := feedhttp.NewHandler(feedhttp.Of(db), cfg)
 	s := httptest.NewUnstartedServer(h)
 	if shape != nil {
@@ -83,9 +86,12 @@ func later(t *testing.T, s *httptest.Server, path string) <-chan answer {
 // A request that waits is answered with the entry when it comes, also when that takes
 // longer than the server allows a client to send its request.
 func TestWaitOverHTTP(t *testing.T) {
-	x := newLooking(t, nil, func(s *httptest.Server) { s.Config.ReadTimeout = 300 * time.Millisecond })
+	x := newLooking(t, nil, func(s *httptest.Server) {
+		s.Config.ReadHeaderTimeout = time.Hour // a header has all the time that it needs here
+		s.Config.ReadTimeout = time.Millisecond
+	})
 	got := later(t, x.server, "/_feeds/fetch/kv?after=1&wait=1m")
-	x.await(t, 1000) // half a millisecond apart or more: the server's bound is long past
+	x.await(t, 20) // half a millisecond apart or more: the server's bound is long past
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
 	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
@@ -187,7 +193,7 @@ func TestConsistentOverHTTP(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
-	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=true"); a.status != 200 || a.body != want {
+	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=true&wait=1m"); a.status != 200 || a.body != want {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s := serve(t, feedhttp.NewHandler(feedhttp.Of(x.db), &feedhttp.Config{NoPublish: true}))
