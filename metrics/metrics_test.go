@@ -46,7 +46,7 @@ func newFixture(t *testing.T, cfg metrics.Config, spec rowfeed.FeedSpec) *fixtur
 		return nil
 	}})
 	var err error
-	x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{Observer: x.m.Observer()})
+	x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{Observer: x.m.Observer(), PublisherLease: time.Hour})
 	x.must(err)
 	_, err = x.db.Migrate(t.Context())
 	x.must(err)
@@ -287,7 +287,7 @@ func TestConsuming(t *testing.T) {
 	// Of several shards one rests, for its entry fails and nothing is to be passed over.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry, Lease: time.Second,
+	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry, Lease: time.Hour,
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if v, _ := e.Key.Get("id"); v == int64(2) {
@@ -300,7 +300,7 @@ func TestConsuming(t *testing.T) {
 	await(t, "a shard that rests", func() bool {
 		return value(x.gather(), "consumer_resting_shards", "consumer=several", "feed=kv") == 1
 	})
-	x.moves(1, "jobs_total", "event=begun")
+	await(t, "both shards' turns", func() bool { return value(x.gather(), "jobs_total", "event=begun") == 2 })
 	x.moves(1, "leases", "kind=consumer", "state=held")
 	stop()
 	x.must(<-ended)
@@ -312,12 +312,16 @@ func TestConsuming(t *testing.T) {
 // TestLeases: terms that begin, are taken over and are lost.
 func TestLeases(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
-	term, err := x.db.Lease("relay:kv:hook", time.Second).TryAcquire(t.Context())
+	term, err := x.db.Lease("relay:kv:hook", time.Hour).TryAcquire(t.Context())
 	x.must(err)
 	x.wants(1, "lease_terms_total", "kind=relay", "event=begun")
-	<-term.Context().Done()
-	await(t, "a term that is lost", func() bool { return value(x.gather(), "lease_terms_total", "kind=relay", "event=lost") == 1 })
-	await(t, "a lease that has expired", func() bool { return value(x.gather(), "leases", "kind=relay", "state=expired") == 1 })
+	x.wants(1, "leases", "kind=relay", "state=held")
+	x.exec(`UPDATE rowfeed_leases SET expires_at = 1`) // however long an hour is
+	x.wants(1, "leases", "kind=relay", "state=expired")
+	if err := term.Renew(t.Context()); !errors.Is(err, rowfeed.LeaseLost) {
+		t.Error(err)
+	}
+	x.wants(1, "lease_terms_total", "kind=relay", "event=lost")
 	term, err = x.db.Lease("relay:kv:hook", time.Minute).TryAcquire(t.Context())
 	x.must(err)
 	x.wants(1, "lease_terms_total", "kind=relay", "event=taken_over")
