@@ -3,7 +3,8 @@ package nats
 import (
 	"encoding/json"
 	"errors"
-	"net"
+	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 	"github.com/rowfeed/rowfeed/sink"
 	"github.com/rowfeed/rowfeed/sink/sinktest"
 )
 
-// broker is a real server in this process, with its files in a folder of the test's.
+// broker is a real server in this process, with its files in a folder of the test's. Its port is nobody
+// else's while it is away.
 type broker struct {
 	t      *testing.T
 	folder string
@@ -26,7 +29,11 @@ type broker struct {
 }
 
 func newBroker(t *testing.T) *broker {
-	b := &broker{t: t, folder: t.TempDir(), port: -1} // a free one
+	at, err := netip.ParseAddrPort(testdb.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &broker{t: t, folder: t.TempDir(), port: int(at.Port())}
 	b.start()
 	t.Cleanup(b.stop)
 	return b
@@ -42,7 +49,7 @@ func (b *broker) start() {
 	if !s.ReadyForConnections(time.Minute) {
 		b.t.Fatal("the server does not start")
 	}
-	b.server, b.port = s, s.Addr().(*net.TCPAddr).Port
+	b.server = s
 }
 
 func (b *broker) stop() {
@@ -53,12 +60,12 @@ func (b *broker) stop() {
 // connect is the test's own connection, which sees the stream.
 func (b *broker) connect() jetstream.JetStream {
 	b.t.Helper()
-	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -117,6 +124,12 @@ func (b *broker) sink(cfg Config) *Sink {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { s.Close() })
+	// It goes on trying in the background where the first time took too long.
+	for give := time.Now().Add(time.Minute); !s.conn.IsConnected(); runtime.Gosched() {
+		if time.Now().After(give) {
+			b.t.Fatal("it does not connect")
+		}
+	}
 	return s
 }
 
