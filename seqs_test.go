@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -201,20 +202,22 @@ func TestAnswersThatWereOvertaken(t *testing.T) {
 }
 
 // TestFewAtATimeBehindAGap: what is published little by little behind a gap is passed over like what
-// comes at once.
+// comes at once. The clock is the bubble's.
 func TestFewAtATimeBehindAGap(t *testing.T) {
-	var u unseen
-	for seq := int64(1); seq < 2000; seq++ {
-		if seq != 100 {
-			u.took(u.begin(1), []int64{seq}, true)
+	synctest.Test(t, func(t *testing.T) {
+		var u unseen
+		for seq := int64(1); seq < 2000; seq++ {
+			if seq != 100 {
+				u.took(u.begin(1), []int64{seq}, true)
+			}
 		}
-	}
-	if l := u.begin(1); !l.among.Has(100) || l.among.Has(101) || l.among.Has(1999) || !u.since(1).Has(2000) {
-		t.Errorf("it looks among %v", l.among)
-	}
-	if q, due := u.due(1); !due || q.upTo != 1999 {
-		t.Errorf("nobody asks about the gap: %v, %v", q, due)
-	}
+		if l := u.begin(1); !l.among.Has(100) || l.among.Has(101) || l.among.Has(1999) || !u.since(1).Has(2000) {
+			t.Errorf("it looks among %v", l.among)
+		}
+		if q, due := u.due(1); !due || q.upTo != 1999 {
+			t.Errorf("nobody asks about the gap: %v, %v", q, due)
+		}
+	})
 }
 
 // TestGlances: who reads one shard leaves out what a publisher of his process does, as long as that looks
