@@ -42,7 +42,7 @@ func follow(t *testing.T, h http.Handler, r *http.Response) string {
 
 func lease(t *testing.T, db *rowfeed.DB, name string) {
 	t.Helper()
-	if _, err := db.Lease(name, time.Minute).TryAcquire(t.Context()); err != nil {
+	if _, err := db.Lease(name, time.Hour).TryAcquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/access"
@@ -107,6 +108,7 @@ func TestPartThatFitsNoMore(t *testing.T) {
 func TestRefusalsAreNotedInPart(t *testing.T) {
 	_, db := open(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
+	began := time.Now()
 	for range 150 {
 		if r, _ := post(t, as(may("read kv"), h), "/act/pause", form("consumer", "billing", "feed", "kv")); r.StatusCode != 403 {
 			t.Fatal(r.Status)
@@ -115,8 +117,9 @@ func TestRefusalsAreNotedInPart(t *testing.T) {
 	other := may("read kv")
 	other.Name = "another"
 	post(t, as(other, h), "/act/pause", form("consumer", "billing", "feed", "kv"))
+	most := 101 + int(time.Since(began)/time.Minute) // one more is noted each minute
 	all, err := db.Acts(t.Context(), 0, 1000)
-	if err != nil || len(all) != 101 || all[0].Actor != "another" {
+	if err != nil || len(all) < 101 || len(all) > most || all[0].Actor != "another" {
 		t.Errorf("%d acts, the last %+v, %v", len(all), all[0], err)
 	}
 }
