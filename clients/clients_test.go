@@ -118,6 +118,16 @@ func run(t *testing.T, folder string, env []string, program string, args ...stri
 	return out.String()
 }
 
+// addresses are for the servers that tests start, kill and start again.
+func addresses(t *testing.T) string {
+	t.Helper()
+	all := make([]string, 20)
+	for i := range all {
+		all[i] = testdb.Address(t)
+	}
+	return "ROWFEED_TEST_ADDRESSES=" + strings.Join(all, ",")
+}
+
 // python is the distribution's interpreter, which has its packages of drivers, else another.
 func python(t *testing.T) string {
 	t.Helper()
@@ -154,7 +164,7 @@ func TestPython(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".py")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t)}, python(t), "-m", "unittest", "-b", "tests."+name)
+			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t), addresses(t)}, python(t), "-m", "unittest", "-b", "tests."+name)
 			if !strings.Contains(out, "\nOK\n") || strings.Contains(out, "skipped") {
 				t.Errorf("not all tests were run:\n%s", out)
 			}
@@ -168,7 +178,7 @@ func TestPythonOnServers(t *testing.T) {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)
 			t.Parallel()
-			run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, python(t), "-m", "unittest", "-b", "tests.on_server")
+			run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
 		})
 	}
 }
@@ -206,7 +216,13 @@ func typescript(t *testing.T) (folder string) {
 // TestTypeScript compiles the TypeScript client and runs its own tests.
 func TestTypeScript(t *testing.T) {
 	testdb.SQLite.Require(t)
-	node(t, typescript(t), []string{"ROWFEED_TEST_TLS=" + certificates(t)}, "json", "client", "access")
+	folder := typescript(t)
+	for _, name := range []string{"json", "client", "access"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node(t, folder, []string{"ROWFEED_TEST_TLS=" + certificates(t)}, name)
+		})
+	}
 }
 
 // TestTypeScriptStores runs its consumers on other databases, with drivers of two more packages.
@@ -228,14 +244,10 @@ func TestTypeScriptConsumer(t *testing.T) {
 	}
 }
 
-// node runs files of tests, all of them.
-func node(t *testing.T, folder string, env []string, names ...string) {
+// node runs a file of tests, all of them.
+func node(t *testing.T, folder string, env []string, name string) {
 	t.Helper()
-	args := []string{"--test"}
-	for _, name := range names {
-		args = append(args, "dist/tests/"+name+".test.js")
-	}
-	out := run(t, folder, env, "node", args...)
+	out := run(t, folder, append(env, addresses(t)), "node", "--test", "dist/tests/"+name+".test.js")
 	if !strings.Contains(out, "# fail 0") || !strings.Contains(out, "# skipped 0") {
 		t.Errorf("not all tests were run:\n%s", out)
 	}

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from rowfeed import Backoff, Consumer, Entry, HandlerFailed
 
-from .running import Server
+from .running import LONG, Server, running, two_that_find_no_table
 
 URL = os.environ["ROWFEED_TEST_DATABASE"]
 
@@ -59,44 +59,22 @@ class OnServer(unittest.TestCase):
                 done.set()
 
         consumers = [self.consumer(handle) for _ in range(3)]
-        threads = [threading.Thread(target=c.run) for c in consumers]
-        for thread in threads:
-            thread.start()
+        end = running(self, *(c.run for c in consumers), stop=lambda: [c.stop() for c in consumers])
         self.server.exec("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO kv SELECT i, 'v' FROM n")
-        self.assertTrue(done.wait(30))
-        for c in consumers:
-            c.stop()
-        for thread in threads:
-            thread.join(30)
+        self.assertTrue(done.wait(LONG))
+        self.assertEqual(end(), [])
         self.consumer(handle).run_once()
         self.assertEqual(sorted(row[0] for row in execute("SELECT id FROM log")), list(range(1, 201)))
 
     def test_two_that_find_no_table(self) -> None:
         self.server.exec("INSERT INTO kv VALUES (1, 'a')")
-        self.server.client().fetch("now", consistent=True)
-        # Neither has made it, nor then the row, when the other finds that it is missing.
-        both, raised = threading.Barrier(2, timeout=30), []
-        consumers = [self.consumer(self.note) for _ in range(2)]
-
-        def run(c: Consumer) -> None:
-            create, insert = c._create, c._insert
-            c._create = lambda *a: (both.wait(), create(*a))[1]  # type: ignore[method-assign]
-            c._insert = lambda *a: (both.wait(), insert(*a))[1]  # type: ignore[method-assign]
-            try:
-                c.run_once()
-            except BaseException as e:
-                raised.append(e)
-
-        threads = [threading.Thread(target=run, args=(c,)) for c in consumers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        self.assertEqual((raised, [row[0] for row in execute("SELECT id FROM log")]), ([], [1]))
+        self.server.publish()
+        two_that_find_no_table(self, [self.consumer(self.note) for _ in range(2)])
+        self.assertEqual([row[0] for row in execute("SELECT id FROM log")], [1])
 
     def test_connections_are_lost_and_transactions_end(self) -> None:
         self.server.exec("INSERT INTO kv VALUES (1, 'a')")
-        self.server.client().fetch("now", consistent=True)
+        self.server.publish()
         calls: List[int] = []
 
         def handle(db: Any, entries: List[Entry]) -> None:
@@ -116,7 +94,7 @@ class OnServer(unittest.TestCase):
         self.assertEqual((len(calls), execute("SELECT id FROM log")), (3, ((1,),) if not URL.startswith("postgres") else [(1,)]))
 
         self.server.exec("INSERT INTO kv VALUES (2, 'b')")
-        self.server.client().fetch("now", consistent=True)
+        self.server.publish()
         for statement in ("CREATE TABLE other (x INT)", "COMMIT"):
             if statement.startswith("CREATE") and URL.startswith("postgres"):
                 continue  # where it is part of the transaction

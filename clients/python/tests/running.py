@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
 import sqlite3
@@ -9,13 +11,16 @@ import subprocess
 import tempfile
 import threading
 import unittest
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from rowfeed import Backoff, Client
+from rowfeed import Backoff, Client, Consumer
 
 KV = "CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)"
+LONG = 300  # seconds for what must come: the machine may do other work
 
 
+# On which nobody else listens, also while a server is killed and started again.
+_addresses = itertools.cycle(os.environ["ROWFEED_TEST_ADDRESSES"].split(","))
 _made: Dict[Tuple[Tuple[str, ...], str], bytes] = {}  # databases, to copy
 
 
@@ -25,7 +30,7 @@ class Server:
         test.addCleanup(folder.cleanup)
         self.folder, self.path = folder.name, os.path.join(folder.name, "rowfeed.db")
         self._process: Optional[subprocess.Popen[str]] = None
-        self._listen, self._scheme, self._feed, self._killed = "127.0.0.1:0", "http", feeds.split()[0], False
+        self._listen, self._scheme, self._feed, self._killed = next(_addresses), "http", feeds.split()[0], False
         made = _made.get((tables, feeds))
         if made is None:
             self.exec(*(tables or (KV,)))
@@ -41,10 +46,10 @@ class Server:
 
     def run(self, *arguments: str, check: bool = True) -> str:
         return subprocess.run([os.environ["ROWFEED_BIN"], *arguments, "--db", "sqlite:" + self.path], cwd=self.folder, check=check,
-                              capture_output=True, text=True, timeout=60).stdout
+                              capture_output=True, text=True, timeout=LONG).stdout
 
     def exec(self, *statements: str) -> None:
-        db = sqlite3.connect(self.path, timeout=30)
+        db = sqlite3.connect(self.path, timeout=LONG)
         with db:
             for statement in statements:
                 db.execute(statement)
@@ -63,9 +68,7 @@ class Server:
         said: List[str] = []
         for line in self._process.stderr:
             said.append(line)
-            found = re.search(r"msg=serving address=(\S+)", line)
-            if found:
-                self._listen = found.group(1)
+            if re.search(r"msg=serving address=\S+", line):
                 break
         else:
             raise AssertionError("the server ended: " + "".join(said))
@@ -81,7 +84,7 @@ class Server:
         """With other arguments, after it has ended in order."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(LONG)
         self._process = None
         self.start(*arguments)
 
@@ -91,3 +94,52 @@ class Server:
 
     def client(self, feed: str = "kv", **settings: Any) -> Client:
         return Client(self.url, feed, backoff=Backoff(0.02, 0.2), **settings)
+
+    def publish(self) -> None:
+        """What was committed is there then. The feed has entries, so that nobody waits for the first."""
+        with self.client() as client:
+            client.fetch(limit=1, consistent=True, wait=60)
+
+
+def running(test: unittest.TestCase, *runs: Callable[[], Any], stop: Callable[[], Any] = lambda: None) -> Callable[[], List[BaseException]]:
+    """Runs all of them, each in a thread; the function that it answers stops them, waits, and answers what they raised."""
+    raised: List[BaseException] = []
+
+    def caught(run: Callable[[], Any]) -> None:
+        try:
+            run()
+        except BaseException as e:
+            raised.append(e)
+
+    threads = [threading.Thread(target=caught, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+
+    def end() -> List[BaseException]:
+        stop()
+        for thread in threads:
+            thread.join(LONG)
+        return raised
+
+    test.addCleanup(end)
+    return end
+
+
+def two_that_find_no_table(test: unittest.TestCase, consumers: List[Consumer]) -> None:
+    """Neither has made it, nor then the row, when the other finds that it is missing; and neither fails."""
+    both, raised = threading.Barrier(2, timeout=LONG), []
+
+    def run(c: Consumer) -> None:
+        create, insert = c._create, c._insert
+        c._create = lambda *a: (both.wait(), create(*a))[1]  # type: ignore[method-assign]
+        c._insert = lambda *a: (both.wait(), insert(*a))[1]  # type: ignore[method-assign]
+        try:
+            c.run_once()
+        except threading.BrokenBarrierError:
+            pass  # the other has failed
+        except BaseException as e:
+            raised.append(e)
+            both.abort()
+
+    running(test, *(functools.partial(run, c) for c in consumers))()
+    test.assertEqual(raised, [])

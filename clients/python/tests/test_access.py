@@ -47,7 +47,8 @@ class Tokens(unittest.TestCase):
         with self.assertRaises(rowfeed.Forbidden):  # which publishes
             self.server.client(token=self.token).fetch(consistent=True)
         publisher = self.add("publisher", "kv", "read,publish")
-        self.assertEqual(self.server.client(token=publisher).fetch(consistent=True).entries, [])
+        self.server.exec(INSERT)
+        self.assertEqual(len(self.server.client(token=publisher).fetch(consistent=True, wait=60).entries), 1)
 
     def test_a_revoked_token_ends_a_stream_and_a_newer_one_goes_on(self) -> None:
         newer = self.add("newer", "kv")
@@ -74,7 +75,7 @@ class Tokens(unittest.TestCase):
         self.assertEqual(seen, list(range(1, len(seen) + 1)))
 
     def test_too_many_requests(self) -> None:
-        self.server.restart("--auth", "tokens", "--rate", "0.01", "--burst", "1")
+        self.server.restart("--auth", "tokens", "--rate", "0.001", "--burst", "1")
         client = self.server.client(token=self.token)
         client.fetch()
         with self.assertRaises(rowfeed.TooManyRequests) as refused:
@@ -123,7 +124,7 @@ class Secure(unittest.TestCase):
         with self.assertRaises(rowfeed.Unavailable):  # its certificate is of another name
             Client(server.url.replace("127.0.0.1", "localhost"), "kv", ssl_context=self.context()).fetch()
         client = server.client(ssl_context=self.context())
-        self.assertEqual(len(client.fetch(consistent=True).entries), 1)
+        self.assertEqual(len(client.fetch(consistent=True, wait=60).entries), 1)
         self.assertEqual(next(client.stream()).entry.key["id"], 1)
 
         server.restart(*secure, "--tls-client-ca", self.file("clients.pem"))

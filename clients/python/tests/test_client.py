@@ -10,7 +10,7 @@ from typing import Any, List
 import rowfeed
 from rowfeed import Client, Error, InvalidRequest
 
-from .running import KV, Server
+from .running import KV, LONG, Server, running
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 
@@ -31,7 +31,7 @@ class Values(unittest.TestCase):
             db.execute("INSERT INTO t (id, s, x) VALUES (5, CAST(x'c328' AS TEXT), CAST(x'c328' AS TEXT))")
         want = {row[0]: row for row in db.execute("SELECT id, n, f, s, b, x FROM t WHERE id <> 5")}
         db.close()
-        page = server.client("t", decode=True).fetch(consistent=True)
+        page = server.client("t", decode=True).fetch(consistent=True, wait=60)
         got = {e.key["id"]: e.row for e in page.entries}
         self.assertEqual(set(got), {LEAST, 0, MOST, 5})
         for id, row in want.items():
@@ -60,9 +60,9 @@ class Values(unittest.TestCase):
     def test_columns_that_change_are_read_by_their_new_types(self) -> None:
         server = Server(self, "CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO kv VALUES (1, 'AA==')")
         client = server.client(decode=True)
-        self.assertEqual(client.fetch(consistent=True).entries[0].row, {"id": 1, "v": "AA=="})
+        self.assertEqual(client.fetch(consistent=True, wait=60).entries[0].row, {"id": 1, "v": "AA=="})
         server.exec("ALTER TABLE kv DROP COLUMN v", "ALTER TABLE kv ADD COLUMN v BLOB", "UPDATE kv SET v = x'00'")
-        self.assertEqual(client.fetch(consistent=True).entries[0].row, {"id": 1, "v": b"\0"})
+        self.assertEqual(client.fetch(consistent=True, wait=60).entries[0].row, {"id": 1, "v": b"\0"})
 
     def test_typed_values_of_documents_are_the_documents_own(self) -> None:
         self.assertEqual(rowfeed.decode_value("json", {"$float": "NaN"}), {"$float": "NaN"})
@@ -82,7 +82,7 @@ class Fetching(unittest.TestCase):
     def test_pages_parts_and_places(self) -> None:
         self.assertEqual(self.client.fetch().cursor, "")
         self.write(1, 25)
-        self.client.fetch(consistent=True)
+        self.client.fetch(consistent=True, wait=60)
         pages = list(self.client.pages(limit=10))
         self.assertEqual([len(p.entries) for p in pages], [10, 10, 5])
         self.assertEqual([e.key["id"] for p in pages for e in p.entries], list(range(1, 26)))
@@ -98,10 +98,9 @@ class Fetching(unittest.TestCase):
 
     def test_waiting_ends_with_an_entry(self) -> None:
         waiting: List[Any] = []
-        thread = threading.Thread(target=lambda: waiting.append(self.client.fetch(wait=30)))
-        thread.start()
+        end = running(self, lambda: waiting.append(self.client.fetch(wait=60)))
         self.write(1, 1)
-        thread.join(20)
+        self.assertEqual(end(), [])
         self.assertEqual([e.key["id"] for e in waiting[0].entries], [1])
 
     def test_following_outlives_the_server(self) -> None:
@@ -121,20 +120,17 @@ class Fetching(unittest.TestCase):
                 if event.entry.key["id"] == 60:
                     return
 
-        threads = [threading.Thread(target=follow), threading.Thread(target=stream)]
-        for thread in threads:
-            thread.start()
+        end_following = running(self, follow, stop=lambda: (stop.set(), self.client.interrupt()))
+        end_streaming = running(self, stream)
         self.write(1, 30)
-        known.wait(20)
+        self.assertTrue(known.wait(LONG))
         self.server.kill()
         self.write(31, 60)
         self.server.start()
-        threads[1].join(20)
-        while len(seen) < 60 and known.wait(20):
+        self.assertEqual(end_streaming(), [])
+        while len(seen) < 60 and known.wait(LONG):
             known.clear()
-        stop.set()
-        self.client.interrupt()
-        threads[0].join(20)
+        self.assertEqual(end_following(), [])
         self.assertEqual((seen, streamed), (list(range(1, 61)), list(range(1, 61))))
 
     def test_a_kept_connection_that_the_server_closed(self) -> None:
@@ -151,7 +147,7 @@ class Fetching(unittest.TestCase):
     def test_compressed(self) -> None:
         self.write(1, 500)
         self.client._transport._encoding = "gzip"  # which a client on the same machine does not ask for
-        page = self.client.fetch(limit=1000, consistent=True)
+        page = self.client.fetch(limit=1000, consistent=True, wait=60)
         self.assertEqual(len(page.entries), 500)
         self.client._max_bytes = 2000
         with self.assertRaises(Error) as caught:
@@ -163,7 +159,7 @@ class Problems(unittest.TestCase):
     def test_refusals_are_told_apart(self) -> None:
         server = Server(self, KV, "INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         client = server.client()
-        client.fetch(consistent=True)
+        client.fetch(consistent=True, wait=60)
         with self.assertRaises(InvalidRequest) as bad:
             client.fetch(limit=10**6)
         self.assertEqual((bad.exception.parameter, bad.exception.status, bad.exception.feed), ("limit", 400, "kv"))

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional
 import rowfeed
 from rowfeed import Backoff, Consumer, Entry
 
-from .running import KV, Server
+from .running import KV, LONG, Server, running, two_that_find_no_table
 
 QUICK = Backoff(0.01, 0.05)
 
@@ -40,14 +40,13 @@ class ConsumerTest(unittest.TestCase):
         db.close()
 
     def open(self, **settings: Any) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=30, **settings)
+        return sqlite3.connect(self.path, timeout=LONG, **settings)
 
     def write(self, first: int, last: int) -> None:
         self.server.exec(f"WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) INSERT INTO kv SELECT i, 'v' || i FROM n")
 
     def publish(self) -> None:
-        with self.server.client() as client:
-            client.fetch("now", consistent=True)
+        self.server.publish()
 
     def note(self, db: Any, entries: List[Entry]) -> None:
         db.executemany("INSERT INTO log VALUES (?, ?, ?)", [(e.key["id"], e.op, e.row and e.row["v"]) for e in entries])
@@ -65,30 +64,6 @@ class ConsumerTest(unittest.TestCase):
 
     def ids(self) -> List[int]:
         return [row[0] for row in self.ask("SELECT id FROM log ORDER BY rowid")]
-
-    def running(self, *consumers: Consumer) -> Callable[[], List[BaseException]]:
-        """Starts them; the function that it answers ends them, and answers how they ended."""
-        raised: List[BaseException] = []
-
-        def run(c: Consumer) -> None:
-            try:
-                c.run()
-            except BaseException as e:
-                raised.append(e)
-
-        threads = [threading.Thread(target=run, args=(c,)) for c in consumers]
-        for thread in threads:
-            thread.start()
-
-        def end() -> List[BaseException]:
-            for c in consumers:
-                c.stop()
-            for thread in threads:
-                thread.join(30)
-            return raised
-
-        self.addCleanup(end)
-        return end
 
 
 class ExactlyOnce(ConsumerTest):
@@ -112,13 +87,14 @@ class ExactlyOnce(ConsumerTest):
             if entries[-1].key["id"] == 400:
                 done.set()
 
-        end = self.running(*(self.consumer(handle, limit=7) for _ in range(2)))
+        consumers = [self.consumer(handle, limit=7) for _ in range(2)]
+        end = running(self, *(c.run for c in consumers), stop=lambda: [c.stop() for c in consumers])
         self.write(1, 200)
         self.publish()
         self.server.kill()
         self.write(201, 400)
         self.server.start()
-        self.assertTrue(done.wait(30))
+        self.assertTrue(done.wait(LONG))
         self.assertEqual(end(), [])
         self.consumer().run_once()
         self.assertEqual(self.ids(), list(range(1, 401)))
@@ -126,7 +102,7 @@ class ExactlyOnce(ConsumerTest):
     def test_of_two_with_the_same_page_one_wins(self) -> None:
         self.write(1, 3)
         self.publish()
-        both, second = threading.Barrier(2, timeout=20), threading.Event()
+        both, second = threading.Barrier(2, timeout=LONG), threading.Event()
 
         def first(db: Any, entries: List[Entry]) -> None:
             self.note(db, entries)
@@ -138,40 +114,21 @@ class ExactlyOnce(ConsumerTest):
             page = fetch(*a, **k)
             if page.entries and not second.is_set():
                 both.wait()  # both have the page
-                second.wait(20)  # and the other has committed
+                second.wait(LONG)  # and the other has committed
             return page
 
         slow.client.fetch = late  # type: ignore[method-assign]
-        thread = threading.Thread(target=slow.run_once)
-        thread.start()
+        end = running(self, slow.run_once, stop=second.set)
         both.wait()
         quick.run_once()
-        second.set()
-        thread.join(20)
+        self.assertEqual(end(), [])
         self.assertEqual(self.ids(), [1, 2, 3])
 
     def test_two_that_find_no_table(self) -> None:
         self.write(1, 3)
         self.publish()
-        # Neither has made it, nor then the row, when the other finds that it is missing.
-        both, raised = threading.Barrier(2, timeout=20), []
-        consumers = [self.consumer() for _ in range(2)]
-
-        def run(c: Consumer) -> None:
-            create, insert = c._create, c._insert
-            c._create = lambda *a: (both.wait(), create(*a))[1]  # type: ignore[method-assign]
-            c._insert = lambda *a: (both.wait(), insert(*a))[1]  # type: ignore[method-assign]
-            try:
-                c.run_once()
-            except BaseException as e:
-                raised.append(e)
-
-        threads = [threading.Thread(target=run, args=(c,)) for c in consumers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        self.assertEqual((raised, self.ids()), ([], [1, 2, 3]))
+        two_that_find_no_table(self, [self.consumer() for _ in range(2)])
+        self.assertEqual(self.ids(), [1, 2, 3])
 
     def test_stopped_between_two_requests(self) -> None:
         # By whoever stops it after it has looked, and before its request is in hand.
@@ -361,7 +318,7 @@ class Operated(ConsumerTest):
 
     def command(self, *arguments: str) -> str:
         return subprocess.run([os.environ["ROWFEED_BIN"], *arguments, "--db", "sqlite:" + self.path], check=True, capture_output=True,
-                              text=True, cwd=self.server.folder, timeout=60).stdout
+                              text=True, cwd=self.server.folder, timeout=LONG).stdout
 
     def test_paused_seen_and_set_back(self) -> None:
         with self.assertRaises(rowfeed.Refused):

@@ -63,7 +63,7 @@ test("a revoked token ends a stream, and a newer one goes on", async () => {
 test("too many requests", async () => {
   const server = await Server.make();
   const token = server.run("token", "add", "reader", "--feed", "kv", "--right", "read").trim();
-  await server.restart("--auth", "tokens", "--rate", "0.01", "--burst", "1");
+  await server.restart("--auth", "tokens", "--rate", "0.001", "--burst", "1");
   const pauses: number[] = [];
   let paused!: () => void;
   const told = new Promise<void>((resolve) => (paused = resolve));
@@ -96,7 +96,7 @@ test("authorities of servers and of clients", async () => {
   const refused = refusal("unavailable", undefined, /no secure connection to the server: [A-Z]/);
   await assert.rejects(server.client().fetch(), refused);
   await assert.rejects(server.client(by("clients")).fetch(), refused);
-  assert.equal((await server.client(by("servers")).fetch("", { consistent: true })).entries.length, 1);
+  assert.equal((await server.client(by("servers")).fetch("", { consistent: true, wait: 60_000 })).entries.length, 1);
   for await (const { entry } of server.client(by("servers")).stream()) {
     assert.equal(entry.key["id"], 1n);
     break;
@@ -112,7 +112,7 @@ test("a signal is left as it was, and ends what waits", async () => {
   server.exec(insert);
   const { signal } = new AbortController();
   const client = server.client();
-  const { cursor } = await client.fetch("", { consistent: true, signal });
+  const { cursor } = await client.fetch("", { consistent: true, wait: 60_000, signal });
   for await (const _ of client.stream("", { signal })) break;
   assert.equal(getEventListeners(signal, "abort").length, 0);
   const leaving = new AbortController();

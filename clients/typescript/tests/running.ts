@@ -12,6 +12,8 @@ import { after } from "node:test";
 import { Backoff, Client } from "../src/index.js";
 import type { ClientOptions } from "../src/index.js";
 
+/** On which nobody else listens, also while a server is killed and started again. */
+const addresses = process.env["ROWFEED_TEST_ADDRESSES"]!.split(",");
 const made: Server[] = [];
 after(async () => {
   for (const server of made) {
@@ -24,7 +26,7 @@ export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), "rowfeed-typescript-"));
   readonly #path = join(this.folder, "rowfeed.db");
   #process: ChildProcess | undefined;
-  #listen = "127.0.0.1:0";
+  readonly #listen = addresses.shift()!;
   #scheme = "http";
   #killed = false;
   readonly #feed: string;
@@ -49,7 +51,7 @@ export class Server {
   }
 
   exec(sql: string): void {
-    execFileSync("sqlite3", ["-bail", "-cmd", ".timeout 30000", this.#path], { input: sql });
+    execFileSync("sqlite3", ["-bail", "-cmd", ".timeout 300000", this.#path], { input: sql });
   }
 
   write(first: number, last: number): void {
@@ -75,9 +77,7 @@ export class Server {
     const said: string[] = [];
     for await (const line of createInterface({ input: child.stderr! })) {
       said.push(line);
-      const found = /msg=serving address=(\S+)/.exec(line);
-      if (found) {
-        this.#listen = found[1]!;
+      if (/msg=serving address=\S+/.test(line)) {
         child.stderr!.resume();
         return;
       }
@@ -114,7 +114,8 @@ export class Server {
     return new Client(this.url, feed, { backoff: new Backoff(20, 200), ...options });
   }
 
+  /** What was committed is there then. The feed has entries, so that nobody waits for the first. */
   async publish(): Promise<void> {
-    await this.client().fetch("now", { consistent: true });
+    await this.client().fetch("", { limit: 1, consistent: true, wait: 60_000 });
   }
 }
