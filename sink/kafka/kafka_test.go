@@ -125,11 +125,11 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		c := newCluster(t)
-		s := c.sink(Config{Timeout: time.Minute, MaxRecordBytes: 4 << 20})
+		s := c.sink(Config{Timeout: 5 * time.Minute, MaxRecordBytes: 4 << 20})
 		return sinktest.Receiver{Sink: s, Received: c.received,
 			// While nothing is taken no time is enough.
 			Down: func() { c.down.Store(true); s.cfg.Timeout = 100 * time.Millisecond },
-			Up:   func() { c.down.Store(false); s.cfg.Timeout = time.Minute }, Large: 3 << 20, TooLarge: 5 << 20}
+			Up:   func() { c.down.Store(false); s.cfg.Timeout = 5 * time.Minute }, Large: 3 << 20, TooLarge: 5 << 20}
 	})
 }
 

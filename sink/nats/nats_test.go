@@ -137,7 +137,7 @@ func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		b := newBroker(t)
 		b.stream(-1)
-		return sinktest.Receiver{Sink: b.sink(Config{MaxInFlight: 8}), Received: b.received, Down: b.stop, Up: b.start,
+		return sinktest.Receiver{Sink: b.sink(Config{MaxInFlight: 8, Timeout: 5 * time.Minute}), Received: b.received, Down: b.stop, Up: b.start,
 			Idempotent: true, Large: 3 << 20, TooLarge: 5 << 20}
 	})
 }

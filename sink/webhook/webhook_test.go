@@ -124,7 +124,7 @@ func TestSink(t *testing.T) {
 			e, server := newEndpoint(t)
 			with := func(change func()) { e.mu.Lock(); defer e.mu.Unlock(); change() }
 			return sinktest.Receiver{
-				Sink:     open(t, Config{URL: server.URL, Secrets: []string{secret}, AllowPrivate: true, MaxEntries: 7, MaxInFlight: inFlight}),
+				Sink:     open(t, Config{URL: server.URL, Secrets: []string{secret}, AllowPrivate: true, MaxEntries: 7, MaxInFlight: inFlight, Timeout: 5 * time.Minute}),
 				Received: func() []sinktest.Delivery { e.mu.Lock(); defer e.mu.Unlock(); return e.log },
 				Down:     func() { with(func() { e.down = true }) }, Up: func() { with(func() { e.down = false }) }, After: 2 * time.Minute,
 				Refuse: func(id int64) { with(func() { e.refuse[id] = true }) },
