@@ -122,7 +122,7 @@ test("following outlives the server", async () => {
   assert.equal((await ended).done, true);
 });
 
-test("a stream that falls silent is asked for anew", { timeout: 120_000 }, async () => {
+test("a stream that falls silent is asked for anew", { timeout: 300_000 }, async () => {
   const sent = ["", ': nothing new\n\n', 'id: 1\ndata: {"position":"1","shard":0,"op":"delete","key":{"id":1}}\n\n'];
   let asked = 0;
   const silent = http.createServer((_, response) => {
