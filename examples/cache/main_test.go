@@ -22,11 +22,12 @@ type told struct {
 }
 
 func (s told) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+	gone := s.gone.Load() // before it is told of this reading: what the test does then is for the next one
 	select {
 	case s.after <- req.After:
 	case <-ctx.Done():
 	}
-	if s.gone.Load() {
+	if gone {
 		return rowfeed.Page{}, rowfeed.UnknownFeed
 	}
 	if req.Wait > 0 {
