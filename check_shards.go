@@ -13,9 +13,7 @@ import (
 // A key in the wrong data shard is in nobody's part: readers of the one that should have it
 // have gone by. Publishers give a key its shard once and keep it, so it stays there until
 // somebody looks. What can put it there is a column `shard` of the user's own table, which
-// others may write, and a publisher of another make. Where keys can be equal though they
-// are spelled differently nothing is looked at: the first spelling gave the shard, and
-// nobody knows it any more.
+// others may write, and a publisher of another make.
 
 const (
 	// checkBatch is the number of keys that are looked at together.
@@ -65,7 +63,7 @@ func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*place
 	for {
 		r := f.record.Load()
 		switch {
-		case r.DataShards <= 1 || r.inexact() >= 0:
+		case r.DataShards <= 1:
 			return nil
 		case r.State == stateCreating:
 			return &Error{Code: Sharding, Object: feedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",

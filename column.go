@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,7 +39,23 @@ func (r *record) planColumns(table *dialect.Table) error {
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
-	return r.holdsShards(table)
+	return firstError(r.holdsExactKeys(), r.holdsShards(table))
+}
+
+// holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
+// row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
+// left of the one that readers know, so they could never be told of its delete.
+func (r *record) holdsExactKeys() error {
+	for _, c := range r.Key {
+		if r.Capture == dialect.CaptureColumn && !c.Exact {
+			return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+				Cause: fmt.Sprintf("capture column cannot follow key column %q (%s): its values can be equal although their text differs",
+					c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type")),
+				Next: "use --capture trigger, or name a unique index of other columns with --key, or give the column a type or collation " +
+					"in which equal values have the same text"}
+		}
+	}
+	return nil
 }
 
 // leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the

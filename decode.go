@@ -76,26 +76,30 @@ func (r Row) Decode(into any, options ...DecodeOption) error {
 	return nil
 }
 
-// Decode stores the entry's row, see [Row.Decode]. It fails for a delete, which has
-// only a key.
+// Decode stores the entry's row, see [Row.Decode]. Key columns are stored as Key has them:
+// they have the same text in every entry of a key, also where the row spells its key
+// otherwise by now. It fails for a delete, which has only a key.
 func (e Entry) Decode(into any, options ...DecodeOption) error {
 	if e.Op == Delete {
 		return fmt.Errorf("decode entry at position %s: a delete has no row, decode its Key", e.Position)
 	}
-	return e.Row.Decode(into, options...)
+	if err := e.Row.Decode(into, options...); err != nil {
+		return err
+	}
+	return e.Key.Decode(into)
 }
 
-// Each makes a Consumer's Handle of a function for one entry, with its row in a T. For
-// a delete the T has the key's columns alone.
+// Each makes a Consumer's Handle of a function for one entry, with its row in a T, see
+// [Entry.Decode]. For a delete the T has the key's columns alone.
 func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e Entry, row T) error) func(context.Context, *sql.Tx, []Entry) error {
 	return func(ctx context.Context, tx *sql.Tx, entries []Entry) error {
 		for _, e := range entries {
 			var row T
-			from := e.Row
+			decode := e.Decode
 			if e.Op == Delete {
-				from = e.Key
+				decode = e.Key.Decode
 			}
-			err := from.Decode(&row)
+			err := decode(&row)
 			if err == nil {
 				err = fn(ctx, tx, e, row)
 			}

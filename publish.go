@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -175,7 +174,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	if err != nil {
 		return e, nil, err
 	}
-	for _, part := range statements(assignments, feed.Key) {
+	for _, part := range statements(assignments, feed.ExactKey()) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
 			return e, nil, err
 		}
@@ -301,11 +300,11 @@ func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignm
 // statements cuts assignments into those that one statement may hold. Where keys can
 // be equal although their text differs, two assignments of a batch may be one key, and
 // what a wish to hide or show did must be seen by what follows it.
-func statements(as []dialect.Assignment, key []dialect.Column) [][]dialect.Assignment {
+func statements(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	if len(as) == 0 {
 		return nil
 	}
-	if !slices.ContainsFunc(key, func(c dialect.Column) bool { return !c.Exact }) {
+	if exact {
 		return [][]dialect.Assignment{as}
 	}
 	var parts [][]dialect.Assignment

@@ -92,7 +92,7 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 		if err != nil {
 			return err
 		}
-		if err := to.holdsShards(table); err != nil {
+		if err := firstError(to.holdsExactKeys(), to.holdsShards(table)); err != nil {
 			return err
 		}
 	}
@@ -326,12 +326,6 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 	return err
 }
 
-// inexact is the place in the key of a column whose values give the data shard and can be
-// equal though they are spelled differently; -1 where there is none.
-func (r *record) inexact() int {
-	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return !c.Exact && (r.ShardColumn == "" || c.Name == r.ShardColumn) })
-}
-
 // holdsShards refuses rows that cannot hold their data shards, where they are to.
 func (r *record) holdsShards(table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
@@ -339,10 +333,6 @@ func (r *record) holdsShards(table *dialect.Table) error {
 	}
 	refuse := func(next, format string, args ...any) error {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
-	}
-	if i := r.inexact(); i >= 0 {
-		return refuse("name an integer column of the key with --shard-column, or make the feed with --capture trigger",
-			"with capture column a row and its delete must have one shard, and values of key column %q can be equal though they are spelled differently", r.Key[i].Name)
 	}
 	shard := table.Kept(dialect.ShardColumn)
 	if shard == nil {

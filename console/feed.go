@@ -164,7 +164,7 @@ func (v *feedView) search(ctx context.Context, source rowfeed.Source) error {
 			return err
 		}
 		for _, e := range all {
-			if isKey(e.Key, s.Key, s.Parts) {
+			if isKey(e.Entry, s.Key, s.Parts) {
 				v.Entries = append(v.Entries, viewOf(e))
 			}
 		}

@@ -241,3 +241,24 @@ func TestShards(t *testing.T) {
 	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // any number is a shard
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
+
+// TestSearchByEitherText (V1): a search finds a key by the text that its entries have, and by the one
+// that its row has now; the entry shows both.
+func TestSearchByEitherText(t *testing.T) {
+	pool, db := open(t)
+	h := pages(db, nil)
+	exec(t, pool, `CREATE TABLE kv (k TEXT COLLATE NOCASE PRIMARY KEY NOT NULL, v TEXT)`)
+	f := addFeed(t, db, "kv")
+	exec(t, pool, `INSERT INTO kv VALUES ('fred', 'here')`)
+	publish(t, f)
+	exec(t, pool, `UPDATE kv SET k = 'FRED'`)
+	publish(t, f)
+	for key, found := range map[string]bool{"fred": true, "FRED": true, `{"k":"FRED"}`: true, "Fred": false} {
+		if _, body := get(t, h, "/feeds/kv?key="+url.QueryEscape(key)); strings.Contains(body, ">here<") != found {
+			t.Errorf("%s: found %v, want %v", key, !found, found)
+		}
+	}
+	if _, body := get(t, h, "/feeds/kv?key=fred"); !strings.Contains(body, ">FRED<") {
+		t.Error("the text that the row has is not shown")
+	}
+}

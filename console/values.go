@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
@@ -47,7 +48,8 @@ func viewOf(e located) entryView {
 	return entryView{e.Position, e.before, e.Op, e.Shard, values(e.Key, rowfeed.Row{}), values(e.Row, e.Key), string(e.Key.AppendJSON(nil))}
 }
 
-// values lists a row's values as the script would show them, without those of key.
+// values lists a row's values as the script would show them, without those that are in key.
+// A row can spell its key otherwise than the entry does; then both are shown.
 func values(row, key rowfeed.Row) []valueView {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(row.AppendJSON(nil), &members); err != nil {
@@ -56,7 +58,7 @@ func values(row, key rowfeed.Row) []valueView {
 	var all []valueView
 	for i := range row.Len() {
 		column := row.Column(i)
-		if _, inKey := key.Get(column.Name); inKey {
+		if v, inKey := key.Get(column.Name); inKey && reflect.DeepEqual(v, row.Value(i)) {
 			continue
 		}
 		v := valueView{Name: column.Name, Type: column.Type, Value: text(members[column.Name]), Null: row.Value(i) == nil}
@@ -76,17 +78,37 @@ func text(value json.RawMessage) string {
 	return string(value)
 }
 
-// isKey tells whether a key is the one that was typed, the object or the value of its only
-// column; or, where parts will do, whether one of its values has it in it.
-func isKey(key rowfeed.Row, typed string, parts bool) bool {
-	object := key.AppendJSON(nil)
-	if rowfeed.SameKey(object, json.RawMessage(typed)) {
-		return true
-	}
-	for _, v := range values(key, rowfeed.Row{}) {
-		if key.Len() == 1 && v.Value == typed || parts && strings.Contains(strings.ToLower(v.Value), strings.ToLower(typed)) {
+// isKey tells whether an entry's key is the one that was typed: the object, or the value of its only
+// column; with parts, whether one of its values contains what was typed. The row's own spelling counts as well.
+func isKey(e rowfeed.Entry, typed string, parts bool) bool {
+	return typedAs(e.Key, e.Key, typed, parts) || respelled(e.Row, e.Key) && typedAs(e.Row, e.Key, typed, parts)
+}
+
+// respelled tells whether a row spells its key otherwise than the entry does.
+func respelled(row, key rowfeed.Row) bool {
+	for i := range key.Len() {
+		if v, ok := row.Get(key.Column(i).Name); ok && !reflect.DeepEqual(v, key.Value(i)) {
 			return true
 		}
 	}
 	return false
+}
+
+// typedAs is isKey for the key columns as a row has them.
+func typedAs(row, key rowfeed.Row, typed string, parts bool) bool {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(row.AppendJSON(nil), &members); err != nil {
+		return false
+	}
+	object := make(map[string]json.RawMessage, key.Len())
+	for i := range key.Len() {
+		name := key.Column(i).Name
+		object[name] = members[name]
+		value := text(members[name])
+		if key.Len() == 1 && value == typed || parts && strings.Contains(strings.ToLower(value), strings.ToLower(typed)) {
+			return true
+		}
+	}
+	whole, err := json.Marshal(object)
+	return err == nil && rowfeed.SameKey(whole, json.RawMessage(typed))
 }

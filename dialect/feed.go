@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -89,7 +90,10 @@ type Column struct {
 	// Collate follows a reference to the column wherever keys are compared or ordered,
 	// on databases where an index may have another collation than its column.
 	Collate string `json:"collate,omitempty"`
-	// Exact says that equal values have equal text, for key columns.
+	// Exact says that equal values have equal text, for key columns. Where it is false the
+	// database can hold two spellings for one key ('fred' and 'FRED', 1.0 and 1.00). Then
+	// entries show the spelling with which rowfeed's tables got the key, for as long as they
+	// have it: readers, dead letters and shards tell keys apart by their text.
 	Exact    bool `json:"exact,omitempty"`
 	Nullable bool `json:"-"`
 	// NoKey says why the column cannot be part of a key; empty when it can.
@@ -229,6 +233,11 @@ type ULIDColumns struct {
 	Position, Shard Column
 	Index           string // the unique index of shard and ULID, as the table was described
 	IndexMade       string `json:"-"` // see [Index.Made]
+}
+
+// ExactKey tells whether equal keys always have equal text; see [Column.Exact].
+func (f *Feed) ExactKey() bool {
+	return !slices.ContainsFunc(f.Key, func(c Column) bool { return !c.Exact })
 }
 
 // StoredKey are the names of the key columns in rowfeed's tables.

@@ -57,9 +57,8 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	// Key columns are never NULL, so a NULL here means that the join found no row.
 	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
 	for _, c := range f.Key {
-		// A key that equals another only by collation is shown as the row spells it now.
-		// COALESCE comes last: some Value expressions are exact for bare columns only.
-		t.WriteString(",\n  COALESCE(" + s.Value(c, Ref(s, "t", c.Name)) + ", " + s.Value(c, Ref(s, "p", c.Stored)) + ")")
+		// As rowfeed's table spells it, and not the row: see [Column.Exact].
+		t.WriteString(",\n  " + s.Value(c, Ref(s, "p", c.Stored)))
 	}
 	for _, c := range f.Columns {
 		t.WriteString(",\n  " + s.Value(c, Ref(s, "t", c.Name)))

@@ -23,8 +23,8 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	names := []string{"p.place", "p.present"}
 	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
 		name, value := "v"+strconv.Itoa(i), s.Value(c, Ref(s, "t", c.Name))
-		if f.Outbox && i < len(f.Key) { // of a row that is not there
-			value = "COALESCE(" + value + ", " + s.Value(c, Ref(s, "g", c.Stored)) + ")"
+		if f.Outbox && i < len(f.Key) { // the row may be gone, or spell its key otherwise by now: see [Column.Exact]
+			value = s.Value(c, Ref(s, "g", c.Stored))
 		}
 		values = append(values, value+" AS "+name)
 		names = append(names, "p."+name)

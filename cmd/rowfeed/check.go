@@ -24,15 +24,14 @@ func newCheck(a *app) *cobra.Command {
 		Long: `Compares a feed with its table, in one snapshot and under load: positions are unique
 and not above the sequence, every row has a position or a change waiting, and every
 position has a row, is deleted, or has a change waiting. Beside that snapshot, key by
-key, it looks whether every key is in its data shard (unless keys can be equal though
-they are spelled differently; while "feed upgrade --data-shards" is at work it says
-that it cannot), and whether the triggers are in place. Of a feed with ULIDs it looks
-for rows that hold none, for ULIDs that nobody was given, for the unique index and the
-functions of writers, and with mode outbox for rows that have neither a place nor a
-record. It writes nothing. When something is wrong it prints the rules and keys at
-fault (at most 100 a rule) and exits with 1. What it did not look for, such as rows
-without a record where entries were purged, it notes; a note alone is no reason to exit
-with 1.
+key, it looks whether every key is in its data shard (while "feed upgrade
+--data-shards" is at work it says that it cannot), and whether the triggers are in
+place. Of a feed with ULIDs it looks for rows that hold none, for ULIDs that nobody was
+given, for the unique index and the functions of writers, and with mode outbox for rows
+that have neither a place nor a record. It writes nothing. When something is wrong it
+prints the rules and keys at fault (at most 100 a rule) and exits with 1. What it did
+not look for, such as rows without a record where entries were purged, it notes; a note
+alone is no reason to exit with 1.
 
 With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
 missing where the finding is about the whole feed, and a note has "note":true. [] says

@@ -22,7 +22,7 @@ const shorten = (s) => {
 const values = (row, without) => {
   const all = element("span", "values");
   for (const [name, v] of Object.entries(row || {})) {
-    if (without && Object.hasOwn(without, name)) continue;
+    if (without && JSON.stringify(without[name]) === JSON.stringify(v)) continue; // the row can have another text of its key
     const pair = element("span", "pair");
     pair.append(element("span", "column", name),
       v === null || v === "" ? element("span", "null", v === null ? "NULL" : "empty")

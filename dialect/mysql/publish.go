@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -120,20 +119,13 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		from.position, from.shard, f.Bucket(from.shard, "DIV"), row, from.hides, publishedAt)
 	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c"))
 	q.WriteString("\nWHERE " + from.where + "(" + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + ")\n")
-	inexact := func(c dialect.Column) bool { return !c.Exact }
-	if slices.ContainsFunc(f.Key, inexact) {
+	if !f.ExactKey() {
 		q.WriteString("ORDER BY " + from.order + "\n")
 	}
 	// From left to right, so hidden is still the old one until its own turn. VALUES()
 	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
 	own := func(column string) string { return positions + "." + column }
 	q.WriteString("ON DUPLICATE KEY UPDATE ")
-	for _, c := range f.Key {
-		if inexact(c) { // the spelling, where a collation ignores it
-			ref := dialect.Ref(d, "", c.Stored)
-			q.WriteString(ref + " = VALUES(" + ref + "), ")
-		}
-	}
 	for _, column := range []string{"feed_sync_id", "published_at"} {
 		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" + column + ")), ")
 	}

@@ -148,7 +148,7 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 // key, or rows with positions is left to the statements below.
 func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
 	var done dialect.Alike
-	if f.Sharded() || f.InRows() || slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return !c.Exact }) {
+	if f.Sharded() || f.InRows() || !f.ExactKey() {
 		return done, nil
 	}
 	changes, positions := dialect.Qualified(d, f.Changes()), dialect.Qualified(d, f.Positions())
@@ -221,12 +221,8 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	stored, changed := dialect.StoredRefs(d, f, ""), strings.Join(dialect.StoredRefs(d, f, "c"), ", ")
 	row, first := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
 	distinct, order := "", "\nORDER BY j.place"
-	var sets []string // the spelling, where different texts can be one key; not shard and bucket, which a key keeps
-	for i, c := range f.Key {
-		if !c.Exact {
-			distinct, order = "DISTINCT ON ("+changed+") ", "\nORDER BY "+changed+", j.place DESC"
-			sets = append(sets, stored[i]+" = excluded."+stored[i])
-		}
+	if !f.ExactKey() {
+		distinct, order = "DISTINCT ON ("+changed+") ", "\nORDER BY "+changed+", j.place DESC"
 	}
 	b := dialect.NewBuilder(d)
 	numbers := func(of func(dialect.Assignment) int64) string {
@@ -250,7 +246,7 @@ LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.publi
 	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
 		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row + " IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
 		"\nFROM " + from + "\nWHERE " + f.Seen(row, known) + order +
-		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + strings.Join(append(sets, u.Set), ", ")
+		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + u.Set
 	_, err := tx.Exec(ctx, query, b.Args()...)
 	return err
 }

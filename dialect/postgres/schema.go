@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -225,7 +226,7 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			c.NoKey = "has a composite type, of which a value with a NULL in it is neither NULL nor NOT NULL"
 		}
 		c.Kind = kindOf(base, category)
-		c.Exact = exact[base] && determinate
+		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // enums have one text a value
 		return c, nil
 	})
 }
@@ -270,7 +271,7 @@ func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	if short, ok := spellings[base]; ok {
 		base = short
 	}
-	c.Kind, c.Exact = kindOf(base, ""), exact[base]
+	c.Kind, c.Exact = kindOf(base, ""), isExact(base, declaration)
 	return c
 }
 
@@ -283,14 +284,24 @@ var spellings = map[string]string{
 }
 
 // exact are the base types whose equal values have equal text, so that keys can be
-// told apart by their text (numeric is not among them: 1.0 = 1.00).
+// told apart by their text.
 var exact = map[string]bool{
-	"int2": true, "int4": true, "int8": true, "text": true, "varchar": true, "uuid": true, "bool": true,
-	"bytea": true, "date": true, "timestamp": true, "timestamptz": true,
+	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "uuid": true, "bool": true,
+	"bytea": true, "bit": true, "varbit": true, "date": true, "time": true, "timetz": true, "timestamp": true,
+	"timestamptz": true, "inet": true, "cidr": true, "macaddr": true, "macaddr8": true, "money": true, "char": true,
 }
 
-// describeUnique lists valid unique indexes. A column whose collation in the index
-// is not its own counts as an expression: joins would not use the index.
+// isExact adds the types whose declared length or scale gives equal values equal text: 1.0 = 1.00
+// in a numeric, and a numeric(10,2) has 1.00 alone.
+func isExact(base, declared string) bool {
+	return exact[base] || slices.ContainsFunc([]string{"numeric(", "decimal(", "character(", "char("}, func(sized string) bool {
+		return strings.HasPrefix(strings.ToLower(declared), sized)
+	})
+}
+
+// describeUnique lists valid unique indexes. A column counts as an expression where the index
+// has another collation than the column, so that joins would not use it, or an operator class
+// of its own, whose equality need not be the one by which rowfeed's tables tell keys apart.
 func (Dialect) describeUnique(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
 	type part struct {
 		index, column    string
@@ -298,11 +309,15 @@ func (Dialect) describeUnique(ctx context.Context, q dialect.Querier, oid int64,
 		primary, partial bool
 	}
 	parts, err := dialect.QueryAll(ctx, q, `SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL,
-  CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) THEN '' ELSE a.attname::text END
+  CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation)
+    OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops')
+  THEN '' ELSE a.attname::text END
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
 CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)
 JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n
+JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n
+JOIN pg_opclass oc ON oc.oid = o.class
 LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts
 ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows) (p part, err error) {

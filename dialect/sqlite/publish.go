@@ -89,20 +89,15 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	stored, row := dialect.StoredRefs(d, f, ""), dialect.Ref(d, "t", f.Key[0].Name)
 	from := d.assigned(f, assigned)
 	u := assigned.Upsert(from.position, strconv.FormatInt(publishedAt, 10))
-	var sets []string // the spelling; not shard and bucket, which a key keeps
 	order := ""
-	for i, c := range f.Key {
-		if !c.Exact {
-			sets = append(sets, stored[i]+" = excluded."+stored[i])
-			order = "\nORDER BY " + from.order // the later of two spellings has the last word
-		}
+	if !f.ExactKey() {
+		order = "\nORDER BY " + from.order // the later of two spellings has the last word
 	}
-	set := strings.Join(append(sets, u.Set), ", ")
 	upsert := func(deleted, join, where string) (int64, error) {
 		return tx.Exec(ctx, "INSERT INTO "+positions+" AS p ("+strings.Join(stored, ", ")+", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT "+
 			strings.Join(dialect.StoredRefs(d, f, "c"), ", ")+", "+u.Position+", "+from.shard+", "+f.Bucket(from.shard, "/")+", "+deleted+", "+u.Hidden+", "+u.PublishedAt+
 			"\nFROM "+from.changes+"\n"+join+"\nWHERE "+from.where+" AND ("+where+")"+order+
-			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+set, from.args...)
+			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+u.Set, from.args...)
 	}
 	source, known := dialect.Qualified(d, f.Source)+" t ON "+dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
 	if assigned.Wish {

@@ -204,7 +204,7 @@ func TestRepublishAllKeepsHidden(t *testing.T) {
 // TestUnpublishOtherSpelling (M70): a wish for a key holds in whatever spelling that
 // its collation takes for the same, also within one batch.
 func TestUnpublishOtherSpelling(t *testing.T) {
-	eachCapture(t, func(x *env) {
+	each(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite": "CREATE TABLE n (k TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, v INTEGER)",
 			"postgres": "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false); " +

@@ -326,12 +326,20 @@ func TestKeysOfEveryType(t *testing.T) {
 				"NUMERIC": {`1.0`, `'x'`, `1`, `"x"`},
 			}
 		}
+		// One value can have two texts, which capture column refuses.
+		inexact := []string{"", "BLOB", "five", "numeric", "double precision", "real", "interval", "int4range", "jsonb", "double",
+			"varchar(9) COLLATE utf8mb4_bin", "varchar(9) CHARACTER SET latin1"}
 		n := 0
 		for decl, parts := range keys {
 			n++
 			name := fmt.Sprintf("k%d", n)
 			x.exec(fmt.Sprintf("CREATE TABLE %s (k %s NOT NULL, v INTEGER, PRIMARY KEY (k))", name, decl),
 				fmt.Sprintf("INSERT INTO %s VALUES (%s, 1), (%s, 2)", name, parts[0], parts[1]))
+			if x.capture == dialect.CaptureColumn && slices.Contains(inexact, decl) {
+				_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: x.capture}, nil)
+				x.wantCode(err, rowfeed.Refused)
+				continue
+			}
 			f := x.add(rowfeed.FeedSpec{Name: name, Table: name})
 			row := func(op string, i, v int) string {
 				if op == "delete" {

@@ -8,6 +8,7 @@ const conformance = "./internal/conformance"
 // can bring back has a line.
 var mutants = slices.Concat(
 	capturing,
+	keyTexts,
 	publishing,
 	seqs,
 	inRows,
@@ -132,8 +133,8 @@ var capturing = []mutant{
 	},
 	{
 		Name: "one-row-twice-in-a-batch", Guards: "hazard 24: keys equal by collation",
-		File: "dialect/postgres/publish.go", Old: "		if !c.Exact {", New: "		if !c.Exact && distinct != \"\" {",
-		Package: conformance, Test: "TestCollatedKey", Engines: "postgres15",
+		File: "dialect/postgres/publish.go", Old: "	if !f.ExactKey() {", New: "	if !f.ExactKey() && distinct != \"\" {",
+		Package: conformance, Test: "TestKeyKeepsItsText", Engines: "postgres15",
 	},
 	{
 		Name: "cascades-accepted", Guards: "hazard 21: cascades fire no trigger",

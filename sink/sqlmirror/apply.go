@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func distinct(entries []rowfeed.Entry) int {
 // since they make room.
 func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry, sweeping bool) error {
 	var gone, all []rowfeed.Row
-	var rows []rowfeed.Row
+	var rows []row
 	for _, e := range entries {
 		if err := s.sameKey(e.Key); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry, s
 		if e.Op == rowfeed.Delete {
 			gone = append(gone, e.Key)
 		} else {
-			rows = append(rows, e.Row)
+			rows = append(rows, row{e.Row, e.Key})
 		}
 	}
 	if sweeping {
@@ -122,18 +123,18 @@ func (s *Sink) others() (all [][]string) {
 // makeRoom writes rows one by one. A row of another key that has one of their unique
 // values goes: in the source it has another by now, or is gone, or the new one could not
 // have it; so its own entry is on its way, and brings it back.
-func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row, others [][]string) error {
-	for _, row := range rows {
+func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]string) error {
+	for _, r := range rows {
 		for _, index := range others {
 			b := dialect.NewBuilder(s.d)
-			same, ok, err := s.condition(b, row, index)
+			same, ok, err := s.condition(b, r, index)
 			if err != nil {
 				return err
 			}
 			if !ok {
 				continue // NULL, or not delivered: nothing that could be taken
 			}
-			own, _, err := s.condition(b, row, s.key)
+			own, _, err := s.condition(b, r, s.key)
 			if err != nil {
 				return err
 			}
@@ -141,7 +142,7 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row, oth
 				return err
 			}
 		}
-		if err := s.upsert(ctx, tx, []rowfeed.Row{row}); err != nil {
+		if err := s.upsert(ctx, tx, []row{r}); err != nil {
 			return err
 		}
 	}
@@ -150,11 +151,11 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row, oth
 
 // condition is that a table's row has a row's values in the columns; false where one of
 // them is NULL or not among the row's.
-func (s *Sink) condition(b *dialect.Builder, row rowfeed.Row, columns []string) (string, bool, error) {
+func (s *Sink) condition(b *dialect.Builder, of getter, columns []string) (string, bool, error) {
 	var parts []string
 	values := make([]any, len(columns))
 	for i, name := range columns {
-		v, ok := row.Get(name)
+		v, ok := of.Get(name)
 		if !ok || v == nil {
 			return "", false, nil
 		}
@@ -192,7 +193,8 @@ func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from dialect.TableName, k
 }
 
 // upsert writes rows, in statements of as many as have the same columns.
-func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row) error {
+func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
+	respelled := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.respelled() })
 	key := make([]string, len(s.key))
 	for i, name := range s.key {
 		key[i] = s.d.Quote(name)
@@ -205,9 +207,10 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row) error
 		}
 		b := dialect.NewBuilder(s.d)
 		values := make([][]string, n)
-		for i, row := range rows[:n] {
-			for j, name := range names {
-				placeholder, err := s.param(b, name, row.Value(j))
+		for i, r := range rows[:n] {
+			for _, name := range names {
+				v, _ := r.Get(name)
+				placeholder, err := s.param(b, name, v)
 				if err != nil {
 					return err
 				}
@@ -223,10 +226,73 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []rowfeed.Row) error
 		}
 		rows = rows[n:]
 	}
+	for _, r := range respelled {
+		if err := s.respell(ctx, tx, r); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-func columnsOf(r rowfeed.Row) []string {
+// respell writes the row's own spelling of its key where this table takes the two for one
+// key. Where it does not, the row keeps the entry's key, by which its delete will come.
+func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
+	b := dialect.NewBuilder(s.d)
+	var sets []string
+	for _, name := range s.key {
+		v, _ := r.Row.Get(name)
+		placeholder, err := s.param(b, name, v)
+		if err != nil {
+			return err
+		}
+		sets = append(sets, s.d.Quote(name)+" = "+placeholder)
+	}
+	known, _, err := s.condition(b, r.key, s.key)
+	if err != nil {
+		return err
+	}
+	own, _, err := s.condition(b, r.Row, s.key)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE "+s.quoted(s.name)+" SET "+strings.Join(sets, ", ")+" WHERE "+known+" AND "+own, b.Args()...)
+	return err
+}
+
+// getter answers the values of a row by the names of its columns.
+type getter interface {
+	Get(column string) (any, bool)
+}
+
+// row is a row as the mirror keeps it: under the entry's key, which has the same text in
+// every entry. The row's own key columns can be spelled otherwise.
+type row struct {
+	rowfeed.Row
+	key rowfeed.Row
+}
+
+// Get answers a value; that of a key column is the entry's.
+func (r row) Get(column string) (any, bool) {
+	if v, ok := r.key.Get(column); ok {
+		return v, ok
+	}
+	return r.Row.Get(column)
+}
+
+// respelled tells whether the row delivers its key, and spells it otherwise than the entry.
+func (r row) respelled() bool {
+	differs := false
+	for i := range r.key.Len() {
+		v, ok := r.Row.Get(r.key.Column(i).Name)
+		if !ok {
+			return false
+		}
+		differs = differs || !reflect.DeepEqual(v, r.key.Value(i))
+	}
+	return differs
+}
+
+func columnsOf(r row) []string {
 	names := make([]string, r.Len())
 	for i := range names {
 		names[i] = r.Column(i).Name

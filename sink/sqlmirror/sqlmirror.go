@@ -7,6 +7,10 @@
 // go with a mirror: a parent that was changed arrives behind its child. Unique columns do:
 // where a new row's value is still another's, which the feed will bring again, that one
 // makes room by leaving the table until it comes.
+//
+// Rows are found by the entry's key, whose text never changes. A row whose key has another text
+// in the source by now has that one here, too, if this table takes the two for one key.
+// Otherwise it keeps the entry's key.
 package sqlmirror
 
 import (
