@@ -61,6 +61,10 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	now.Key = slices.Clone(r.Key)
 	for i, c := range now.Key {
 		current := table.Column(c.Name)
+		if !c.Exact && c.Decl != current.Decl {
+			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: what was one key can be two now, "+
+				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.name))
+		}
 		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
