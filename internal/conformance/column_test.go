@@ -150,7 +150,7 @@ func TestHeldRowsAreLate(t *testing.T) {
 // rows are placed through it, also beside a writer that holds some.
 func TestKeyThatIsNotPrimary(t *testing.T) {
 	eachColumn(t, func(x *env) {
-		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)")
+		x.exec(x.exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_k ON kv (k)")
 		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"k"}})
 		for id := range 20 {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k%02d', 0)", 100-id, id))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,6 +185,15 @@ func (x *env) addKV() *rowfeed.Feed {
 	x.Helper()
 	x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	return x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+}
+
+// exact replaces VARCHAR(n) in a CREATE TABLE by a type whose equal values have equal text, which keys
+// need with capture column.
+func (x *env) exact(create string) string {
+	if x.family() != "mysql" {
+		return create
+	}
+	return regexp.MustCompile(`VARCHAR\((\d+)\)`).ReplaceAllString(create, "CHAR($1) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
 }
 
 func (x *env) add(spec rowfeed.FeedSpec) *rowfeed.Feed {

@@ -20,7 +20,7 @@ func TestPlansOfRows(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			eachColumn(t, func(x *env) {
 				const batch, many = 100, 20_000
-				x.exec(s.create)
+				x.exec(x.exact(s.create))
 				publisher := x.add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})
 				x.columns = nil // the statements here say themselves what is NULL
 				p := newPlans(x, batch)

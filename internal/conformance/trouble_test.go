@@ -212,7 +212,7 @@ func TestBatchThatTakesTooLong(t *testing.T) {
 // the table, also with a composite key; nothing is locked and nothing left out.
 func TestRepublish(t *testing.T) {
 	eachCapture(t, func(x *env) {
-		x.exec("CREATE TABLE c (a BIGINT NOT NULL, b VARCHAR(20) NOT NULL, v BIGINT, PRIMARY KEY (a, b))")
+		x.exec(x.exact("CREATE TABLE c (a BIGINT NOT NULL, b VARCHAR(20) NOT NULL, v BIGINT, PRIMARY KEY (a, b))"))
 		f := x.add(rowfeed.FeedSpec{Name: "c", Table: "c"})
 		for a := range 7 {
 			for b := range 5 {
