@@ -61,7 +61,8 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	now.Key = slices.Clone(r.Key)
 	for i, c := range now.Key {
 		current := table.Column(c.Name)
-		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
+		c.Type, c.Decl, c.Kind, c.Operators = current.Type, current.Decl, current.Kind, current.Operators
+		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be

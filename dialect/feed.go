@@ -89,6 +89,9 @@ type Column struct {
 	// Collate follows a reference to the column wherever keys are compared or ordered,
 	// on databases where an index may have another collation than its column.
 	Collate string `json:"collate,omitempty"`
+	// Operators is the schema of the operators by which the key's index compares, where their names alone might not find
+	// them; empty elsewhere. Another operator could be found instead: text's for citext.
+	Operators string `json:"operators,omitempty"`
 	// Exact says that equal values have equal text, for key columns.
 	Exact    bool `json:"exact,omitempty"`
 	Nullable bool `json:"-"`

@@ -259,6 +259,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	for _, m := range unfit {
 		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
 	}
+	for _, key := range f.Key {
+		if c := t.Column(key.Name); c != nil && c.Operators != key.Operators {
+			problems = append(problems, fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name, c.Operators, key.Operators))
+		}
+	}
 	if f.Capture != dialect.CaptureTrigger {
 		position, waiting := rowIndexes(f)
 		return append(problems, f.RowProblems(t, position, waiting)...), nil
