@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
@@ -56,5 +57,53 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 			update("v = 2, id = "+of[2], 4, 1)
 			update("part = '2026-01-02'", 6, 2)
 		}
+	})
+}
+
+// TestDomainsOverEnums (V6): PostgreSQL has no = for them, so that publishing would fail for ever.
+func TestDomainsOverEnums(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" {
+			return // elsewhere there are no domains
+		}
+		x.exec("CREATE TYPE mood AS ENUM ('sad')", "CREATE DOMAIN moods AS mood", "CREATE DOMAIN spans AS int4range",
+			"CREATE TABLE a (id moods PRIMARY KEY)", "CREATE TABLE b (id spans PRIMARY KEY)")
+		for _, table := range []string{"a", "b"} {
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: table, Table: table}, nil)
+			if x.wantCode(err, rowfeed.Refused); !strings.Contains(fmt.Sprint(err), "domain over an enum or a range") {
+				x.Error(err)
+			}
+		}
+	})
+}
+
+// TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When they move
+// to another schema, verification says so, and upgrade mends it.
+func TestOperatorsElsewhere(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() != "postgres" || x.scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 0 {
+			return // elsewhere operators have no schema
+		}
+		x.exec("CREATE SCHEMA before", "CREATE SCHEMA now", "CREATE EXTENSION citext SCHEMA before",
+			"CREATE TABLE users (mail before.citext NOT NULL, part int NOT NULL, PRIMARY KEY (mail, part))",
+			"INSERT INTO users VALUES ('a', 1), ('B', 1), ('c', 2)")
+		f := x.add(rowfeed.FeedSpec{Name: "users", Table: "users"})
+		_, cursor := x.drain(f, "")
+		// The session's search_path has no operators of citext, and would compare as text.
+		if unknown, err := f.UnknownKeys(x.ctx, rowfeed.Key{"A", 1}); err != nil || len(unknown) > 0 {
+			x.Errorf("unknown: %v, %v", unknown, err)
+		}
+		x.exec("ALTER EXTENSION citext SET SCHEMA now")
+		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "operators") {
+			x.Errorf("%q, %v", problems, err)
+		}
+		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+			x.Errorf("%q, %v", mended, err)
+		}
+		if n, err := f.RepublishWhere(x.ctx, "", 1, nil); n != 3 || err != nil {
+			x.Errorf("%d republished, %v", n, err)
+		}
+		x.wantDrain(f, cursor, `upsert {"mail":"a","part":1}`, `upsert {"mail":"B","part":1}`, `upsert {"mail":"c","part":2}`)
+		x.wantSound(f)
 	})
 }
