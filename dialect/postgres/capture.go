@@ -145,14 +145,14 @@ const (
 // what the writer has put there with the owner's rights.
 func ownPath(f *dialect.Feed, suffix string) bool {
 	return suffix != "capture" || slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
-		name, _, _ := strings.Cut(c.Type, "(")
+		name := baseName(c.Type)
 		return !slices.Contains(plain, name)
 	})
 }
 
-// plain are types of the server's own, as declarations have them: a domain has another name.
-var plain = []string{"smallint", "integer", "bigint", "text", "character varying", "uuid", "boolean", "bytea", "date",
-	"numeric", "real", "double precision", "timestamp", "timestamp without time zone", "timestamp with time zone", "character"}
+// plain are types of the server's own: a domain has another name.
+var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp", "timestamptz",
+	"numeric", "float4", "float8", "bpchar"}
 
 func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
 	rights := owned

@@ -281,13 +281,19 @@ func kindOf(base, category string) dialect.Kind {
 // never wrong, only less typed.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration}
+	base := baseName(declaration)
+	c.Kind, c.Exact = kindOf(base, ""), exact[base]
+	return c
+}
+
+// baseName is the catalog's name of a type as declarations spell it.
+func baseName(declaration string) string {
 	word, _, _ := strings.Cut(strings.ToLower(declaration), "(")
 	base := strings.TrimSpace(word)
 	if short, ok := spellings[base]; ok {
 		base = short
 	}
-	c.Kind, c.Exact = kindOf(base, ""), exact[base]
-	return c
+	return base
 }
 
 // spellings are the standard's names of types that the catalog names otherwise.
