@@ -59,8 +59,8 @@ var keyRules = []keyRule{
 	{ruleSequence, "its row's position is above the sequence, or below 1", true, none, "t.feed_sync_id > s.value OR t.feed_sync_id < 1"},
 	{ruleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL", none},
 	{ruleVanished, "its row is gone, but the position is not deleted and no change is waiting", false, "p.deleted = 0 AND t.row_is_missing", ""},
-	{ruleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT t.row_is_missing",
-		"p.deleted = 1 AND p.hidden = 0 AND NOT t.row_is_missing AND t.feed_sync_id IS NOT NULL"},
+	{ruleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT (t.row_is_missing)",
+		"p.deleted = 1 AND p.hidden = 0 AND NOT (t.row_is_missing) AND t.feed_sync_id IS NOT NULL"},
 }
 
 // rules are the key rules of a feed, as they are for its capture.

@@ -124,7 +124,7 @@ func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
 	count := func(table dialect.TableName, column func(dialect.Column) string) string {
 		conditions := make([]string, len(key))
 		for i, c := range feed.Key {
-			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + " = " + b.Arg(key[i])
+			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + c.Operator("=") + b.Arg(key[i])
 		}
 		return "(SELECT count(*) FROM " + dialect.Qualified(d, table) + " x WHERE " + strings.Join(conditions, " AND ") + ")"
 	}

@@ -65,7 +65,8 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: what was one key can be two now, "+
 				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.name))
 		}
-		c.Type, c.Decl, c.Kind, c.Exact = current.Type, current.Decl, current.Kind, current.Exact && (c.Collate == "" || c.Exact)
+		c.Type, c.Decl, c.Kind, c.Operators = current.Type, current.Decl, current.Kind, current.Operators
+		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be

@@ -195,7 +195,7 @@ func DeleteRow(s Spelling, f *Feed) []string {
 	b := NewBuilder(s)
 	conds := make([]string, len(f.Key))
 	for i, c := range f.Key {
-		conds[i] = s.Quote(c.Name) + c.Collate + " = " + b.Arg(nil)
+		conds[i] = s.Quote(c.Name) + c.Collate + c.Operator("=") + b.Arg(nil)
 	}
 	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + strings.Join(conds, " AND ")}
 	if f.Capture == CaptureTrigger {

@@ -90,6 +90,9 @@ type Column struct {
 	// Collate follows a reference to the column wherever keys are compared or ordered,
 	// on databases where an index may have another collation than its column.
 	Collate string `json:"collate,omitempty"`
+	// Operators is the schema of the operators by which the key's index compares, where their names alone might not find
+	// them; empty elsewhere. Another operator could be found instead: text's for citext.
+	Operators string `json:"operators,omitempty"`
 	// Exact says that equal values have equal text, for key columns. Where it is false the
 	// database can hold two spellings for one key ('fred' and 'FRED', 1.0 and 1.00). Then
 	// entries show the spelling with which rowfeed's tables got the key, for as long as they

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,17 +49,34 @@ func Pairwise(left, right []string, op, glue string) string {
 	return strings.Join(parts, glue)
 }
 
+// Operator is how key columns are compared by an operator, such as "=".
+func (c Column) Operator(op string) string {
+	if c.Operators != "" {
+		op = `OPERATOR("` + strings.ReplaceAll(c.Operators, `"`, `""`) + `".` + op + ")"
+	}
+	return " " + op + " "
+}
+
+// EqualKeys is the condition that two lists of references to the key columns have equal values.
+func EqualKeys(f *Feed, left, right []string) string {
+	parts := make([]string, len(left))
+	for i, c := range f.Key {
+		parts[i] = left[i] + c.Operator("=") + right[i]
+	}
+	return strings.Join(parts, " AND ")
+}
+
 // SourceJoin is the condition that a source row (alias src) belongs to a key of
 // one of rowfeed's tables (alias own). Types and collations are the same on both
 // sides, so the source's unique index answers it. rowfeed's column stands on the
 // left: on SQLite it decides the collation, and it has that of the unique index.
 func SourceJoin(s Spelling, f *Feed, src, own string) string {
-	return Pairwise(StoredRefs(s, f, own), KeyRefs(s, f, src), " = ", " AND ")
+	return EqualKeys(f, StoredRefs(s, f, own), KeyRefs(s, f, src))
 }
 
 // StoredJoin is the condition that rows of two of rowfeed's tables have one key.
 func StoredJoin(s Spelling, f *Feed, a, b string) string {
-	return Pairwise(StoredRefs(s, f, a), StoredRefs(s, f, b), " = ", " AND ")
+	return EqualKeys(f, StoredRefs(s, f, a), StoredRefs(s, f, b))
 }
 
 // OrderedKey is the key as a source row (src) is ordered and compared by it.
@@ -73,10 +91,13 @@ func OrderedKey(s Spelling, f *Feed, src string) []string {
 // CompareKey compares a row's (t) key with a tuple, in the form that the database's
 // index answers whole. Where it answers row values, the spelled-out form would read
 // every key with the same first column again: a batch would cost more the further it
-// is from that column's first key.
+// is from that column's first key. It takes one operator for all columns, so that it is left where these have operators
+// in several schemas.
 func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op, lastOp string) string {
 	arg := func(i int) string { return s.Param(f.Key[i], b.Arg(values[i])) }
-	if s.RowValues() && len(refs) > 1 {
+	compare := func(i int, op string) string { return refs[i] + f.Key[i].Operator(op) + arg(i) }
+	named := func(c Column) bool { return c.Operators != "" }
+	if s.RowValues() && len(refs) > 1 && !slices.ContainsFunc(f.Key, named) {
 		args := make([]string, len(refs))
 		for i := range args {
 			args[i] = arg(i) + f.Key[i].Collate // on this side, since SQLite's index answers bare columns only
@@ -85,14 +106,14 @@ func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op
 	}
 	var text string
 	if len(refs) > 1 {
-		text = refs[0] + " " + op + "= " + arg(0) + " AND "
+		text = compare(0, op+"=") + " AND "
 	}
 	for i := range refs {
 		if i == len(refs)-1 {
-			text += refs[i] + " " + lastOp + " " + arg(i)
+			text += compare(i, lastOp)
 			break
 		}
-		text += "(" + refs[i] + " " + op + " " + arg(i) + " OR (" + refs[i] + " = " + arg(i) + " AND "
+		text += "(" + compare(i, op) + " OR (" + compare(i, "=") + " AND "
 	}
 	return text + strings.Repeat("))", len(refs)-1)
 }

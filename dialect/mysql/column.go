@@ -148,7 +148,7 @@ func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialec
 // zero date may be among them.
 func (d Dialect) unchanged(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (sets, update string, err error) {
 	names, err := dialect.QueryAll(ctx, tx, `SELECT `+asBytes("COLUMN_NAME")+` FROM information_schema.COLUMNS
-WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND EXTRA LIKE '%on update%'`, []any{f.Source.Schema, f.Source.Name},
+WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND EXTRA LIKE '%on update%'`+whole, []any{f.Source.Schema, f.Source.Name},
 		scanName)
 	for _, name := range names {
 		ref := dialect.Ref(d, "t", name)
@@ -175,12 +175,12 @@ func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(
 
 func updateTriggers(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("TRIGGER_NAME")+` FROM information_schema.TRIGGERS
-WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`, []any{t.Schema, t.Name}, scanName)
+WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`+whole, []any{t.Schema, t.Name}, scanName)
 }
 
 func indexNames(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT DISTINCT `+asBytes("INDEX_NAME")+` FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`, []any{t.Schema, t.Name}, scanName)
+WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`+whole, []any{t.Schema, t.Name}, scanName)
 }
 
 func scanName(rows dialect.Rows) (string, error) {

@@ -100,10 +100,14 @@ func refusals(kind, engine string) []string {
 	return nil
 }
 
+// whole ends a list that the session's sql_select_limit would cut short: a feed would lack columns, or an open
+// transaction be taken for one that is over.
+const whole = " LIMIT 18446744073709551615"
+
 func (d Dialect) columns(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Column, error) {
 	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
   COLUMN_DEFAULT, GENERATION_EXPRESSION
-FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`,
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`+whole,
 		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
 			v, err := dialect.ScanStrings(rows, 8)
 			if err != nil {
@@ -164,7 +168,7 @@ func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableNam
 FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
   SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END')
-ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`, []any{name.Schema, name.Name, name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+whole, []any{name.Schema, name.Name, name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
 		v, err := dialect.ScanStrings(rows, 5)
 		if err != nil {
 			return none, err
@@ -192,7 +196,7 @@ func cascades(ctx context.Context, q dialect.Querier, name dialect.TableName) ([
 FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?
   AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
-ORDER BY CONSTRAINT_NAME`, []any{name.Schema, name.Name}, func(rows dialect.Rows) (string, error) {
+ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialect.Rows) (string, error) {
 		v, err := dialect.ScanStrings(rows, 4)
 		if err != nil {
 			return "", err

@@ -64,7 +64,7 @@ func missing(d Dialect, right string, err error) error {
 
 func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed, query string) (all []dialect.Holding, err error) {
 	shards := f.Names.Table("shards")
-	_, err = dialect.QueryAll(ctx, q, query, []any{shards.Schema, shards.Name, "'" + f.Name + "'"}, func(rows dialect.Rows) (struct{}, error) {
+	_, err = dialect.QueryAll(ctx, q, query+whole, []any{shards.Schema, shards.Name, "'" + f.Name + "'"}, func(rows dialect.Rows) (struct{}, error) {
 		v, err := dialect.ScanStrings(rows, 11)
 		if err != nil {
 			return struct{}{}, err

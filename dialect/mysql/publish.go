@@ -48,12 +48,16 @@ func (Dialect) Stamp() string { return "" }
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
 	var locked string
+	var mode sql.NullString
 	b := dialect.NewBuilder(d)
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+unfit+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = "+b.Arg(f.Name)+" FOR UPDATE", b.Args(),
-		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked)
+		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked, &mode)
 	if err == nil && isReadOnly(locked) {
 		err = dialect.ErrReadOnly
+	}
+	if err == nil {
+		err = refuseMode(mode)
 	}
 	return s, err
 }

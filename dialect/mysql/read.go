@@ -113,11 +113,32 @@ func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.F
 // sessionVariables say what a session makes of statements by themselves: whether each is a transaction, of a level
 // that shows what is committed and nothing else; and whether one is open all the same, which somebody has left behind
 // and whose snapshot may be old. MySQL has nothing that tells the last, and there each page has a transaction.
-const sessionVariables = "/*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
+//
+// Before them is [unfit].
+const sessionVariables = unfit + ", /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
 
-type session struct{ plain, within bool }
+type session struct {
+	unfit         sql.NullString
+	plain, within bool
+}
 
-func (s *session) dest() []any { return []any{&s.plain, &s.within} }
+func (s *session) dest() []any { return []any{&s.unfit, &s.plain, &s.within} }
+
+// unfit names the sql_mode of a session under which keys would be other ones: in MariaDB's ORACLE and
+// EMPTY_STRING_IS_NULL an empty text is NULL, and under MySQL's default collations a CHAR with the blanks of
+// PAD_CHAR_TO_FULL_LENGTH equals no parameter. NULL where there is none. Other modes change nothing (TestSettingsChangeNothing).
+const unfit = "CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL' " +
+	"WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE' " +
+	"/*!80000 WHEN FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode) > 0 THEN 'PAD_CHAR_TO_FULL_LENGTH' */ END"
+
+// refuseMode is the error of a session that [unfit] names a mode of.
+func refuseMode(mode sql.NullString) error {
+	if !mode.Valid {
+		return nil
+	}
+	return fmt.Errorf("the sql_mode of this session has %s, under which keys would be read as other keys: "+
+		"open rowfeed's pool with another one, such as sql_mode='%s' in its DSN", mode.String, keyMode)
+}
 
 // pageHead is what is read before a page.
 type pageHead struct {
@@ -161,6 +182,9 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
+	}
+	if err == nil {
+		err = refuseMode(h.session.unfit)
 	}
 	return h, err
 }

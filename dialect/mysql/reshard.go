@@ -26,7 +26,7 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 	// A list in IN (…) is a scan of the index, once it is long. MySQL wants to be told that
 	// the list is not to be locked, which MariaDB cannot be.
 	join := shardList + " STRAIGHT_JOIN " + dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) + ") ON t.feed_sync_id = j.position"
-	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+join+" FOR UPDATE /*!80000 OF t */ SKIP LOCKED", []any{dialect.ShardList(places)},
+	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+join+whole+" FOR UPDATE /*!80000 OF t */ SKIP LOCKED", []any{dialect.ShardList(places)},
 		func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 	if err != nil {
 		return 0, err

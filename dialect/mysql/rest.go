@@ -85,7 +85,7 @@ func cannotShow(err error) bool {
 }
 
 func blockers(ctx context.Context, q dialect.Querier, query string, args ...any) ([]dialect.Blocker, error) {
-	return dialect.QueryAll(ctx, q, query, args, func(rows dialect.Rows) (dialect.Blocker, error) {
+	return dialect.QueryAll(ctx, q, query+whole, args, func(rows dialect.Rows) (dialect.Blocker, error) {
 		v, err := dialect.ScanStrings(rows, 6)
 		if err != nil {
 			return dialect.Blocker{}, err

@@ -112,8 +112,12 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		mode       string
 		autocommit bool
 		gotten     sql.NullInt64
+		refused    sql.NullString
 	)
-	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit", nil, &lockWait, &mode, &autocommit)
+	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, "+unfit, nil, &lockWait, &mode, &autocommit, &refused)
+	if err == nil {
+		err = refuseMode(refused)
+	}
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		return open, told && err == nil, d.untold(err)
 	}
 	// Event handlers and senders of the binary log are at a statement always, and write nothing.
-	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'", nil,
+	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'"+whole, nil,
 		func(rows dialect.Rows) (w dialect.Writer, err error) { return w, rows.Scan(&w.Session) })
 	if err != nil {
 		return nil, false, d.untold(err)
@@ -113,7 +113,7 @@ func openNow(ctx context.Context, q dialect.Querier, table string) (open []diale
 		return nil, false, err
 	}
 	lockWaits := 0
-	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), ''), trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX", nil,
+	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), ''), trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX"+whole, nil,
 		func(rows dialect.Rows) (struct{}, error) {
 			var t dialect.Writer
 			var thread, number uint64

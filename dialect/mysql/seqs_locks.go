@@ -25,7 +25,7 @@ func (d Dialect) tableHolders(ctx context.Context, q dialect.Querier, f *dialect
 		_, err := dialect.QueryAll(ctx, q, `SELECT m.OWNER_THREAD_ID = PS_CURRENT_THREAD_ID(), m.LOCK_TYPE IN ('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY'),
   COALESCE(m.SOURCE NOT LIKE '%mdl.cc:%', 0) = 0 OR NOT EXISTS (SELECT 1 FROM performance_schema.threads t WHERE t.THREAD_ID = m.OWNER_THREAD_ID AND t.TYPE = 'FOREGROUND'), CONCAT(COALESCE(m.OWNER_THREAD_ID, 0), ':', COALESCE(m.OWNER_EVENT_ID, 0))
 FROM performance_schema.metadata_locks m
-WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?`, []any{table.Schema, table.Name},
+WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?`+whole, []any{table.Schema, table.Name},
 			func(rows dialect.Rows) (struct{}, error) {
 				var w dialect.Writer
 				var mine *bool

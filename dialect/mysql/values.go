@@ -67,8 +67,12 @@ var utf8Bytes = map[string]bool{"utf8mb4": true, "utf8mb3": true, "utf8": true, 
 // binary) counts characters as bytes, so that a sort cuts the value.
 func asBytes(expr string) string { return "IF(TRUE, " + expr + ", CAST('' AS BINARY))" }
 
-// Value implements [dialect.Spelling].
+// Value implements [dialect.Spelling]. A CHAR keeps no trailing blanks, but is read with some under the sql_mode
+// PAD_CHAR_TO_FULL_LENGTH.
 func (Dialect) Value(c dialect.Column, ref string) string {
+	if baseType(c.Type) == "char" {
+		ref = "RTRIM(" + ref + ")"
+	}
 	switch c.Kind {
 	case dialect.Integer:
 		if base := baseType(c.Type); base == "bit" || base == "year" {

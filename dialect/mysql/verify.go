@@ -65,7 +65,7 @@ func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	if len(bodies) > 0 {
 		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT
 FROM information_schema.TRIGGERS
-WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`, names,
+WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
 			func(rows dialect.Rows) (found, error) {
 				v, err := dialect.ScanStrings(rows, 5)
 				if err != nil {

@@ -96,7 +96,9 @@ END
 `
 }
 
-// otherKey is the condition that an UPDATE has changed the key, in which nothing is NULL.
+// otherKey is the condition that an UPDATE has changed the key, in which nothing is NULL. Keys whose equal values
+// may have different texts are compared by their bytes: the text of a float depends on extra_float_digits, and the
+// type's own operator may be in any schema. Equal values with different bytes record the old key once more.
 func (d Dialect) otherKey(f *dialect.Feed) string {
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	moved := make([]string, len(f.Key))
@@ -104,8 +106,8 @@ func (d Dialect) otherKey(f *dialect.Feed) string {
 		if c.Exact {
 			moved[i] = oldKey[i] + " OPERATOR(pg_catalog.<>) " + newKey[i]
 		} else {
-			// The type's own operator may be in any schema.
-			moved[i] = oldKey[i] + "::pg_catalog.text OPERATOR(pg_catalog.<>) " + newKey[i] + "::pg_catalog.text"
+			// PostgreSQL compares two row constructors column by column; the cast makes them records.
+			moved[i] = "ROW(" + oldKey[i] + ")::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(" + newKey[i] + ")"
 		}
 	}
 	return strings.Join(moved, " OR ")
@@ -138,17 +140,19 @@ const (
 
 // ownPath tells whether a trigger's function has a search_path of its own. Setting one costs each row a third
 // of what the trigger does. So capture goes without it where nothing but the server's own types handle its
-// values: a domain's CHECK, or a cast to text, may call functions of the user's, whose bodies find their
-// names by the search_path, and would run what the writer has put there with the owner's rights.
+// values: after ALTER TABLE has changed the key's type, until `feed upgrade`, PostgreSQL casts keys to the former one.
+// A domain's CHECK may call functions of the user's, whose bodies find their names by the search_path, and would run
+// what the writer has put there with the owner's rights.
 func ownPath(f *dialect.Feed, suffix string) bool {
-	return suffix != "capture" || f.Outbox || slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
-		name, _, _ := strings.Cut(c.Type, "(")
-		return !c.Exact || !slices.Contains(plain, name)
+	return suffix != "capture" || slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
+		name := baseName(c.Type)
+		return !slices.Contains(plain, name)
 	})
 }
 
-// plain are the types of exact, as declarations have them: a domain has another name.
-var plain = []string{"smallint", "integer", "bigint", "text", "character varying", "uuid", "boolean", "bytea", "date"}
+// plain are types of the server's own: a domain has another name.
+var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp", "timestamptz",
+	"numeric", "float4", "float8", "bpchar"}
 
 func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
 	rights := owned
@@ -254,6 +258,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for _, m := range unfit {
 		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
+	}
+	for _, key := range f.Key {
+		if c := t.Column(key.Name); c != nil && c.Operators != key.Operators {
+			problems = append(problems, fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name, c.Operators, key.Operators))
+		}
 	}
 	if f.Capture != dialect.CaptureTrigger {
 		position, waiting := rowIndexes(f)

@@ -84,7 +84,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if err != nil || locked == 0 {
 		return 0, nil, err
 	}
-	join := dialect.Pairwise(dialect.StoredRefs(d, f, "p"), placedKeys(f), " = ", " AND ")
+	join := dialect.EqualKeys(f, dialect.StoredRefs(d, f, "p"), placedKeys(f))
 	returning := make([]string, len(f.Key))
 	for i, ref := range dialect.KeyRefs(d, f, "t") {
 		returning[i] = fmt.Sprintf("%s AS k%d", ref, i)

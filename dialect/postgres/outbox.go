@@ -44,5 +44,5 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 // recordBody appends the record of a row inserted, or given another key, and does nothing else.
 // (As a trigger's WHEN the condition would keep the table's owner from changing a key's type.)
 func (d Dialect) recordBody(f *dialect.Feed) string {
-	return "\nBEGIN\n  IF TG_OP = 'UPDATE' AND NOT (" + d.otherKey(f) + ") THEN\n    RETURN NULL;\n  END IF;\n  " + dialect.RecordOf(d, f, f.Records(), f.ShardOf(d, "NEW"), "NEW") + ";\n  RETURN NULL;\nEND\n"
+	return "\nBEGIN\n  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND NOT (" + d.otherKey(f) + ") THEN\n    RETURN NULL;\n  END IF;\n  " + dialect.RecordOf(d, f, f.Records(), f.ShardOf(d, "NEW"), "NEW") + ";\n  RETURN NULL;\nEND\n"
 }

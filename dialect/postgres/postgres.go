@@ -29,9 +29,13 @@ func (Dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
 
-// Literal writes a standard-conforming string.
+// Literal writes a string that means the same whatever standard_conforming_strings is.
 func (Dialect) Literal(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	text = "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	if strings.Contains(text, `\`) {
+		text = " E" + strings.ReplaceAll(text, `\`, `\\`)
+	}
+	return text
 }
 
 // RowValues are compared by an index as a whole.

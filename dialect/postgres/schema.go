@@ -187,19 +187,28 @@ WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{},
 	return err
 }
 
-// describeColumns follows domains to their base type.
+// describeColumns follows domains to their base type. The names of types have their schema, unless that is pg_catalog,
+// whatever the session's search_path is. With quote_all_identifiers format_type quotes the server's own types, too.
 func (d Dialect) describeColumns(ctx context.Context, q dialect.Querier, oid int64) ([]dialect.Column, error) {
 	return dialect.QueryAll(ctx, q, `WITH RECURSIVE chain AS (
   SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
   SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd'
 )
-SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text,
+SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN quote_ident(en.nspname) || '.' ELSE '' END ||
+    format_type(a.atttypid, a.atttypmod), e.typnamespace = 'pg_catalog'::regnamespace, a.attnotnull,
+  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' AND b.typtype IN ('e', 'r', 'm'),
+  COALESCE((SELECT pn.nspname::text FROM pg_opclass k
+    JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'
+    JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype AND o.amoprighttype = k.opcintype
+    JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace pn ON pn.oid = p.oprnamespace
+    WHERE k.opcintype = b.oid AND k.opcdefault AND pn.nspname <> 'pg_catalog'), ''),
   CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
   COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v'
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END
+JOIN pg_namespace en ON en.oid = e.typnamespace
 JOIN chain c ON c.attnum = a.attnum
 JOIN pg_type b ON b.oid = c.oid AND b.typtype <> 'd'
 LEFT JOIN pg_collation co ON co.oid = a.attcollation
@@ -210,9 +219,13 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			c                             dialect.Column
 			base, category, collation     string
 			notNull, builtin, determinate bool
+			servers, unequal              bool
 		)
-		if err := rows.Scan(&c.Name, &c.Type, &notNull, &base, &builtin, &category, &collation, &determinate, &c.Generated, &c.Virtual); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &servers, &notNull, &base, &builtin, &category, &unequal, &c.Operators, &collation, &determinate, &c.Generated, &c.Virtual); err != nil {
 			return c, err
+		}
+		if servers && !strings.HasPrefix(c.Type, `"char"`) {
+			c.Type = strings.TrimPrefix(strings.ReplaceAll(c.Type, `"`, ""), "pg_catalog.")
 		}
 		c.Nullable = !notNull
 		c.Decl = c.Type
@@ -224,6 +237,9 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 		}
 		if category == "C" {
 			c.NoKey = "has a composite type, of which a value with a NULL in it is neither NULL nor NOT NULL"
+		}
+		if unequal {
+			c.NoKey = "has a domain over an enum or a range as its type, which PostgreSQL's operators do not take"
 		}
 		c.Kind = kindOf(base, category)
 		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // enums have one text a value
@@ -266,13 +282,19 @@ func kindOf(base, category string) dialect.Kind {
 // never wrong, only less typed.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration}
+	base := baseName(declaration)
+	c.Kind, c.Exact = kindOf(base, ""), isExact(base, declaration)
+	return c
+}
+
+// baseName is the catalog's name of a type as declarations spell it.
+func baseName(declaration string) string {
 	word, _, _ := strings.Cut(strings.ToLower(declaration), "(")
 	base := strings.TrimSpace(word)
 	if short, ok := spellings[base]; ok {
 		base = short
 	}
-	c.Kind, c.Exact = kindOf(base, ""), isExact(base, declaration)
-	return c
+	return base
 }
 
 // spellings are the standard's names of types that the catalog names otherwise.

@@ -115,7 +115,11 @@ func (x *env) exec(statements ...string) {
 			continue
 		}
 		tx := x.begin(sql.LevelReadCommitted)
-		x.in(tx, s)
+		for _, part := range parts { // the pool may have no second connection
+			if _, err := tx.ExecContext(x.ctx, part); err != nil {
+				x.Fatalf("%s: %v", part, err)
+			}
+		}
 		x.commit(tx)
 	}
 }

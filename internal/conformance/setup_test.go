@@ -340,7 +340,7 @@ func TestForeignOperators(t *testing.T) {
 
 // TestForeignPath (hazard 22): a domain's CHECK may call a function of the user's, and that finds names
 // by the session's search_path. The trigger's function runs with its owner's rights, and has a path
-// of its own there.
+// of its own there: PostgreSQL asks the CHECK when the table's key has another type than rowfeed's tables.
 func TestForeignPath(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() != "postgres" {
@@ -358,6 +358,11 @@ func TestForeignPath(t *testing.T) {
 			x.Errorf("%d keys", n)
 		}
 		x.wantSound(f)
+		// Until the upgrade keys of another type are cast to the domain.
+		x.exec("ALTER TABLE limited ALTER COLUMN id TYPE bigint")
+		x.db.Reconnect() // a session keeps the plan for the former type
+		x.exec("SET search_path = evil, pg_catalog, public; UPDATE public.limited SET id = 3; RESET search_path",
+			"ALTER TABLE limited ALTER COLUMN id TYPE small")
 		x.exec("ALTER FUNCTION rowfeed_limited_capture() RESET search_path")
 		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 {
 			x.Errorf("%q, %v", problems, err)
