@@ -61,7 +61,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	now.Key = slices.Clone(r.Key)
 	for i, c := range now.Key {
 		current := table.Column(c.Name)
-		if !c.Exact && c.Decl != current.Decl {
+		if !c.Exact && c.Decl != current.Decl && c.Operators == current.Operators {
 			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: what was one key can be two now, "+
 				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.name))
 		}

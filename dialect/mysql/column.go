@@ -126,7 +126,7 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, update, lookup string, base int64, keep string, shard func([]any) (int, error)) error {
 	batch := dialect.Qualified(d, f.Batch())
 	list := []byte{'['}
-	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.seq"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq", nil, func(first []string, key []any) error {
+	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.seq"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq"+whole, nil, func(first []string, key []any) error {
 		s, err := shard(key)
 		if len(list) > 1 {
 			list = append(list, ',')

@@ -82,9 +82,10 @@ func (x *env) reopen(s surroundings, own bool) {
 }
 
 // settingsTables are the tables of the life of a feed: their names, and what makes them. Their keys have every type
-// whose values, texts or comparisons depend on a setting of the database.
+// whose values, texts or comparisons depend on a setting of the database; with capture column, those among them
+// whose equal values have equal text.
 func (x *env) settingsTables() (names []string, statements []string) {
-	return []string{"s", "numbered"}, []string{
+	names, statements = []string{"s", "numbered"}, []string{
 		x.by(map[string]string{
 			"sqlite": "CREATE TABLE s (code TEXT NOT NULL, n NUMERIC NOT NULL, v TEXT, b BLOB, PRIMARY KEY (code, n))",
 			"postgres": "CREATE TABLE s (code char(5) NOT NULL, n numeric NOT NULL, f double precision NOT NULL, i interval NOT NULL, " +
@@ -100,6 +101,14 @@ func (x *env) settingsTables() (names []string, statements []string) {
 			"mysql":    "CREATE TABLE numbered (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(20) UNIQUE, v VARCHAR(20))",
 		}),
 	}
+	if x.capture == dialect.CaptureColumn {
+		exact := strings.NewReplacer("PRIMARY KEY (mail, code, n, f, i, at,", "PRIMARY KEY (code, at,", "id types.small", "id bigint",
+			"code CHAR(5)", "code CHAR(5) COLLATE utf8mb4_bin", "name VARCHAR(10)", "name CHAR(10) COLLATE utf8mb4_bin")
+		for i := range statements {
+			statements[i] = exact.Replace(statements[i])
+		}
+	}
+	return names, statements
 }
 
 // settingsWrites are what writers do with these tables, in three parts.
@@ -155,10 +164,7 @@ func (x *env) life(s surroundings, own bool) (told []string) {
 	x.reopen(s, own)
 	x.migrate()
 	cursors := make([]rowfeed.Cursor, len(names))
-	shards := 4
-	if x.capture == dialect.CaptureColumn { // of which keys with more than one spelling have none
-		shards = 1
-	}
+	const shards = 4
 	look := func(what string, feeds []*rowfeed.Feed) {
 		x.Helper()
 		for i, f := range feeds {
