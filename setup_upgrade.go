@@ -53,9 +53,29 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	if err != nil {
 		return nil, err
 	}
-	if mended, err = f.db.verify(ctx, q, r, table); err != nil || len(mended) == 0 {
+	if mended, err = f.db.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
+	taken, err := f.db.d.Takeovers(ctx, q, r.feed(f.db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	mended = append(mended, taken...)
+	var renamed []string
+	if r.named {
+		b := dialect.NewBuilder(f.db.d)
+		set := "UPDATE " + f.db.table("feeds") + " SET source_schema = '' WHERE name = " + b.Arg(f.name)
+		_, err := q.Exec(ctx, set, b.Args()...)
+		if err != nil {
+			return nil, err
+		}
+		renamed = []string{fmt.Sprintf("its record named schema %s: a copy of rowfeed's tables in another schema would have "+
+			"read the table there", r.Source.Schema)}
+	}
+	if len(mended) == 0 {
+		return renamed, nil
+	}
+	mended = append(mended, renamed...)
 	// The key's types may be others by now.
 	now := *r
 	now.Key = slices.Clone(r.Key)
@@ -71,7 +91,12 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 			return nil, err
 		}
 	}
-	if err := r.mode().mend(ctx, f.db, q, &now, table); err != nil {
+	err = r.mode().mend(ctx, f.db, q, &now, table)
+	var refusal *dialect.Refusal
+	if errors.As(err, &refusal) {
+		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := f.db.grantAgain(ctx, q, &now); err != nil {

@@ -112,8 +112,11 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		mode       string
 		autocommit bool
 		gotten     sql.NullInt64
+		database   sql.NullString
 	)
-	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit", nil, &lockWait, &mode, &autocommit)
+	err = dialect.QueryRow(ctx, q,
+		"SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DATABASE()", nil,
+		&lockWait, &mode, &autocommit, &database)
 	if err != nil {
 		return err
 	}
@@ -134,6 +137,9 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		defer cancel()
 		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %s, sql_mode = '%s'", lockWait, mode))
 		if failed == nil {
+			failed = d.use(after, q, database.String)
+		}
+		if failed == nil {
 			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
 		}
 		if failed != nil {
@@ -144,6 +150,19 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		return err
 	}
 	return fn(q)
+}
+
+// use brings the session back into the database that it had, see triggerSession. There is no way back into none.
+func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) error {
+	var now sql.NullString
+	if err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &now); err != nil || now.String == database {
+		return err
+	}
+	if database == "" {
+		return driver.ErrBadConn
+	}
+	_, err := q.Exec(ctx, "USE "+d.Quote(database))
+	return err
 }
 
 // lockName fits the 64 characters that a lock's name may have. Lock names are

@@ -273,3 +273,13 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	return nil
 }
+
+// Takeovers are none: there are no logins.
+func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}
+
+// Strays are none: a trigger is in the file of its table.
+func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}
