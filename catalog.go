@@ -340,6 +340,15 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 	}
 	table, err := db.d.Describe(ctx, q, r.Source)
 	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+		now, moved, err := db.d.Moved(ctx, q, r.feed(db.names))
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			return nil, &Error{Code: Refused, Object: feedObject(r.Name),
+				Cause: fmt.Sprintf("its table %s is table %s now", r.Source, now),
+				Next:  "run `rowfeed feed upgrade " + r.Name + "`, which follows the table"}
+		}
 		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {

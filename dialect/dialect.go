@@ -121,6 +121,10 @@ type Schema interface {
 	// Strays is one sentence for each trigger of another table that writes into the feed's, as a copy of the feed's
 	// table has them where rowfeed's tables are in another schema.
 	Strays(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// Moved looks for the feed's table, which is not where its record says: ok tells that it is in another schema by now.
+	Moved(ctx context.Context, q Querier, f *Feed) (now TableName, ok bool, err error)
+	// Homes are other schemas that have tables of rowfeed's with this prefix, where a schema can be renamed.
+	Homes(ctx context.Context, q Querier, n Names) ([]string, error)
 	// BucketIndex are the statements that make the positions' index by bucket where the
 	// feed is read by it ([Feed.ByBucket]), or remove it where it is not; none where it is
 	// so already.

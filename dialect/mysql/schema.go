@@ -171,3 +171,13 @@ func lockName(n dialect.Names) string {
 	sum := sha256.Sum256([]byte(n.Schema + "\x00" + n.Prefix))
 	return "rowfeed." + hex.EncodeToString(sum[:16])
 }
+
+// Moved implements [dialect.Schema]: a table with triggers stays in its database.
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+	return now, false, nil
+}
+
+// Homes implements [dialect.Schema]: no schema can be renamed.
+func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+	return nil, nil
+}

@@ -283,3 +283,13 @@ func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *diale
 func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
 	return nil, nil
 }
+
+// Moved finds nothing: there is one schema.
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+	return now, false, nil
+}
+
+// Homes are none: no schema can be renamed.
+func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+	return nil, nil
+}
