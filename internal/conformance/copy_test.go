@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
@@ -225,6 +226,34 @@ func TestDumpOfTableAlone(t *testing.T) {
 		away.wantSound(f)
 		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
 			x.Errorf("%q, %v", problems, err)
+		}
+	})
+}
+
+// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
+// A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's that it is gone.
+func TestTableMovedToAnotherDatabase(t *testing.T) {
+	eachMySQL(t, func(x *env) {
+		other := x.db.Server().NewDatabase(x.T).Name
+		f := x.addKV()
+		_, err := x.db.Admin().Exec("RENAME TABLE kv TO " + other + ".kv")
+		if number, _ := dialect.CodeField(err, "Number"); number != 1435 {
+			x.Errorf("the table with triggers: %v", err)
+		}
+		x.exec("RENAME TABLE rowfeed_changes_kv TO " + other + ".rowfeed_changes_kv")
+		x.mustFail("INSERT INTO kv VALUES (1, 'a', 1)")
+		problems, err := f.Verify(x.ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "rowfeed_changes_kv is missing") {
+			x.Errorf("%q, %v", problems, err)
+		}
+		x.exec("RENAME TABLE "+other+".rowfeed_changes_kv TO rowfeed_changes_kv", "INSERT INTO kv VALUES (1, 'a', 1)")
+		x.wantDrain(f, "", kv(1, "a", 1))
+		x.exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+		plain := x.add(rowfeed.FeedSpec{Name: "plain", Table: "plain", Capture: "app"})
+		x.exec("RENAME TABLE plain TO " + other + ".plain")
+		_, err = plain.Check(x.ctx)
+		if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "is gone") {
+			x.Error(err)
 		}
 	})
 }
