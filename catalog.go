@@ -59,6 +59,7 @@ type record struct {
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
 	fillMark          *string // the same as it is stored
+	named             bool    // the row names the table's schema, which is that of rowfeed's tables, see save
 	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
 }
 
@@ -112,8 +113,12 @@ FROM ` + db.table("feeds")
 		r.Capture = dialect.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
 		r.Source.Schema = db.home // a printed script does not know it
-		if schema != nil {
-			r.Source.Schema = *schema
+		switch {
+		case schema == nil:
+		case *schema == "": // see save
+			r.Source.Schema = db.names.Schema
+		default:
+			r.Source.Schema, r.named = *schema, *schema == db.names.Schema
 		}
 		err = errors.Join(json.Unmarshal([]byte(key), decodedKeys), json.Unmarshal([]byte(options), &decodedOptions))
 		if identity != nil {
@@ -335,6 +340,15 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 	}
 	table, err := db.d.Describe(ctx, q, r.Source)
 	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
+		now, moved, err := db.d.Moved(ctx, q, r.feed(db.names))
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			return nil, &Error{Code: Refused, Object: feedObject(r.Name),
+				Cause: fmt.Sprintf("its table %s is table %s now", r.Source, now),
+				Next:  "run `rowfeed feed upgrade " + r.Name + "`, which follows the table"}
+		}
 		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {

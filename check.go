@@ -95,6 +95,13 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	for _, p := range problems {
 		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
 	}
+	strays, err := f.strays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range strays {
+		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
+	}
 	parts, err := f.VerifyParts(ctx)
 	if err != nil {
 		return nil, err
@@ -108,6 +115,18 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	}
 	shards, err := f.checkShards(ctx)
 	return append(append(findings, keys...), shards...), err
+}
+
+// strays are triggers elsewhere that write into the feed's tables. What they record costs positions, and is no reason
+// not to be ready.
+func (f *Feed) strays(ctx context.Context) ([]string, error) {
+	r := f.record.Load()
+	table, err := f.db.describeSource(ctx, f.db.on(), r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := f.db.d.Strays(ctx, f.db.on(), r.feed(f.db.names), table)
+	return found, f.db.fail(feedObject(f.name), "look for triggers elsewhere", err)
 }
 
 // checkKeys finds the keys that break a rule.

@@ -135,7 +135,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return false, err
 		}
 		b := dialect.NewBuilder(db.d)
-		if _, err := q.Exec(ctx, r.save(b, db.table("feeds"), exists, db.d.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, r.save(b, db.table("feeds"), db.names.Schema, exists, db.d.Now()), b.Args()...); err != nil {
 			return false, err
 		}
 	}

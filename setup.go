@@ -168,8 +168,16 @@ func (db *DB) requireSchema(ctx context.Context, q dialect.Querier) error {
 	all := db.d.Migrations(db.names)
 	switch newest := all[len(all)-1].Version; {
 	case current == 0:
-		return &Error{Code: NotInitialized, Object: "database", Cause: fmt.Sprintf("it has no table %s", db.names.Table("feeds")),
-			Next: "run `rowfeed init` (with the same --prefix and --schema)"}
+		missing := &Error{Code: NotInitialized, Object: "database",
+			Cause: fmt.Sprintf("it has no table %s", db.names.Table("feeds")),
+			Next:  "run `rowfeed init` (with the same --prefix and --schema)"}
+		homes, err := db.d.Homes(ctx, q, db.names)
+		if err == nil && len(homes) > 0 {
+			missing.Cause += fmt.Sprintf(", but other schemas have rowfeed's tables: %s", strings.Join(homes, ", "))
+			missing.Next = fmt.Sprintf("if the schema was renamed, give its name with --schema (%s), and run "+
+				"`rowfeed feed upgrade` with it for each feed; else %s", homes[0], missing.Next)
+		}
+		return missing
 	case current < newest:
 		return &Error{Code: SchemaVersion, Object: "rowfeed's tables",
 			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest), Next: "run `rowfeed init`, which upgrades them"}

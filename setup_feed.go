@@ -233,8 +233,10 @@ func keyNames(key []dialect.Column) []string {
 }
 
 // save is the statement that writes a record: an UPDATE where the name has a row
-// already (a dropped feed keeps its generation there), an INSERT otherwise.
-func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt string) string {
+// already (a dropped feed keeps its generation there), an INSERT otherwise. The schema of
+// rowfeed's tables, own, is written as an empty text, so that a copy of them, or a schema
+// with another name by now, has its own table.
+func (r *record) save(b *dialect.Builder, table, own string, exists bool, createdAt string) string {
 	key, _ := json.Marshal(r.Key) // strings and bools only
 	var columns any
 	if r.Columns != nil {
@@ -244,6 +246,9 @@ func (r *record) save(b *dialect.Builder, table string, exists bool, createdAt s
 	var schema any
 	if r.Source.Schema != "" {
 		schema = r.Source.Schema
+		if schema == own {
+			schema = ""
+		}
 	}
 	var shardColumn any
 	if r.ShardColumn != "" {

@@ -51,7 +51,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	}
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.table("feeds"), false, d.Now())},
+		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.table("feeds"), db.names.Schema, false, d.Now())},
 		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
 		{Note: note, SQL: "UPDATE " + db.table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},

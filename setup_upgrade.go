@@ -49,13 +49,26 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 // mend is Upgrade's work under the schema lock.
 func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, err error) {
 	r := f.record.Load()
+	r, renamed, err := f.db.follow(ctx, q, r)
+	if err != nil {
+		return nil, err
+	}
 	table, err := f.db.describeSource(ctx, q, r)
 	if err != nil {
 		return nil, err
 	}
-	if mended, err = f.db.verify(ctx, q, r, table); err != nil || len(mended) == 0 {
+	if mended, err = f.db.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
+	taken, err := f.db.d.Takeovers(ctx, q, r.feed(f.db.names), table)
+	if err != nil {
+		return nil, err
+	}
+	mended = append(mended, taken...)
+	if len(mended) == 0 {
+		return renamed, nil
+	}
+	mended = append(mended, renamed...)
 	// The key's types may be others by now.
 	now := *r
 	now.Key = slices.Clone(r.Key)
@@ -76,7 +89,12 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 			return nil, err
 		}
 	}
-	if err := r.mode().mend(ctx, f.db, q, &now, table); err != nil {
+	err = r.mode().mend(ctx, f.db, q, &now, table)
+	var refusal *dialect.Refusal
+	if errors.As(err, &refusal) {
+		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := f.db.grantAgain(ctx, q, &now); err != nil {
@@ -93,6 +111,36 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	b := dialect.NewBuilder(f.db.d)
 	_, err = q.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
 	return mended, err
+}
+
+// follow is the record with the schema in which the feed's table is by now, and writes that down.
+func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *record, told []string, err error) {
+	now := *r
+	_, err = db.d.Describe(ctx, q, r.Source)
+	switch {
+	case err != nil && db.d.Classify(err) == dialect.ClassUndefined:
+		source, moved, err := db.d.Moved(ctx, q, r.feed(db.names))
+		if err != nil || !moved {
+			return r, nil, err
+		}
+		told = append(told, fmt.Sprintf("its table %s is table %s now", r.Source, source))
+		now.Source = source
+	case err != nil:
+		return nil, nil, err
+	case r.named:
+		told = append(told, fmt.Sprintf("its record named schema %s: a copy of rowfeed's tables in another schema would "+
+			"have read the table there", r.Source.Schema))
+	default:
+		return r, nil, nil
+	}
+	schema := now.Source.Schema
+	if schema == db.names.Schema {
+		schema = "" // see save
+	}
+	b := dialect.NewBuilder(db.d)
+	set := "UPDATE " + db.table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
+	_, err = q.Exec(ctx, set, b.Args()...)
+	return &now, told, err
 }
 
 // mendParts makes the index by bucket again, and answers what was wrong.

@@ -115,6 +115,16 @@ type Schema interface {
 	// Repair are the statements that mend what Verify found, without a moment in which
 	// a change goes uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
+	// Takeovers is one sentence for each of a feed's triggers and routines that Verify has nothing against, but that runs
+	// with the rights of another login, of which q's login is not told whether it has them. Upgrade makes them anew.
+	Takeovers(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// Strays is one sentence for each trigger of another table that writes into the feed's, as a copy of the feed's
+	// table has them where rowfeed's tables are in another schema.
+	Strays(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// Moved looks for the feed's table, which is not where its record says: ok tells that it is in another schema by now.
+	Moved(ctx context.Context, q Querier, f *Feed) (now TableName, ok bool, err error)
+	// Homes are other schemas that have tables of rowfeed's with this prefix, where a schema can be renamed.
+	Homes(ctx context.Context, q Querier, n Names) ([]string, error)
 	// BucketIndex are the statements that make the positions' index by bucket where the
 	// feed is read by it ([Feed.ByBucket]), or remove it where it is not; none where it is
 	// so already.

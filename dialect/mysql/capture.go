@@ -97,9 +97,21 @@ const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
 var modeStep = dialect.Step{Note: "triggers keep this mode: they take every key that the table takes, and shorten none",
 	SQL: "SET SESSION sql_mode = '" + keyMode + "'"}
 
+// triggerSession are the steps before triggers are made. They go into the current database, see createTrigger.
+func (d Dialect) triggerSession(t *dialect.Table) []dialect.Step {
+	steps := []dialect.Step{modeStep}
+	if t.Name.Schema != "" {
+		steps = append(steps, dialect.Step{SQL: "USE " + d.Quote(t.Name.Schema),
+			Note: "triggers do not name their database, so that a dump can be loaded into another one"})
+	}
+	return steps
+}
+
+// createTrigger names no database: MariaDB keeps the words of the statement, and a dump repeats them, wherever it is
+// loaded.
 func (d Dialect) createTrigger(tr trigger, name string, t dialect.TableName) string {
-	return "CREATE TRIGGER " + dialect.Qualified(d, dialect.TableName{Schema: t.Schema, Name: name}) +
-		" AFTER " + tr.event + " ON " + dialect.Qualified(d, t) + " FOR EACH ROW\n" + tr.body
+	return "CREATE TRIGGER " + d.Quote(name) + " AFTER " + tr.event + " ON " + d.Quote(t.Name) +
+		" FOR EACH ROW\n" + tr.body
 }
 
 func (d Dialect) dropTrigger(schema, name string) string {
@@ -118,7 +130,7 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	}
 	steps = append(steps, d.rowColumns(f, t)...)
 	if len(all) > 0 {
-		steps = append(steps, modeStep)
+		steps = append(steps, d.triggerSession(t)...)
 	}
 	for _, tr := range all {
 		// Nothing is lost between the two: the rows are recorded after FeedUp.

@@ -113,8 +113,11 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		autocommit bool
 		gotten     sql.NullInt64
 		refused    sql.NullString
+		database   sql.NullString
 	)
-	err = dialect.QueryRow(ctx, q, "SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, "+unfit, nil, &lockWait, &mode, &autocommit, &refused)
+	err = dialect.QueryRow(ctx, q,
+		"SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DATABASE(), "+unfit, nil,
+		&lockWait, &mode, &autocommit, &database, &refused)
 	if err == nil {
 		err = refuseMode(refused)
 	}
@@ -138,6 +141,9 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		defer cancel()
 		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %s, sql_mode = '%s'", lockWait, mode))
 		if failed == nil {
+			failed = d.use(after, q, database.String)
+		}
+		if failed == nil {
 			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
 		}
 		if failed != nil {
@@ -150,9 +156,32 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	return fn(q)
 }
 
+// use brings the session back into the database that it had, see triggerSession. There is no way back into none.
+func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) error {
+	var now sql.NullString
+	if err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &now); err != nil || now.String == database {
+		return err
+	}
+	if database == "" {
+		return driver.ErrBadConn
+	}
+	_, err := q.Exec(ctx, "USE "+d.Quote(database))
+	return err
+}
+
 // lockName fits the 64 characters that a lock's name may have. Lock names are
 // global to the server, so they tell databases and prefixes apart.
 func lockName(n dialect.Names) string {
 	sum := sha256.Sum256([]byte(n.Schema + "\x00" + n.Prefix))
 	return "rowfeed." + hex.EncodeToString(sum[:16])
+}
+
+// Moved implements [dialect.Schema]: a table with triggers stays in its database.
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+	return now, false, nil
+}
+
+// Homes implements [dialect.Schema]: no schema can be renamed.
+func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+	return nil, nil
 }

@@ -148,24 +148,56 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	}
 }
 
+// routine is one of a feed's. That which makes ULIDs runs with the rights of its caller.
+type routine struct {
+	kind    string
+	name    dialect.TableName
+	invoker bool
+}
+
+// routines are in the order in which ULIDUp makes them.
+func routines(f *dialect.Feed) []routine {
+	return []routine{{"procedure", f.LockRoutine(), false}, {"procedure", f.TakeRoutine(), false},
+		{"procedure", f.WitnessRoutine(), false}, {"function", f.ULIDRoutine(), true}}
+}
+
+// routine answers the account with whose rights a routine runs, and its body: NULL for a login that may not see it.
+func (d Dialect) routine(
+	ctx context.Context, q dialect.Querier, r routine,
+) (definer string, body sql.NullString, err error) {
+	err = dialect.QueryRow(ctx, q, "SELECT DEFINER, ROUTINE_DEFINITION FROM information_schema.ROUTINES "+
+		"WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
+		[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &definer, &body)
+	return definer, body, err
+}
+
 // ULIDProblems implements [dialect.ULID]. Who may not see a routine's body is not told of it.
 func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
 	up := d.ULIDUp(f)
-	for i, r := range []struct {
-		kind string
-		name dialect.TableName
-	}{{"procedure", f.LockRoutine()}, {"procedure", f.TakeRoutine()}, {"procedure", f.WitnessRoutine()}, {"function", f.ULIDRoutine()}} {
-		var body sql.NullString
-		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
-			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)
-		made := up[len(up)-4+i].SQL
+	accounts, err := d.definers(ctx, q, f.Name, routineNeeds(f))
+	if err != nil {
+		return nil, nil, err
+	}
+	all := routines(f)
+	for i, r := range all {
+		made := up[len(up)-len(all)+i].SQL
+		account, body, err := d.routine(ctx, q, r)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))
+			continue
 		case err != nil:
 			return nil, nil, err
 		case body.Valid && body.String != made[strings.Index(made, "BEGIN"):]:
 			other = append(other, dialect.RoutineDiffers(r.kind, r.name.String()))
+			continue
+		case r.invoker:
+			continue
+		}
+		if x, err := accounts.account(ctx, account); err != nil {
+			return nil, nil, err
+		} else if x.fault != "" {
+			other = append(other, x.problem(r.kind+" "+r.name.String(), account, "no writer of the feed gets a lock"))
 		}
 	}
 	return missing, other, nil

@@ -12,7 +12,10 @@ import (
 // found is a trigger that the catalog has, on the source table or elsewhere in its
 // schema under one of the feed's names.
 type found struct {
-	table, name, event, timing, body string
+	table, name, event, timing, body, definer string
+
+	fault  string // why it must be made anew although it is the one that rowfeed makes
+	untold bool   // this login is not told whether its definer is in order
 }
 
 func (x found) is(tr trigger, t *dialect.Table) bool {
@@ -28,11 +31,15 @@ type state struct {
 	// what rowfeed's tables have. A table that is missing has none.
 	keys     []dialect.Column
 	declared map[string][]dialect.Column
+	// takeover: a trigger whose definer this login is not told of is not right.
+	takeover bool
 }
 
 // right reports whether a wanted trigger is in place, and under which name.
 func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
-	i := slices.IndexFunc(s.ours, func(x found) bool { return x.is(tr, t) })
+	i := slices.IndexFunc(s.ours, func(x found) bool {
+		return x.is(tr, t) && x.fault == "" && !(s.takeover && x.untold)
+	})
 	if i < 0 {
 		return "", false
 	}
@@ -63,15 +70,16 @@ func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		bodies = append(bodies, tr.body)
 	}
 	if len(bodies) > 0 {
-		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT
+		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING,
+  ACTION_STATEMENT, DEFINER
 FROM information_schema.TRIGGERS
 WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
 			func(rows dialect.Rows) (found, error) {
-				v, err := dialect.ScanStrings(rows, 5)
+				v, err := dialect.ScanStrings(rows, 6)
 				if err != nil {
 					return found{}, err
 				}
-				return found{v[0], v[1], v[2], v[3], strings.TrimSpace(v[4])}, nil
+				return found{table: v[0], name: v[1], event: v[2], timing: v[3], body: strings.TrimSpace(v[4]), definer: v[5]}, nil
 			})
 		if err != nil {
 			return nil, err
@@ -79,6 +87,9 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 		s.ours = slices.DeleteFunc(all, func(x found) bool {
 			return !slices.Contains(names[2:], any(x.name)) && !slices.Contains(bodies, x.body)
 		})
+		if err := d.judge(ctx, q, f, t, s); err != nil {
+			return nil, err
+		}
 	}
 	for _, key := range f.Key {
 		c := t.Column(key.Name)
@@ -100,6 +111,63 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 		s.declared[table.Name] = columns
 	}
 	return s, nil
+}
+
+// judge looks for what is wrong with the feed's triggers beside their bodies.
+func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table, s *state) error {
+	accounts, err := d.definers(ctx, q, f.Name, triggerNeeds(f, t))
+	if err != nil {
+		return err
+	}
+	for i := range s.ours {
+		x := &s.ours[i]
+		if !slices.ContainsFunc(s.wanted, func(tr trigger) bool { return x.is(tr, t) }) {
+			continue
+		}
+		account, err := accounts.account(ctx, x.definer)
+		if err != nil {
+			return err
+		}
+		x.untold = !account.told && x.definer != accounts.login
+		if account.fault != "" {
+			what := fmt.Sprintf("trigger %s on table %s", x.name, t.Name)
+			x.fault = account.problem(what, x.definer, "writes of the table fail")
+			continue
+		}
+		named, err := d.namesSchema(ctx, q, t.Name.Schema, x.name)
+		if err != nil {
+			return err
+		}
+		if named {
+			x.fault = fmt.Sprintf("trigger %s on table %s names its database: a dump of that, loaded into another "+
+				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name, t.Name, f.Name)
+		}
+	}
+	return nil
+}
+
+// namesSchema tells whether a trigger was made by a statement that names its database, as older rowfeeds' did. MariaDB
+// keeps the words of the statement, which a dump repeats; information_schema does not show them.
+func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
+	show := "SHOW CREATE TRIGGER " + dialect.Qualified(d, dialect.TableName{Schema: schema, Name: name})
+	statements, err := dialect.QueryAll(ctx, q, show, nil,
+		func(rows dialect.Rows) (string, error) {
+			v, err := dialect.ScanStrings(rows, 7)
+			if err != nil {
+				return "", err
+			}
+			return v[2], nil
+		})
+	if d.Classify(err) == dialect.ClassUndefined { // it was dropped meanwhile
+		return false, nil
+	}
+	for _, s := range statements {
+		head, _, _ := strings.Cut(s, " FOR EACH ROW")
+		if strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") || strings.Contains(head, " ON "+d.Quote(schema)+".") {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // misfits are the key columns that a table of rowfeed's declares otherwise than
@@ -132,6 +200,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name, tr.names[0], tr.event, unseen))
 		case stale[i].table != t.Name.Name:
 			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name, stale[i].table, t.Name.Name))
+		case stale[i].fault != "":
+			problems = append(problems, stale[i].fault)
 		default:
 			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes", stale[i].name, t.Name))
 		}
@@ -161,6 +231,18 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	if err != nil {
 		return nil, err
 	}
+	accounts, err := d.definers(ctx, q, f.Name, triggerNeeds(f, t))
+	if err != nil {
+		return nil, err
+	}
+	refused, err := accounts.refusal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.takeover = refused == nil
+	if refused != nil && slices.ContainsFunc(s.wanted, func(tr trigger) bool { _, ok := s.right(tr, t); return !ok }) {
+		return nil, refused
+	}
 	now := *f
 	now.Key = s.keys
 	steps, err := d.tables(&now)
@@ -178,7 +260,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	steps = append(steps, d.rowColumns(f, t)...)
 	if len(s.wanted) > 0 {
-		steps = append(steps, modeStep)
+		steps = append(steps, d.triggerSession(t)...)
 	}
 	stale := s.stale(t)
 	drop := func(x found) {

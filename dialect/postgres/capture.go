@@ -276,17 +276,23 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		fires["capture"] = 1 + 4 + 16
 	}
 	for _, suffix := range suffixes {
-		var state string
+		var state, body string
 		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed'
-    WHEN NOT has_table_privilege(p.proowner, $3::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
-  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing')`, []any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written), dialect.Qualified(d, t.Name), ownPath(f, suffix)}, &state)
+    WHEN `+mayNotUse+`
+      OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT')
+      OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
+  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'),
+  COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')`,
+			[]any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written), dialect.Qualified(d, t.Name),
+				ownPath(f, suffix)}, &state, &body)
 		switch {
 		case err != nil:
 			return nil, err
 		case state == "missing":
 			problems = append(problems, fmt.Sprintf("function %s is missing", f.Object(suffix)))
 		case state == "changed":
-			problems = append(problems, fmt.Sprintf("function %s is not as it should be", f.Object(suffix)))
+			problems = append(problems, d.differs(f, f.Object(suffix), body, written,
+				fmt.Sprintf("function %s is not as it should be", f.Object(suffix)), "writes of table "+t.Name.String()+" fail"))
 		case state == "powerless":
 			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
 		}
@@ -312,6 +318,10 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	return problems, nil
 }
+
+// mayNotUse is a condition that the owner of a function may not use the schemas of the tables $3 and $4.
+const mayNotUse = `EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text))
+      AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE'))`
 
 // Repair is FeedUp again, which replaces in one transaction, behind what gives key
 // columns the types that the source's have by now.

@@ -359,3 +359,13 @@ ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows
 	}
 	return nil
 }
+
+// Takeovers are none: functions belong to roles, and a role that owns some cannot be dropped.
+func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}
+
+// Strays are none: a dump names the schema of everything.
+func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}

@@ -189,14 +189,24 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 	up := d.ULIDUp(f)
 	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments, dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
 		var body string
-		err := dialect.QueryRow(ctx, q, "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)", []any{name}, &body)
+		var powerless bool
+		err := dialect.QueryRow(ctx, q, `SELECT p.prosrc, p.prosecdef AND COALESCE(`+mayNotUse+` OR EXISTS (
+    SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'),
+      ($4, 'SELECT')) n(on_table, need)
+    WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false)
+FROM pg_proc p WHERE p.oid = to_regprocedure($1)`, []any{name, dialect.Qualified(d, f.Names.Table("feeds")),
+			dialect.Qualified(d, f.Names.Table("shards")), dialect.Qualified(d, f.Source)}, &body, &powerless)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing("function", name))
 		case err != nil:
 			return nil, nil, err
 		case body != strings.Split(up[i].SQL, "$body$")[1]:
-			other = append(other, dialect.RoutineDiffers("function", name))
+			other = append(other, d.differs(f, name, body, f.Names.Table("shards"), dialect.RoutineDiffers("function", name),
+				"no writer of the feed gets a lock"))
+		case powerless:
+			other = append(other, fmt.Sprintf("the owner of function %s may not read %s, read and write %s and %s, or use "+
+				"their schemas: grant it, or change the function's owner", name, f.Source, f.Names.Table("feeds"), f.Names.Table("shards")))
 		}
 	}
 	return missing, other, nil

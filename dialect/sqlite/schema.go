@@ -273,3 +273,23 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	return nil
 }
+
+// Takeovers are none: there are no logins.
+func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}
+
+// Strays are none: a trigger is in the file of its table.
+func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
+	return nil, nil
+}
+
+// Moved finds nothing: there is one schema.
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+	return now, false, nil
+}
+
+// Homes are none: no schema can be renamed.
+func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+	return nil, nil
+}

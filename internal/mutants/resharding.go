@@ -116,11 +116,6 @@ var resharding = []mutant{
 		Package: conformance, Test: "TestPublishingChangesNothingElse", Engines: "mariadb",
 	},
 	{
-		Name: "spellings-part", Guards: "capture column: a row and its delete have one shard",
-		File: "reshard.go", Old: "return !c.Exact && (r.ShardColumn ==", New: "return false && (r.ShardColumn ==",
-		Package: conformance, Test: "TestColumnShardsOfKeys", Engines: "sqlite",
-	},
-	{
 		Name: "adopted-without-shards", Guards: "--adopt: rows whose positions are kept get their shards",
 		File: "mode_sequence.go", Old: "case r.Adopt && r.DataShards > 1:", New: "case r.Adopt && r.DataShards > 1<<20:",
 		Package: conformance, Test: "TestAdoptSharded", Engines: "sqlite",

@@ -43,6 +43,7 @@ var mutants = slices.Concat(
 	limiting,
 	withstanding,
 	unsettled,
+	hostileDefiners,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

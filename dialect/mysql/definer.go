@@ -1,0 +1,263 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// definer is what is known of an account with whose rights a trigger or a routine runs.
+type definer struct {
+	told  bool   // false: this login is not shown whether the account exists and has the rights
+	fault string // what is wrong with the account; empty where nothing is known to be
+	next  string
+}
+
+// definers looks accounts up, each once.
+type definers struct {
+	d     Dialect
+	q     dialect.Querier
+	feed  string
+	needs []dialect.Right // of the feed's triggers, or of its routines
+	login string          // of q
+	known map[string]definer
+}
+
+func (d Dialect) definers(
+	ctx context.Context, q dialect.Querier, feed string, needs []dialect.Right,
+) (*definers, error) {
+	all := &definers{d: d, q: q, feed: feed, needs: needs, known: map[string]definer{}}
+	return all, dialect.QueryRow(ctx, q, "SELECT CURRENT_USER()", nil, &all.login)
+}
+
+// triggerNeeds are the rights that a trigger uses: both servers ask for TRIGGER and SELECT whenever it fires.
+func triggerNeeds(f *dialect.Feed, t *dialect.Table) []dialect.Right {
+	written := f.Changes()
+	if f.Outbox {
+		written = f.Records()
+	}
+	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name), dialect.May("TRIGGER", t.Name)}
+}
+
+// routineNeeds are those of the routines together.
+func routineNeeds(f *dialect.Feed) []dialect.Right {
+	shards := f.Names.Table("shards")
+	return []dialect.Right{
+		dialect.May("SELECT", shards), dialect.May("INSERT", shards), dialect.May("UPDATE", shards),
+		dialect.May("SELECT", f.Names.Table("feeds")), dialect.May("SELECT", f.Source),
+	}
+}
+
+// account answers what is known of one, which the catalogs write user@host, and role@ for a role of MariaDB's.
+func (all *definers) account(ctx context.Context, name string) (definer, error) {
+	if x, ok := all.known[name]; ok {
+		return x, nil
+	}
+	x, err := all.look(ctx, name)
+	if err == nil {
+		all.known[name] = x
+	}
+	return x, err
+}
+
+// look goes by what the server itself goes by: any account of that name whose host matches stands for the definer.
+// Whatever is in doubt counts as a right.
+func (all *definers) look(ctx context.Context, name string) (x definer, err error) {
+	at := strings.LastIndexByte(name, '@')
+	user, host := name[:at], name[at+1:]
+	hosts, err := dialect.QueryAll(ctx, all.q,
+		"SELECT Host FROM mysql.user WHERE User = ? AND (? LIKE Host OR LOCATE('/', Host) > 0)", []any{user, host},
+		func(rows dialect.Rows) (host string, err error) { return host, rows.Scan(&host) })
+	switch {
+	case all.d.Classify(err) == dialect.ClassPermission && name == all.login:
+		hosts = []string{host}
+	case all.d.Classify(err) == dialect.ClassPermission:
+		return definer{}, nil
+	case err != nil:
+		return definer{}, err
+	case len(hosts) == 0:
+		return definer{told: true, fault: "which does not exist",
+			next: "run `rowfeed feed upgrade " + all.feed + "` as an account that stays"}, nil
+	}
+	grantees := []string{"'PUBLIC'@''"} // MariaDB's, everybody
+	for _, h := range hosts {
+		grantees = append(grantees, "'"+user+"'@'"+h+"'")
+	}
+	missing, told, err := all.lacks(ctx, grantees, host == "")
+	if err != nil || !told || len(missing) == 0 {
+		return definer{told: told}, err
+	}
+	if byRole, err := all.mayHaveByRole(ctx, user, host); err != nil || byRole {
+		return definer{}, err
+	}
+	return definer{told: true, fault: "which lacks " + strings.Join(missing, ", "),
+		next: "grant it that, or run `rowfeed feed upgrade " + all.feed + "` as an account that has it"}, nil
+}
+
+// lacks names the rights that none of the grantees has. The catalogs show all rights to a login that may read the
+// server's own tables of them, and to every login its own. An account that is shown has at least a row with USAGE.
+// MariaDB's roles have none: there any row of another account tells that all are shown.
+func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (missing []string, told bool, err error) {
+	b := dialect.NewBuilder(all.d)
+	list := func(names []string) string {
+		args := make([]string, len(names))
+		for i, name := range names {
+			args[i] = b.Arg(name)
+		}
+		return "GRANTEE IN (" + strings.Join(args, ", ") + ")"
+	}
+	var shown string
+	if at := strings.LastIndexByte(all.login, '@'); role {
+		shown = "NOT " + list([]string{"'" + all.login[:at] + "'@'" + all.login[at+1:] + "'"})
+	} else {
+		shown = list(grantees)
+	}
+	columns := []string{"EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE " + shown + ")"}
+	for _, need := range all.needs {
+		// on is called behind the parameters that stand before it
+		has := func(catalog string, on func() string) string {
+			return "EXISTS (SELECT 1 FROM information_schema." + catalog + " WHERE " + list(grantees) +
+				" AND PRIVILEGE_TYPE = " + b.Arg(need.Privilege) + on() + ")"
+		}
+		one := func() string {
+			return " AND TABLE_SCHEMA = " + b.Arg(need.On.Schema) + " AND TABLE_NAME = " + b.Arg(need.On.Name)
+		}
+		any := func() string { return "" }
+		schema := func() string { // a pattern of names, which without its backslashes takes more of them
+			return " AND " + b.Arg(need.On.Schema) + " LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')"
+		}
+		columns = append(columns, has("USER_PRIVILEGES", any)+" OR "+has("SCHEMA_PRIVILEGES", schema)+
+			" OR "+has("TABLE_PRIVILEGES", one)+" OR "+has("COLUMN_PRIVILEGES", one))
+	}
+	found := make([]bool, len(columns))
+	into := make([]any, len(columns))
+	for i := range found {
+		into[i] = &found[i]
+	}
+	if err := dialect.QueryRow(ctx, all.q, "SELECT "+strings.Join(columns, ",\n"), b.Args(), into...); err != nil {
+		return nil, false, err
+	}
+	for i, need := range all.needs {
+		if !found[i+1] {
+			missing = append(missing, need.Privilege+" on "+need.On.String())
+		}
+	}
+	return missing, found[0], nil
+}
+
+// mayHaveByRole tells whether rights may come from roles. MySQL counts an account's default roles, MariaDB only what
+// was granted to a role that is itself the definer.
+func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may bool, err error) {
+	var args []any
+	roles := "information_schema.APPLICABLE_ROLES)"
+	if user+"@"+host != all.login {
+		args = []any{user, host}
+		roles = "(SELECT CAST(? AS BINARY) AS u, ? AS h) a JOIN mysql." +
+			"/*!80000 role_edges r ON CAST(r.TO_USER AS BINARY) = a.u */" +
+			"/*M!100005 roles_mapping r ON a.h = '' AND r.Host = '' AND CAST(r.User AS BINARY) = a.u */)"
+	}
+	query := "SELECT EXISTS (SELECT 1 FROM " + roles + " /*!80000 OR @@GLOBAL.mandatory_roles <> '' */"
+	err = dialect.QueryRow(ctx, all.q, query, args, &may)
+	switch all.d.Classify(err) {
+	case dialect.ClassPermission, dialect.ClassUndefined: // MySQL has them since 8.0.19
+		return true, nil
+	}
+	return may, err
+}
+
+// refusal says why this login must not make what would run with its rights; nil where it may.
+func (all *definers) refusal(ctx context.Context) (*dialect.Refusal, error) {
+	x, err := all.account(ctx, all.login)
+	if err != nil || x.fault == "" {
+		return nil, err
+	}
+	return &dialect.Refusal{Next: x.next,
+		Cause: fmt.Sprintf("what is made now would run with the rights of %s, %s", all.login, x.fault)}, nil
+}
+
+// problem says that something, such as a trigger, runs with the rights of an account that is not in order.
+func (x definer) problem(what, account, consequence string) string {
+	return fmt.Sprintf("%s runs with the rights of %s, %s: %s; %s", what, account, x.fault, consequence, x.next)
+}
+
+// Takeovers implements [dialect.Schema]. A login that lacks rights itself takes nothing over.
+func (d Dialect) Takeovers(
+	ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table,
+) (all []string, err error) {
+	what, needs := map[string]string{}, routineNeeds(f) // what runs, and with whose rights
+	if f.ULIDs == nil || f.Outbox {
+		needs = triggerNeeds(f, t)
+		s, err := d.inspect(ctx, q, f, t)
+		if err != nil {
+			return nil, err
+		}
+		for _, tr := range s.wanted {
+			name, right := s.right(tr, t)
+			i := slices.IndexFunc(s.ours, func(x found) bool { return x.name == name })
+			if right && s.ours[i].untold {
+				what["trigger "+name+" on table "+t.Name.String()] = s.ours[i].definer
+			}
+		}
+	} else {
+		for _, r := range routines(f) {
+			account, _, err := d.routine(ctx, q, r)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+			case err != nil:
+				return nil, err
+			case !r.invoker:
+				what[r.kind+" "+r.name.String()] = account
+			}
+		}
+	}
+	accounts, err := d.definers(ctx, q, f.Name, needs)
+	if err != nil {
+		return nil, err
+	}
+	if refused, err := accounts.refusal(ctx); err != nil || refused != nil {
+		return nil, err
+	}
+	for name, account := range what {
+		if x, err := accounts.account(ctx, account); err != nil {
+			return nil, err
+		} else if !x.told && account != accounts.login {
+			all = append(all, fmt.Sprintf(
+				"%s ran with the rights of %s, of which this login is not told whether it exists and may write", name, account))
+		}
+	}
+	return all, nil
+}
+
+// Strays implements [dialect.Schema]. Triggers that name no database, since rowfeed's tables are in that of their own
+// table, write there in a copy, too.
+func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+	if f.Names.Schema == t.Name.Schema {
+		return nil, nil
+	}
+	wanted, err := d.triggers(f, t)
+	if err != nil || len(wanted) == 0 {
+		return nil, err
+	}
+	b := dialect.NewBuilder(d)
+	var bodies []string
+	for _, tr := range wanted {
+		bodies = append(bodies, b.Arg(tr.body))
+	}
+	query := "SELECT TRIGGER_SCHEMA, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS" +
+		" WHERE CAST(TRIM(ACTION_STATEMENT) AS CHAR) IN (" + strings.Join(bodies, ", ") + ")" +
+		" AND TRIGGER_SCHEMA <> " + b.Arg(t.Name.Schema) + " ORDER BY 1, 2"
+	return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (string, error) {
+		v, err := dialect.ScanStrings(rows, 3)
+		if err != nil {
+			return "", err
+		}
+		drop := d.dropTrigger(v[0], v[1])
+		return fmt.Sprintf("trigger %s.%s on table %s.%s writes into this feed's tables, "+
+			"as those of a copy of database %s do: run `%s`", v[0], v[1], v[0], v[2], t.Name.Schema, drop), nil
+	})
+}

@@ -1,0 +1,100 @@
+package main
+
+// hostileDefiners takes away what keeps feeds in order when logins are dropped, dumps loaded and schemas renamed.
+var hostileDefiners = []mutant{
+	{
+		Name: "definer-that-is-gone", Guards: "V3: a definer that does not exist is told of, and replaced",
+		File:    "dialect/mysql/definer.go",
+		Old:     "case len(hosts) == 0:",
+		New:     "case len(hosts) < 0:",
+		Package: conformance, Test: "TestDefinerDropped", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "definer-without-rights", Guards: "V3: a definer that lacks rights is told of",
+		File:    "dialect/mysql/definer.go",
+		Old:     "if !found[i+1] {",
+		New:     "if !found[i+1] && i < 0 {",
+		Package: conformance, Test: "TestDefinerWithoutRights", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "definer-of-a-role", Guards: "V3: what a role has by another role counts",
+		File: "dialect/mysql/definer.go", Old: "if byRole, err := all.mayHaveByRole(ctx, user, host); err != nil || byRole {",
+		New:     "if byRole, err := all.mayHaveByRole(ctx, user, host); err != nil || byRole && !byRole {",
+		Package: conformance, Test: "TestDefinerIsRole", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "definer-nobody-tells-of", Guards: "V3: feed upgrade takes over what its login is not told of",
+		File:    "dialect/mysql/definer.go",
+		Old:     "} else if !x.told && account != accounts.login {",
+		New:     "} else if x.told && account == \"\" {",
+		Package: conformance, Test: "TestDefinerDropped$", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "definer-as-poor", Guards: "V3: a login that lacks rights takes nothing over",
+		File: "dialect/mysql/definer.go", Old: "if refused, err := accounts.refusal(ctx); err != nil || refused != nil {",
+		New:     "if refused, err := accounts.refusal(ctx); err != nil || refused != nil && all == nil && len(what) == 0 {",
+		Package: conformance, Test: "TestDefinerWithoutRights", Engines: "mariadb",
+	},
+	{
+		Name: "trigger-that-names-its-database", Guards: "V5: a dump can be loaded beside its origin",
+		File: "dialect/mysql/capture.go", Old: `"CREATE TRIGGER " + d.Quote(name) + `,
+		New:     `"CREATE TRIGGER " + dialect.Qualified(d, dialect.TableName{Schema: t.Schema, Name: name}) + `,
+		Package: conformance, Test: "TestDumpLoadedBeside", Engines: "mariadb",
+	},
+	{
+		Name: "trigger-of-before", Guards: "V5: a trigger that names its database is told of, and replaced",
+		File:    "dialect/mysql/verify.go",
+		Old:     "\t\tif named {",
+		New:     "\t\tif named && err != nil {",
+		Package: conformance, Test: "TestFormerTriggersNameTheirDatabase", Engines: "mariadb",
+	},
+	{
+		Name: "record-that-names-its-schema", Guards: "V5: a copy of rowfeed's tables has its own table",
+		File:    "setup_feed.go",
+		Old:     "if schema == own {",
+		New:     "if schema == nil {",
+		Package: conformance, Test: "TestDumpLoadedBeside", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "session-left-elsewhere", Guards: "V5: the session is in the database in which it was",
+		File:    "dialect/mysql/schema.go",
+		Old:     "err != nil || now.String == database {",
+		New:     "err != nil || now.String == database || true {",
+		Package: conformance, Test: "TestTakenOverWithoutAGap", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "strays-unseen", Guards: "V5: triggers of a copy that write back are told of",
+		File:    "check.go",
+		Old:     "for _, p := range strays {",
+		New:     "for _, p := range strays[:0] {",
+		Package: conformance, Test: "TestDumpOfTableAlone", Engines: "mariadb,mysql",
+	},
+	{
+		Name: "schema-of-before", Guards: "V10: Verify names the cause",
+		File:    "dialect/postgres/moved.go",
+		Old:     `if former == "" {`,
+		New:     `if former != "" || former == "" {`,
+		Package: conformance, Test: "TestSchemaRenamed", Engines: "postgres15",
+	},
+	{
+		Name: "table-that-moved", Guards: "V10: feed upgrade follows the table",
+		File:    "setup_upgrade.go",
+		Old:     "if err != nil || !moved {",
+		New:     "if err != nil || moved || !moved {",
+		Package: conformance, Test: "TestSchemaRenamed|TestSourceSchemaRenamed", Engines: "postgres15",
+	},
+	{
+		Name: "homes-unseen", Guards: "V10: a database under the former name says where rowfeed's tables are",
+		File:    "setup.go",
+		Old:     "if err == nil && len(homes) > 0 {",
+		New:     "if err != nil && len(homes) > 0 {",
+		Package: conformance, Test: "TestSchemaRenamed", Engines: "postgres15",
+	},
+	{
+		Name: "owner-without-schema", Guards: "V3: an owner of functions that may not use a schema is told of",
+		File:    "dialect/postgres/capture.go",
+		Old:     "AND NOT has_schema_privilege(p.proowner",
+		New:     "AND has_schema_privilege(p.proowner",
+		Package: conformance, Test: "TestOwnerWithoutRights", Engines: "postgres15",
+	},
+}
