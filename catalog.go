@@ -58,8 +58,9 @@ type record struct {
 	Runs              int64                // of back-fill, with an outbox, that were begun
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
-	fillMark          *string // the same as it is stored
-	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
+	Partitions        *partitions // nil where none were ever seen
+	fillMark          *string     // the same as it is stored
+	unread            error       // why this version cannot read it; name, mode, state, generation and table are known all the same
 }
 
 type recordOptions struct {
@@ -81,6 +82,8 @@ type recordOptions struct {
 	RetainCount   int64  `json:"retain_count,omitempty"`
 	TimeColumn    string `json:"time_column,omitempty"`
 	Runs          int64  `json:"runs,omitempty"`
+
+	Partitions *partitions `json:"partitions,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
@@ -146,7 +149,8 @@ FROM ` + db.table("feeds")
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
-		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs}
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs,
+		Partitions: r.Partitions}
 }
 
 // optionsText are the options as they are stored.
@@ -160,7 +164,7 @@ func (r *record) setOptions(o recordOptions) {
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
 	r.Grants, r.Regrant = o.Grants, o.Regrant
 	r.Retain = Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
-	r.TimeColumn, r.Runs = o.TimeColumn, o.Runs
+	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.
@@ -207,6 +211,7 @@ type Feed struct {
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found
+	attached attached  // what the last look at its partitions found
 	durable  time.Time // when durability was last asserted
 	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
 	// that are known to be on the disk, and that the database has shown.

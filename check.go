@@ -95,6 +95,13 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	for _, p := range problems {
 		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
 	}
+	fresh, err := f.VerifyPartitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range fresh {
+		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
+	}
 	parts, err := f.VerifyParts(ctx)
 	if err != nil {
 		return nil, err
