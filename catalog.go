@@ -58,9 +58,10 @@ type record struct {
 	Runs              int64                // of back-fill, with an outbox, that were begun
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
-	Partitions        *partitions // nil where none were ever seen
-	fillMark          *string     // the same as it is stored
-	unread            error       // why this version cannot read it; name, mode, state, generation and table are known all the same
+	fillMark          *string // the same as it is stored
+	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
+
+	Partitions *partitions // nil where none were ever seen
 }
 
 type recordOptions struct {

@@ -38,7 +38,10 @@ type attached struct {
 }
 
 func (p *partitions) equal(other *partitions) bool {
-	return p == other || p != nil && other != nil && p.Head == other.Head && slices.Equal(p.Attached, other.Attached) && slices.Equal(p.Taken, other.Taken)
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Head == other.Head && slices.Equal(p.Attached, other.Attached) && slices.Equal(p.Taken, other.Taken)
 }
 
 // attachedOf are the table's partitions that have rows of their own, sorted.
@@ -73,7 +76,8 @@ func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
 }
 
 func uncaptured(p dialect.NewPartition) string {
-	return fmt.Sprintf("partition %s is new: writes to its rows are captured, but a TRUNCATE of it alone is not yet", p.Name)
+	return fmt.Sprintf("partition %s is new: writes to its rows are captured, but a TRUNCATE of it alone is not yet",
+		p.Name)
 }
 
 func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier) ([]dialect.NewPartition, error) {
@@ -103,7 +107,8 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 
 // hasPartitions tells whether there is something to follow.
 func (r *record) hasPartitions(table *dialect.Table) bool {
-	return r.Capture == dialect.CaptureTrigger && r.State != stateCreating && (r.Partitions != nil || table != nil && len(table.Partitions) > 0)
+	return r.Capture == dialect.CaptureTrigger && r.State != stateCreating &&
+		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
 
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
@@ -123,8 +128,9 @@ func (f *Feed) takeInAll(ctx context.Context) error {
 			})
 		}
 		if err != nil && f.db.d.Classify(err) == dialect.ClassLockTimeout {
-			err = &Error{Code: Locked, Object: feedObject(f.name), Err: err, Cause: uncaptured(p) + ": transactions that write it keep its trigger from being made",
-				Next: "wait: the publisher tries again within a minute"}
+			err = &Error{Code: Locked, Object: feedObject(f.name), Err: err,
+				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
+				Next:  "wait: the publisher tries again within a minute"}
 		}
 		first = firstError(first, f.db.fail(feedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
 	}
@@ -148,7 +154,8 @@ func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, fresh []dialect.NewPartition) (taken []string, err error) {
+func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, fresh []dialect.NewPartition) (taken []string,
+	err error) {
 	if len(fresh) == 0 {
 		return nil, nil
 	}
@@ -241,13 +248,15 @@ func (f *Feed) partitionsFail(ctx context.Context, err error) error {
 		return f.settle(ctx, doing, err)
 	}
 	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing, Err: err,
-		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed, or let the publisher do it: grant it INSERT on " + f.dialectFeed().Written().String()}
+		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
+			"grant it INSERT on " + f.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
 }
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
 // from any partition.
 func (f *Feed) followedTo(known, now *partitions) int64 {
-	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), func(p string) bool { return !slices.Contains(now.Attached, p) }) {
+	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
+	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
 		return 0
 	}
 	f.mu.Lock()
@@ -260,7 +269,8 @@ func (f *Feed) followedTo(known, now *partitions) int64 {
 
 func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
 	b := dialect.NewBuilder(f.db.d)
-	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &value)
+	query := "SELECT value FROM " + f.db.table("sequences") + " WHERE name = " + b.Arg(f.name)
+	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &value)
 	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
 }
 
@@ -304,10 +314,11 @@ func (f *Feed) recordUnplaced(ctx context.Context, tx dialect.Querier, after []a
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(d)
-	where := append(rows(b), "(SELECT 1 FROM "+dialect.Qualified(d, feed.Positions())+" p WHERE "+dialect.SourceJoin(d, feed, "t", "p")+
-		" AND p.deleted = 0 LIMIT 1) IS NULL")
-	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), dialect.Changed, " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+
-		strings.Join(where, " AND ")+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
+	where := append(rows(b), "(SELECT 1 FROM "+dialect.Qualified(d, feed.Positions())+" p WHERE "+
+		dialect.SourceJoin(d, feed, "t", "p")+" AND p.deleted = 0 LIMIT 1) IS NULL")
+	from := " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + strings.Join(where, " AND ") +
+		" LIMIT " + b.Arg(int64(math.MaxInt64))
+	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), dialect.Changed, from), b.Args()...)
 	return n, last, err
 }
 
@@ -334,14 +345,15 @@ func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int
 	d, feed := f.db.d, f.dialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
-	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(to) +
-		" ORDER BY p.feed_sync_id LIMIT " + b.Arg(int64(followBatch)) + ") x"
+	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
+		" AND p.feed_sync_id <= " + b.Arg(to) + " ORDER BY p.feed_sync_id LIMIT " + b.Arg(int64(followBatch)) + ") x"
 	if err := dialect.QueryRow(ctx, tx, query, b.Args(), &last); err != nil {
 		return 0, 0, err
 	}
 	b = dialect.NewBuilder(d)
-	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " + dialect.Qualified(d, feed.Source) +
-		" t WHERE " + dialect.SourceJoin(d, feed, "t", "p") + " LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
+	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " +
+		dialect.Qualified(d, feed.Source) + " t WHERE " + dialect.SourceJoin(d, feed, "t", "p") +
+		" LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
 	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone), b.Args()...)
 	return n, last, err
 }
@@ -368,7 +380,8 @@ func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64
 func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions) error {
 	err := f.db.withSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
 		records, err := f.db.loadRecords(ctx, q, f.name)
-		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation || !records[0].Partitions.equal(read.Partitions) {
+		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation ||
+			!records[0].Partitions.equal(read.Partitions) {
 			return err
 		}
 		records[0].Partitions = now

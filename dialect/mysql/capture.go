@@ -30,7 +30,8 @@ func triggerNames(f *dialect.Feed, event string) [2]string {
 }
 
 // NewPartitions are none: a trigger is on the whole table.
-func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]dialect.NewPartition, error) {
+func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
+	*dialect.Table) ([]dialect.NewPartition, error) {
 	return nil, nil
 }
 

@@ -216,7 +216,8 @@ func (d Dialect) ownTriggers(f *dialect.Feed, table dialect.TableName) (steps []
 
 // NewPartitions lack the trigger for TRUNCATE. A trigger that is there, but disabled or not as it should be, is for
 // Verify to tell: a person has changed it.
-func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.NewPartition, error) {
+func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.NewPartition, error) {
 	if f.Capture != dialect.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
 		return nil, nil
 	}
@@ -225,14 +226,19 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 		owner, login, runs           string
 		mayAlter, mayExecute, mayRun bool
 	}
-	all, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, quote_ident(pg_get_userbyid(c.relowner)), quote_ident(current_user),
+	function := d.function(f, "truncate")
+	args := []any{dialect.Qualified(d, f.Source), f.Object("truncate"), function + "()"}
+	all, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text,
+  quote_ident(pg_get_userbyid(c.relowner)), quote_ident(current_user),
   quote_ident(pg_get_userbyid(f.proowner)), pg_has_role(c.relowner, 'USAGE'), has_function_privilege(f.oid, 'EXECUTE'),
   has_table_privilege(f.proowner, c.oid, 'SELECT')
-FROM pg_partition_tree(to_regclass($1)) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM pg_partition_tree(to_regclass($1)) p JOIN pg_class c ON c.oid = p.relid
+JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_proc f ON f.oid = to_regprocedure($3)
 WHERE p.level > 0 AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = p.relid AND g.tgname = $2::text)
-ORDER BY 1, 2`, []any{dialect.Qualified(d, f.Source), f.Object("truncate"), d.function(f, "truncate") + "()"}, func(rows dialect.Rows) (l lack, err error) {
-		return l, rows.Scan(&l.table.Schema, &l.table.Name, &l.owner, &l.login, &l.runs, &l.mayAlter, &l.mayExecute, &l.mayRun)
+ORDER BY 1, 2`, args, func(rows dialect.Rows) (l lack, err error) {
+		return l, rows.Scan(&l.table.Schema, &l.table.Name, &l.owner, &l.login,
+			&l.runs, &l.mayAlter, &l.mayExecute, &l.mayRun)
 	})
 	var found []dialect.NewPartition
 	for _, l := range all {
@@ -246,11 +252,11 @@ ORDER BY 1, 2`, []any{dialect.Qualified(d, f.Source), f.Object("truncate"), d.fu
 			n.Lacks = "the role " + l.runs + ", which runs the feed's triggers, may not read it"
 			n.Grant = "GRANT SELECT ON " + dialect.Qualified(d, l.table) + " TO " + l.runs
 		case !l.mayAlter:
-			n.Lacks, n.Grant = "the login "+l.login+" is no member of the role "+l.owner+", which owns it", "GRANT "+l.owner+" TO "+l.login
-			n.ByOwner = true
+			n.Lacks = "the login " + l.login + " is no member of the role " + l.owner + ", which owns it"
+			n.Grant, n.ByOwner = "GRANT "+l.owner+" TO "+l.login, true
 		case !l.mayExecute:
-			n.Lacks = "the login " + l.login + " may not execute the function " + d.function(f, "truncate")
-			n.Grant = "GRANT EXECUTE ON FUNCTION " + d.function(f, "truncate") + " TO " + l.login
+			n.Lacks = "the login " + l.login + " may not execute the function " + function
+			n.Grant = "GRANT EXECUTE ON FUNCTION " + function + " TO " + l.login
 		}
 		found = append(found, n)
 	}

@@ -190,7 +190,8 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 }
 
 // NewPartitions are none: there are no partitions.
-func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]dialect.NewPartition, error) {
+func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
+	*dialect.Table) ([]dialect.NewPartition, error) {
 	return nil, nil
 }
 
