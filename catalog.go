@@ -61,6 +61,8 @@ type record struct {
 	fillMark          *string // the same as it is stored
 	named             bool    // the row names the table's schema, which is that of rowfeed's tables, see save
 	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
+
+	Partitions *partitions // nil where none were ever seen
 }
 
 type recordOptions struct {
@@ -82,6 +84,8 @@ type recordOptions struct {
 	RetainCount   int64  `json:"retain_count,omitempty"`
 	TimeColumn    string `json:"time_column,omitempty"`
 	Runs          int64  `json:"runs,omitempty"`
+
+	Partitions *partitions `json:"partitions,omitempty"`
 }
 
 // loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
@@ -151,7 +155,8 @@ FROM ` + db.table("feeds")
 func (r *record) options() recordOptions {
 	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
-		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs}
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs,
+		Partitions: r.Partitions}
 }
 
 // optionsText are the options as they are stored.
@@ -165,7 +170,7 @@ func (r *record) setOptions(o recordOptions) {
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
 	r.Grants, r.Regrant = o.Grants, o.Regrant
 	r.Retain = Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
-	r.TimeColumn, r.Runs = o.TimeColumn, o.Runs
+	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
 }
 
 // encodeKey writes raw key values so that loadRecords reads the same values.
@@ -212,6 +217,7 @@ type Feed struct {
 
 	mu       sync.Mutex
 	problems []string  // what the last verification found
+	attached attached  // what the last look at its partitions found
 	durable  time.Time // when durability was last asserted
 	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
 	// that are known to be on the disk, and that the database has shown.

@@ -87,20 +87,15 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	if err := f.reload(ctx); err != nil {
 		return nil, err
 	}
-	problems, err := f.Verify(ctx)
-	if err != nil {
-		return nil, err
-	}
 	findings := []Finding{}
-	for _, p := range problems {
-		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
-	}
-	strays, err := f.strays(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range strays {
-		findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
+	for _, look := range []func(context.Context) ([]string, error){f.Verify, f.strays, f.VerifyPartitions} {
+		problems, err := look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range problems {
+			findings = append(findings, Finding{Rule: ruleTriggers, Problem: p})
+		}
 	}
 	parts, err := f.VerifyParts(ctx)
 	if err != nil {

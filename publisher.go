@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,12 +38,24 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	failures, full := 0, false
 	var verified time.Time
 	defer f.db.watch.serve(f.name)()
+	var aside sync.WaitGroup
+	defer aside.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var following sync.Mutex
 	for ctx.Err() == nil {
 		var err error
 		before := f.db.watch.looked()
 		if time.Since(verified) >= verifyEvery {
-			if err = f.keepHouse(ctx); err == nil {
+			var partitioned bool
+			if partitioned, err = f.keepHouse(ctx); err == nil {
 				verified = time.Now()
+			}
+			if partitioned && following.TryLock() { // else the last look still records what it found
+				aside.Go(func() {
+					defer following.Unlock()
+					f.keepPartitions(ctx)
+				})
 			}
 		}
 		// A publisher whose house is not in order still publishes what was captured.
@@ -117,18 +130,19 @@ func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	}
 }
 
-// keepHouse verifies the triggers and purges what has expired.
-func (f *Feed) keepHouse(ctx context.Context) error {
+// keepHouse verifies the triggers and purges what has expired. It tells whether there are partitions to follow.
+func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	if err := f.reload(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := f.sameAsBefore(ctx); err != nil {
-		return err
+		return false, err
 	}
-	problems, err := f.Verify(ctx)
+	table, problems, err := f.verify(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
+	partitioned = f.record.Load().hasPartitions(table)
 	f.setProblems(problems)
 	if len(problems) > 0 {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
@@ -139,7 +153,7 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 	// ready.
 	parts, err := f.VerifyParts(ctx)
 	if err != nil {
-		return err
+		return partitioned, err
 	}
 	if parts != "" {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
@@ -149,7 +163,7 @@ func (f *Feed) keepHouse(ctx context.Context) error {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
 		err = nil // there is time: it is done when the house is kept again
 	}
-	return err
+	return partitioned, err
 }
 
 // withoutDriver says what failed without the driver's own text, which may name hosts

@@ -178,6 +178,9 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	if err := r.mode().complete(d, r, spec, table); err != nil {
 		return nil, err
 	}
+	if r.Capture == dialect.CaptureTrigger && len(table.Partitions) > 0 {
+		r.Partitions = &partitions{Attached: attachedOf(table)}
+	}
 	for i, name := range spec.Columns {
 		if table.Column(name) == nil {
 			return refuse("`--columns` takes the names of columns", "it has no column %q", name)

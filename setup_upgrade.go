@@ -14,16 +14,29 @@ import (
 // Upgrade mends the feed's triggers and tables where they are not as this rowfeed
 // would make them, without a moment in which a change goes uncaptured, and answers
 // what was wrong. Changes made while triggers were missing are not known: Check
-// finds what it can of them, Repair records it.
+// finds what it can of them, Repair records it. Partitions that came or went are an exception: Upgrade
+// records the keys that came or went with them.
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.db.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
 		if err := f.reload(ctx); err != nil {
 			return err
 		}
+		fresh, err := f.newPartitions(ctx, q)
+		if err == nil {
+			err = f.mayTakeIn(fresh...)
+		}
+		if err != nil {
+			return err
+		}
 		if mended, err = f.mend(ctx, q); err != nil {
 			return err
 		}
+		taken, err := f.takeIn(ctx, q, fresh)
+		if err != nil {
+			return err
+		}
+		mended = append(mended, taken...)
 		problem, err := f.mendParts(ctx, q)
 		if err == nil && problem != "" {
 			mended = append(mended, problem)
@@ -32,6 +45,9 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	})
 	if err == nil {
 		err = f.reload(ctx)
+	}
+	if err == nil {
+		_, err = f.followPartitions(ctx)
 	}
 	if err != nil {
 		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
@@ -158,21 +174,27 @@ func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string
 
 // Verify compares the feed's triggers and tables with what they should be, and
 // answers one sentence for each difference, sorted. By what parts of the feed are read is
-// a question of its own: see VerifyParts.
+// a question of its own: see VerifyParts. So is a TRUNCATE of new partitions: see VerifyPartitions.
 func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+	_, problems, err := f.verify(ctx)
+	return problems, err
+}
+
+// verify is Verify, and answers the table too, nil where this login is not shown it.
+func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.record.Load()
 	table, err := f.db.describeSource(ctx, f.db.on(), r)
 	if errors.Is(err, Refused) && f.db.readsOthers(ctx) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	problems, err := f.db.verify(ctx, f.db.on(), r, table)
 	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
+		return nil, nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
 	}
-	return problems, nil
+	return table, problems, nil
 }
 
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these

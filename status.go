@@ -111,6 +111,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 			problems = append(problems, err.Error())
 		}
 	}
+	if fresh, err := f.VerifyPartitions(ctx); err == nil {
+		problems = append(problems, fresh...)
+	}
 	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
 		problems = append(problems, parts)
 	}

@@ -108,8 +108,12 @@ type Schema interface {
 	// as it is now, nil when it is gone.
 	FeedDown(f *Feed, t *Table) []Step
 	// Verify compares a feed's triggers and tables with what FeedUp would make, and
-	// answers one sentence for each difference, none when all is in place.
+	// answers one sentence for each difference, none when all is in place. What NewPartitions
+	// answers is left out.
 	Verify(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
+	// NewPartitions are the partitions that came after FeedUp, of a feed whose changes are captured by triggers, on
+	// databases where only triggers for rows come to a new partition by themselves.
+	NewPartitions(ctx context.Context, q Querier, f *Feed, t *Table) ([]NewPartition, error)
 	// TriggerNames are the names that a feed's triggers may have.
 	TriggerNames(f *Feed) []string
 	// Repair are the statements that mend what Verify found, without a moment in which

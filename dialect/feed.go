@@ -170,7 +170,7 @@ type Table struct {
 	AnyCase bool
 	Unique  []Index // primary key first
 	// Partitions are the tables below a partitioned one, at every level.
-	Partitions []TableName
+	Partitions []Partition
 	// Refusals say why the table cannot be a feed, each with the next step.
 	Refusals []string
 	// Indexes are the names of all its indexes; Unfinished those of indexes that no
@@ -184,6 +184,25 @@ type Table struct {
 	RowID string
 	// Signature changes when the table's columns do; see PageRows.Signature.
 	Signature string
+}
+
+// Partition is a table below a partitioned one.
+type Partition struct {
+	Name TableName
+	// Attached tells this partition from every other, and from itself if it is detached and attached again, or a
+	// table between it and the partitioned one is. Empty for a partition that has partitions of its own.
+	Attached string
+}
+
+// NewPartition is a partition that lacks what FeedUp makes on each partition, since it came after FeedUp.
+type NewPartition struct {
+	Partition
+	Owner string // the role that owns it, quoted
+	// Lacks says which right is missing to take it in, and Grant is the statement that gives it. Empty where none is.
+	Lacks, Grant string
+	// ByOwner says that a member of the role that owns the partition lacks nothing.
+	ByOwner bool
+	Steps   []Step // take it in
 }
 
 // Column finds a column by its name; nil when there is none.

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -26,6 +27,12 @@ func triggerNames(f *dialect.Feed, event string) [2]string {
 		name = fmt.Sprintf("%s_%04x", f.Object(strings.ToLower(event[:3])), uint16(crc32.ChecksumIEEE([]byte(f.Names.Schema))))
 	}
 	return [2]string{name, name + "_2"}
+}
+
+// NewPartitions are none: a trigger is on the whole table.
+func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
+	*dialect.Table) ([]dialect.NewPartition, error) {
+	return nil, nil
 }
 
 // TriggerNames implements [dialect.Schema].

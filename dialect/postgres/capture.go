@@ -175,12 +175,11 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	suffixes, bodies := d.functions(f)
 	notes := map[string]string{"capture": "records the keys that a statement wrote", "truncate": "records every key before a TRUNCATE"}
 	var steps []dialect.Step
-	var all, literals, enabled []string
+	var all, literals []string
 	for _, suffix := range suffixes {
 		steps = append(steps, d.functionStep(f, suffix, notes[suffix], bodies[suffix]))
 		all = append(all, d.function(f, suffix)+"()")
 		literals = append(literals, d.Literal(d.function(f, suffix)+"()"))
-		enabled = append(enabled, "ENABLE ALWAYS TRIGGER "+d.Quote(f.Object(suffix)))
 	}
 	events := "INSERT OR UPDATE OR DELETE"
 	if f.Outbox { // rows are only appended; one with another key is another row
@@ -195,16 +194,77 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
 				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})
-	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
-		if !f.Outbox {
-			steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
-				SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
-					dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"})
-		}
-		steps = append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
-			SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
+	steps = append(steps, d.ownTriggers(f, f.Source)...)
+	for _, p := range t.Partitions {
+		steps = append(steps, d.ownTriggers(f, p.Name)...)
 	}
 	return steps
+}
+
+// ownTriggers are what the table and each of its partitions need for itself: PostgreSQL copies the trigger for rows
+// to a new partition, with its ENABLE ALWAYS, but not the one for TRUNCATE.
+func (d Dialect) ownTriggers(f *dialect.Feed, table dialect.TableName) (steps []dialect.Step) {
+	var enabled []string
+	suffixes, _ := d.functions(f)
+	for _, suffix := range suffixes {
+		enabled = append(enabled, "ENABLE ALWAYS TRIGGER "+d.Quote(f.Object(suffix)))
+	}
+	if !f.Outbox {
+		steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
+			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
+				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"})
+	}
+	return append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
+		SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
+}
+
+// NewPartitions lack the trigger for TRUNCATE. A trigger that is there, but disabled or not as it should be, is for
+// Verify to tell: a person has changed it.
+func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.NewPartition, error) {
+	if f.Capture != dialect.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
+		return nil, nil
+	}
+	type lack struct {
+		table                        dialect.TableName
+		owner, login, runs           string
+		mayAlter, mayExecute, mayRun bool
+	}
+	function := d.function(f, "truncate")
+	args := []any{dialect.Qualified(d, f.Source), f.Object("truncate"), function + "()"}
+	all, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text,
+  quote_ident(pg_get_userbyid(c.relowner)), quote_ident(current_user),
+  quote_ident(pg_get_userbyid(f.proowner)), pg_has_role(c.relowner, 'USAGE'), has_function_privilege(f.oid, 'EXECUTE'),
+  has_table_privilege(f.proowner, c.oid, 'SELECT')
+FROM pg_partition_tree(to_regclass($1)) p JOIN pg_class c ON c.oid = p.relid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_proc f ON f.oid = to_regprocedure($3)
+WHERE p.level > 0 AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = p.relid AND g.tgname = $2::text)
+ORDER BY 1, 2`, args, func(rows dialect.Rows) (l lack, err error) {
+		return l, rows.Scan(&l.table.Schema, &l.table.Name, &l.owner, &l.login,
+			&l.runs, &l.mayAlter, &l.mayExecute, &l.mayRun)
+	})
+	var found []dialect.NewPartition
+	for _, l := range all {
+		i := slices.IndexFunc(t.Partitions, func(p dialect.Partition) bool { return p.Name == l.table })
+		if i < 0 {
+			continue // it came since the table was described
+		}
+		n := dialect.NewPartition{Partition: t.Partitions[i], Owner: l.owner, Steps: d.ownTriggers(f, l.table)}
+		switch {
+		case !l.mayRun: // the trigger would make every TRUNCATE fail
+			n.Lacks = "the role " + l.runs + ", which runs the feed's triggers, may not read it"
+			n.Grant = "GRANT SELECT ON " + dialect.Qualified(d, l.table) + " TO " + l.runs
+		case !l.mayAlter:
+			n.Lacks = "the login " + l.login + " is no member of the role " + l.owner + ", which owns it"
+			n.Grant, n.ByOwner = "GRANT "+l.owner+" TO "+l.login, true
+		case !l.mayExecute:
+			n.Lacks = "the login " + l.login + " may not execute the function " + function
+			n.Grant = "GRANT EXECUTE ON FUNCTION " + function + " TO " + l.login
+		}
+		found = append(found, n)
+	}
+	return found, err
 }
 
 // TriggerNames are those of rows and of TRUNCATE.
@@ -297,7 +357,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
 		}
 	}
-	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {
+	tables := []dialect.TableName{f.Source}
+	for _, p := range t.Partitions {
+		tables = append(tables, p.Name)
+	}
+	for i, table := range tables {
 		for _, suffix := range suffixes {
 			// O fires for ordinary sessions only, A for replication too.
 			var state string
@@ -307,6 +371,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			switch {
 			case err != nil:
 				return nil, err
+			case state == "missing" && suffix == "truncate" && i > 0: // see NewPartitions
 			case state == "missing":
 				problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), table))
 			case state == "O":

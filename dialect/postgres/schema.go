@@ -169,13 +169,17 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 }
 
 func (Dialect) describePartitions(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
-	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text
+	// The row that makes a table a partition is another one when it is attached again.
+	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+  CASE WHEN c.relkind = 'p' THEN '' ELSE c.oid::text || (SELECT string_agg('.' || i.xmin::text, '' ORDER BY i.inhrelid)
+    FROM pg_partition_ancestors(c.oid) a JOIN pg_inherits i ON i.inhrelid = a.relid) END
 FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{}, error) {
-		var name dialect.TableName
+		var p dialect.Partition
 		var kind, persistence string
-		err := rows.Scan(&name.Schema, &name.Name, &kind, &persistence)
-		table.Partitions = append(table.Partitions, name)
+		err := rows.Scan(&p.Name.Schema, &p.Name.Name, &kind, &persistence, &p.Attached)
+		name := p.Name
+		table.Partitions = append(table.Partitions, p)
 		if kind == "f" {
 			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is a foreign table: writes on the other server fire no trigger here")
 		}

@@ -189,6 +189,12 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 	return insertions, updates, nil
 }
 
+// NewPartitions are none: there are no partitions.
+func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
+	*dialect.Table) ([]dialect.NewPartition, error) {
+	return nil, nil
+}
+
 // TriggerNames are all that triggers makes, also for tables that need fewer.
 func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
 	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {

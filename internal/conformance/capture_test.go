@@ -237,13 +237,11 @@ func TestPartitions(t *testing.T) {
 			"ALTER TABLE p ATTACH PARTITION p_c FOR VALUES FROM (200) TO (300)")
 		x.exec("INSERT INTO p VALUES (201, 0)")
 		cursor = x.wantDrain(f, cursor, `upsert {"id":201,"v":0}`)
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "truncate on public.p_c") {
-			x.Errorf("after ATTACH: %q %v", problems, err)
-		}
+		x.wantTold(f, "public.p_c")
 		if _, err := f.Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		cursor = x.wantRepaired(f, cursor, `upsert {"id":200,"v":0}`)
+		cursor = x.wantDrain(f, cursor, `upsert {"id":200,"v":0}`)
 		x.exec("ALTER TABLE p DETACH PARTITION p_c")
 		cursor = x.wantRepaired(f, cursor, gone(200), gone(201))
 		x.exec("TRUNCATE p_c") // no longer the feed's table: at most its old keys are said to be gone once more

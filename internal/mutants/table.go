@@ -44,6 +44,7 @@ var mutants = slices.Concat(
 	withstanding,
 	unsettled,
 	hostileDefiners,
+	partitioning,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
@@ -130,7 +131,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "truncate-of-a-partition", Guards: "hazard 11",
-		File: "dialect/postgres/capture.go", Old: "	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions...) {\n		if !f.Outbox", New: "	for _, table := range append([]dialect.TableName{f.Source}, t.Partitions[:0]...) {\n		if !f.Outbox",
+		File: "dialect/postgres/capture.go", Old: "	for _, p := range t.Partitions {\n		steps =", New: "	for _, p := range t.Partitions[:0] {\n		steps =",
 		Package: conformance, Test: "TestPartitions", Engines: "postgres15",
 	},
 	{

@@ -1,0 +1,394 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// Partitions of PostgreSQL come and go while a feed is there. PostgreSQL copies the trigger for rows to a new
+// partition, but not the one for TRUNCATE, and no trigger fires for the rows that ATTACH, DETACH and DROP bring or
+// remove. So a publisher compares the partitions with those that the feed's record names. It makes the missing
+// triggers, and then records the keys that came or went unseen, before the record names the new partitions.
+
+// followBatch is the number of keys or positions that one step of following partitions reads.
+const followBatch = 2000
+
+// partitions are those whose rows the feed has followed, in the feed's record.
+type partitions struct {
+	Attached []string `json:"attached,omitempty"` // as [dialect.Partition] has it, sorted
+	// Taken have their triggers, and what was missed of them before is not recorded yet.
+	Taken []string `json:"taken,omitempty"`
+	// Head is a value that the sequence had when no other partition was there: the keys of rows that were in other
+	// partitions later have positions above it.
+	Head int64 `json:"head,omitempty"`
+}
+
+// attached says that a look found exactly the partitions of a record, and a head as [partitions.Head], which is
+// higher than the record's.
+type attached struct {
+	as   *partitions
+	head int64
+}
+
+func (p *partitions) equal(other *partitions) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Head == other.Head && slices.Equal(p.Attached, other.Attached) && slices.Equal(p.Taken, other.Taken)
+}
+
+// attachedOf are the table's partitions that have rows of their own, sorted.
+func attachedOf(table *dialect.Table) []string {
+	var all []string
+	for _, p := range table.Partitions {
+		if p.Attached != "" {
+			all = append(all, p.Attached)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
+// Writes to its rows are captured, so that these are not among what Verify finds.
+func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
+	fresh, err := f.newPartitions(ctx, f.db.on())
+	if errors.Is(err, Refused) && f.db.readsOthers(ctx) {
+		return nil, nil // as Verify
+	}
+	var problems []string
+	for _, p := range fresh {
+		if p.Lacks != "" && !p.ByOwner {
+			problems = append(problems, f.mayTakeIn(p).Error())
+			continue
+		}
+		problems = append(problems, uncaptured(p)+". A publisher whose login is a member of the role "+p.Owner+
+			" makes the trigger within a minute; `rowfeed feed upgrade "+f.name+"` as such a login does it at once")
+	}
+	return problems, err
+}
+
+func uncaptured(p dialect.NewPartition) string {
+	return fmt.Sprintf("partition %s is new: writes to its rows are captured, but a TRUNCATE of it alone is not yet",
+		p.Name)
+}
+
+func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier) ([]dialect.NewPartition, error) {
+	r := f.record.Load()
+	if r.Capture != dialect.CaptureTrigger {
+		return nil, nil
+	}
+	table, err := f.db.describeSource(ctx, q, r)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := f.db.d.NewPartitions(ctx, q, r.feed(f.db.names), table)
+	return fresh, f.db.fail(feedObject(f.name), "look for new partitions", err)
+}
+
+// keepPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
+// keys that came or went with partitions.
+func (f *Feed) keepPartitions(ctx context.Context) {
+	err := f.takeInAll(ctx)
+	if err == nil {
+		_, err = f.followPartitions(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+	}
+}
+
+// hasPartitions tells whether there is something to follow.
+func (r *record) hasPartitions(table *dialect.Table) bool {
+	return r.Capture == dialect.CaptureTrigger && r.State != stateCreating &&
+		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
+}
+
+// takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
+// only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
+func (f *Feed) takeInAll(ctx context.Context) error {
+	fresh, err := f.newPartitions(ctx, f.db.on())
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, p := range fresh {
+		err := f.mayTakeIn(p)
+		if err == nil {
+			err = f.db.d.WithSchemaLock(ctx, f.db.sql, f.db.names, func(q dialect.Querier) error {
+				_, err := f.takeIn(ctx, q, []dialect.NewPartition{p})
+				return err
+			})
+		}
+		if err != nil && f.db.d.Classify(err) == dialect.ClassLockTimeout {
+			err = &Error{Code: Locked, Object: feedObject(f.name), Err: err,
+				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
+				Next:  "wait: the publisher tries again within a minute"}
+		}
+		first = firstError(first, f.db.fail(feedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
+	}
+	return first
+}
+
+// mayTakeIn refuses partitions for which this login lacks a right.
+func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
+	for _, p := range fresh {
+		if p.Lacks == "" {
+			continue
+		}
+		next := "run `" + p.Grant + "`; then the publisher makes the trigger"
+		if p.ByOwner {
+			next += ". Or run `rowfeed feed upgrade " + f.name + "` as a member of " + p.Owner
+		}
+		return &Error{Code: Refused, Object: feedObject(f.name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
+	}
+	return nil
+}
+
+// takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
+// followPartitions looks for the changes that were missed. It answers what was wrong.
+func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, fresh []dialect.NewPartition) (taken []string,
+	err error) {
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	records, err := f.db.loadRecords(ctx, q, f.name)
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 || records[0].gone() {
+		return nil, f.reload(ctx)
+	}
+	r := records[0]
+	known := partitions{}
+	if r.Partitions != nil {
+		known = *r.Partitions
+	} else if table, err := f.db.describeSource(ctx, q, r); err != nil {
+		return nil, err
+	} else {
+		known.Attached = attachedOf(table) // the feed was made by a version that named none
+	}
+	for _, p := range fresh {
+		if err := run(ctx, q, p.Steps); err != nil {
+			return nil, err
+		}
+		if i := slices.Index(known.Attached, p.Attached); i >= 0 { // its trigger was there, and was dropped
+			known.Attached, known.Head = slices.Delete(slices.Clone(known.Attached), i, i+1), 0
+		}
+		if p.Attached != "" && !slices.Contains(known.Taken, p.Attached) {
+			known.Taken = append(slices.Clone(known.Taken), p.Attached)
+		}
+		taken = append(taken, uncaptured(p))
+	}
+	r.Partitions = &known
+	return taken, f.db.saveOptions(ctx, q, r)
+}
+
+// followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
+// date, and answers how many. It does nothing while a partition lacks its trigger.
+func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
+	if err := f.reload(ctx); err != nil {
+		return 0, err
+	}
+	r := f.record.Load()
+	head, err := f.sequenceValue(ctx) // before the partitions are read, see partitions.Head
+	if err != nil {
+		return 0, err
+	}
+	table, err := f.db.describeSource(ctx, f.db.on(), r)
+	if err != nil || !r.hasPartitions(table) {
+		return 0, err
+	}
+	fresh, err := f.db.d.NewPartitions(ctx, f.db.on(), r.feed(f.db.names), table)
+	if err != nil || len(fresh) > 0 {
+		return 0, f.db.fail(feedObject(f.name), "look for new partitions", err)
+	}
+	now := &partitions{Attached: attachedOf(table), Head: head}
+	known := r.Partitions
+	if known == nil {
+		return 0, f.savePartitions(ctx, r, now)
+	}
+	if slices.Equal(known.Attached, now.Attached) && len(known.Taken) == 0 {
+		f.mu.Lock()
+		f.attached = attached{known, head}
+		f.mu.Unlock()
+		return 0, nil
+	}
+	for _, p := range table.Partitions {
+		if p.Attached == "" || slices.Contains(known.Attached, p.Attached) {
+			continue
+		}
+		n, err := f.recordAttached(ctx, r, p)
+		total += n
+		if err != nil {
+			return total, f.partitionsFail(ctx, err)
+		}
+	}
+	if !r.mode().hasOutbox() {
+		n, err := f.recordVanished(ctx, f.followedTo(known, now), head)
+		total += n
+		if err != nil {
+			return total, f.partitionsFail(ctx, err)
+		}
+	}
+	return total, f.savePartitions(ctx, r, now)
+}
+
+// partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
+func (f *Feed) partitionsFail(ctx context.Context, err error) error {
+	const doing = "record the keys that came or went with partitions"
+	if f.db.d.Classify(err) != dialect.ClassPermission {
+		return f.settle(ctx, doing, err)
+	}
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing, Err: err,
+		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
+			"grant it INSERT on " + f.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
+}
+
+// followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
+// from any partition.
+func (f *Feed) followedTo(known, now *partitions) int64 {
+	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
+	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known.equal(f.attached.as) {
+		return max(known.Head, f.attached.head)
+	}
+	return known.Head
+}
+
+func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
+	b := dialect.NewBuilder(f.db.d)
+	query := "SELECT value FROM " + f.db.table("sequences") + " WHERE name = " + b.Arg(f.name)
+	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &value)
+	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
+}
+
+// recordAttached records the keys of a partition's rows that have no position, or one that says that they are gone.
+func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partition) (total int64, err error) {
+	// The partition as a table with a feed of its own, whose changes are the feed's.
+	part, of := &Feed{db: f.db, name: f.name, wake: f.wake}, *r
+	of.Source = p.Name
+	part.record.Store(&of)
+	if r.mode().hasOutbox() {
+		if err := f.knowsPlaces(ctx, f.db.on(), "record the rows of partition "+p.Name.String()); errors.Is(err, Refused) {
+			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
+			return 0, nil
+		} else if err != nil {
+			return 0, err
+		}
+		return r.mode().repair(ctx, part)
+	}
+	for after, more := []any(nil), true; more; {
+		var last []any
+		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
+			n, last, err = part.recordUnplaced(ctx, tx, after)
+			return n, err
+		})
+		total += n
+		if err != nil {
+			return total, err
+		}
+		after, more = last, last != nil
+	}
+	return total, nil
+}
+
+// recordUnplaced records the next keys above after that have no position, or one that says that the row is gone. It
+// answers the last key that it looked at; nil when there are no more. It asks for each row by itself, so that no plan
+// reads all positions for a few rows.
+func (f *Feed) recordUnplaced(ctx context.Context, tx dialect.Querier, after []any) (n int64, last []any, err error) {
+	d, feed := f.db.d, f.dialectFeed()
+	rows, last, err := f.keyRange(ctx, tx, "", after, followBatch)
+	if err != nil {
+		return 0, nil, err
+	}
+	b := dialect.NewBuilder(d)
+	where := append(rows(b), "(SELECT 1 FROM "+dialect.Qualified(d, feed.Positions())+" p WHERE "+
+		dialect.SourceJoin(d, feed, "t", "p")+" AND p.deleted = 0 LIMIT 1) IS NULL")
+	from := " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + strings.Join(where, " AND ") +
+		" LIMIT " + b.Arg(int64(math.MaxInt64))
+	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), dialect.Changed, from), b.Args()...)
+	return n, last, err
+}
+
+// recordVanished records the keys whose rows are gone although their positions, above one and up to another, do not
+// say so.
+func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
+	for above < to {
+		last := to
+		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
+			n, last, err = f.recordGone(ctx, tx, above, to)
+			return n, err
+		})
+		total += n
+		if err != nil {
+			return total, err
+		}
+		above = last
+	}
+	return total, nil
+}
+
+// recordGone is a step of recordVanished. It answers up to where it has looked.
+func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
+	d, feed := f.db.d, f.dialectFeed()
+	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
+	b := dialect.NewBuilder(d)
+	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
+		" AND p.feed_sync_id <= " + b.Arg(to) + " ORDER BY p.feed_sync_id LIMIT " + b.Arg(int64(followBatch)) + ") x"
+	if err := dialect.QueryRow(ctx, tx, query, b.Args(), &last); err != nil {
+		return 0, 0, err
+	}
+	b = dialect.NewBuilder(d)
+	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " +
+		dialect.Qualified(d, feed.Source) + " t WHERE " + dialect.SourceJoin(d, feed, "t", "p") +
+		" LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
+	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone), b.Args()...)
+	return n, last, err
+}
+
+// followStep is one transaction of following partitions, and a pause as long as it took, which leaves the database to
+// others for half of the time.
+func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
+	begun := time.Now()
+	err = f.db.inTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) (err error) {
+		n, err = step(tx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if n > 0 {
+		f.Wake()
+	}
+	return n, pause(ctx, time.Since(begun))
+}
+
+// savePartitions has the record name other partitions, unless it has become another since it was read: then the next
+// look compares again.
+func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions) error {
+	err := f.db.withSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
+		records, err := f.db.loadRecords(ctx, q, f.name)
+		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation ||
+			!records[0].Partitions.equal(read.Partitions) {
+			return err
+		}
+		records[0].Partitions = now
+		return f.db.saveOptions(ctx, q, records[0])
+	})
+	if err == nil {
+		err = f.reload(ctx)
+	}
+	return f.db.fail(feedObject(f.name), "note its partitions", err)
+}
