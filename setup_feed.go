@@ -142,7 +142,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	case len(names) == 0:
 		names, _ = index.Names()
 	case index == nil:
-		return refuse("create a unique index on just these columns",
+		return refuse("remove rows that share a key, and create a unique index on just these columns",
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -229,6 +230,22 @@ type ULIDColumns struct {
 	Position, Shard Column
 	Index           string // the unique index of shard and ULID, as the table was described
 	IndexMade       string `json:"-"` // see [Index.Made]
+}
+
+// KeyedBy tells whether a unique index has the key's columns and no others, of every row, and compares
+// them as the feed does.
+func (f *Feed) KeyedBy(ix Index) bool {
+	names, ok := ix.Names()
+	if !ok || ix.Partial || len(names) != len(f.Key) {
+		return false
+	}
+	for _, c := range f.Key {
+		i := slices.Index(names, c.Name)
+		if i < 0 || c.Collate != "" && c.Collate != " COLLATE "+ix.Columns[i].Collation {
+			return false
+		}
+	}
+	return true
 }
 
 // StoredKey are the names of the key columns in rowfeed's tables.

@@ -149,6 +149,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
 		}
 	}
+	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) && slices.ContainsFunc(t.Unique, f.KeyedBy) {
+		problems = append(problems, fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
+	}
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }
 

@@ -41,6 +41,7 @@ var mutants = slices.Concat(
 	manners,
 	limiting,
 	withstanding,
+	hostileKeys,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.

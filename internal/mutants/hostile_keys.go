@@ -1,0 +1,48 @@
+package main
+
+// hostileKeys takes away what tells that a table has become one that no feed can be made of, and what lets
+// tables be wide, and have any name.
+var hostileKeys = []mutant{
+	{
+		Name: "unfit-table-in-order", Guards: "V7: check says that the key is unique no more",
+		File:    "setup_upgrade.go",
+		Old:     "if _, refused := r.asAdded(db.d, table); errors.As(refused, &unfit) {",
+		New:     "if _, refused := r.asAdded(db.d, table); errors.As(refused, &unfit) && len(table.Refusals) > 0 {",
+		Package: conformance, Test: "TestKeyLosesItsIndex", Engines: "sqlite,postgres15,mariadb",
+	},
+	{
+		Name: "collation-of-the-index-forgotten", Guards: "V7: an index of another collation does not make the key unique",
+		File:    "dialect/feed.go",
+		Old:     "if i < 0 || c.Collate != \"\" && c.Collate != \" COLLATE \"+ix.Columns[i].Collation {",
+		New:     "if i < 0 {",
+		Package: conformance, Test: "TestTableTurnsUnfit", Engines: "sqlite",
+	},
+	{
+		Name: "former-primary-key-named", Guards: "V7: upgrade finds the key's other index",
+		File:    "setup_upgrade.go",
+		Old:     "\t\tnow.PrimaryKey = fresh.PrimaryKey\n",
+		New:     "\t\t_ = fresh\n",
+		Package: conformance, Test: "TestPrimaryKeyMoves", Engines: "mariadb",
+	},
+	{
+		Name: "publisher-says-a-number", Guards: "V7: the publisher's error says what became of the table",
+		File:    "publish.go",
+		Old:     "\t\tif because := f.notInOrder(ctx, doing, err); because != nil {\n\t\t\treturn because\n\t\t}\n",
+		New:     "",
+		Package: conformance, Test: "TestPrimaryKeyMoves", Engines: "mariadb",
+	},
+	{
+		Name: "twins-counted-as-rows", Guards: "V7: a delete is published beside two rows of one key",
+		File:    "dialect/sqlite/publish.go",
+		Old:     "upsert(\"0\", \"\", \"EXISTS (SELECT 1 FROM \"+source+\" WHERE \"+is+\")\")",
+		New:     "upsert(\"0\", \"CROSS JOIN \"+source+\" ON \"+is, \"1\")",
+		Package: conformance, Test: "TestKeyLosesItsIndex", Engines: "sqlite",
+	},
+	{
+		Name: "blocking-asked-for-its-key", Guards: "V7: nothing is said of what does no harm",
+		File:    "setup_upgrade.go",
+		Old:     "if r.positionColumn() != \"\" && len(table.Refusals) == 0 {",
+		New:     "if false {",
+		Package: conformance, Test: "TestBlockingWithoutKey", Engines: "sqlite",
+	},
+}
