@@ -87,14 +87,17 @@ func (s FeedSpec) withDefaults() FeedSpec {
 }
 
 // untyped is the spec without the types of its columns: they are for printing without a
-// server; here the table tells.
-func (s FeedSpec) untyped() FeedSpec {
+// server; here the table tells, also of columns whose names have a colon.
+func (s FeedSpec) untyped(table *dialect.Table) FeedSpec {
 	s.Key = slices.Clone(s.Key)
-	for i, text := range s.Key {
-		s.Key[i], _, _ = strings.Cut(text, ":")
+	names := []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn}
+	for i := range s.Key {
+		names = append(names, &s.Key[i])
 	}
-	for _, name := range []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn} {
-		*name, _, _ = strings.Cut(*name, ":")
+	for _, name := range names {
+		if table.Kept(*name) == nil {
+			*name, _, _ = strings.Cut(*name, ":")
+		}
 	}
 	return s
 }

@@ -159,12 +159,18 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 		err := dialect.QueryRow(ctx, q, "SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND ROUTINE_NAME = ? AND ROUTINE_TYPE = ?",
 			[]any{r.name.Schema, r.name.Name, strings.ToUpper(r.kind)}, &body)
 		made := up[len(up)-4+i].SQL
+		made = made[strings.Index(made, "\nBEGIN\n")+1:]
+		if err == nil && body.Valid && body.String != made && garbled(made) {
+			if body.String, err = d.createdAs(ctx, q, strings.ToUpper(r.kind), r.name); strings.HasSuffix(body.String, made) {
+				body.String = made
+			}
+		}
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))
 		case err != nil:
 			return nil, nil, err
-		case body.Valid && body.String != made[strings.Index(made, "BEGIN"):]:
+		case body.Valid && body.String != made:
 			other = append(other, dialect.RoutineDiffers(r.kind, r.name.String()))
 		}
 	}

@@ -79,6 +79,20 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 		s.ours = slices.DeleteFunc(all, func(x found) bool {
 			return !slices.Contains(names[2:], any(x.name)) && !slices.Contains(bodies, x.body)
 		})
+		for i, x := range s.ours {
+			for _, tr := range s.wanted {
+				if x.body == tr.body || !garbled(tr.body) || !slices.Contains(tr.names[:], x.name) {
+					continue
+				}
+				as, err := d.createdAs(ctx, q, "TRIGGER", dialect.TableName{Schema: t.Name.Schema, Name: x.name})
+				if err != nil {
+					return nil, err
+				}
+				if strings.HasSuffix(as, " FOR EACH ROW "+tr.body) {
+					s.ours[i].body = tr.body
+				}
+			}
+		}
 	}
 	for _, key := range f.Key {
 		c := t.Column(key.Name)
@@ -100,6 +114,26 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 		s.declared[table.Name] = columns
 	}
 	return s, nil
+}
+
+// garbled tells whether MySQL's catalog shows a body in other words than it was made with: where a name has a
+// backtick, it lacks one and repeats what stands before. What runs is as it was made, and SHOW CREATE has it.
+func garbled(body string) bool { return strings.Contains(body, "``") }
+
+// createdAs is the statement that has made a trigger or a routine.
+func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string, name dialect.TableName) (statement string, err error) {
+	columns := map[string]int{"TRIGGER": 7}[kind]
+	if columns == 0 {
+		columns = 6
+	}
+	_, err = dialect.QueryAll(ctx, q, "SHOW CREATE "+kind+" "+dialect.Qualified(d, name), nil, func(rows dialect.Rows) (none struct{}, err error) {
+		v, err := dialect.ScanStrings(rows, columns)
+		if err == nil {
+			statement = strings.TrimSpace(v[2])
+		}
+		return none, err
+	})
+	return statement, err
 }
 
 // misfits are the key columns that a table of rowfeed's declares otherwise than
