@@ -54,7 +54,8 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 		before := f.record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
 		now := f.record.Load()
-		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation && now.PrimaryKey == before.PrimaryKey {
+		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
+			now.PrimaryKey == before.PrimaryKey {
 			return e, err
 		}
 	}

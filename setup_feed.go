@@ -189,7 +189,33 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 			return nil, invalid("columns", "%q is named twice", name)
 		}
 	}
-	return r, nil
+	return r, r.mayBeSoWide(d, table)
+}
+
+// mayBeSoWide refuses tables with more columns than pages can have, or than there is room for those
+// that capture column adds.
+func (r *record) mayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
+	feed := r.feed(dialect.Names{})
+	columns := len(r.Columns)
+	if r.Columns == nil {
+		columns = len(feed.Delivered(table))
+	}
+	answered, declared := d.MaxColumns()
+	most, lacking := answered-dialect.PageColumns(feed), len(feed.Lacking(table))
+	cause, next := "", ""
+	switch {
+	case columns > most:
+		cause = fmt.Sprintf("%d columns are to be delivered, and a page has room for %d: "+
+			"a statement of this database answers at most %d, with rowfeed's own", columns, most, answered)
+		next = fmt.Sprintf("name up to %d columns with --columns", most)
+	case lacking > 0 && len(table.Columns)+lacking > declared:
+		cause = fmt.Sprintf("it has %d columns, and capture column adds %d: a table of this database has at most %d",
+			len(table.Columns), lacking, declared)
+		next = "use another --capture, which adds none"
+	default:
+		return nil
+	}
+	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
 }
 
 // differences compares what two records were asked to be.

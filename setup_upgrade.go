@@ -166,17 +166,20 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 // it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
 // the key have become nullable. It runs no statement.
 func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, error) {
-	if r.positionColumn() != "" && len(table.Refusals) == 0 {
-		return r, nil // rows are found by shard and ULID, at which blocking.verify looks; a key may come twice
-	}
 	spec := FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: keyNames(r.Key), Columns: r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
 	if r.State != stateActive { // only back-fill reads the times of rows
 		spec.TimeColumn = r.TimeColumn
 	}
-	now, err := newRecord(d, spec, table)
-	if err == nil && !slices.ContainsFunc(table.Unique, r.feed(dialect.Names{}).KeyedBy) {
-		err = &Error{Code: Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") + ") has another collation than the feed's key",
+	now, err := r, r.mayBeSoWide(d, table)
+	// Where rows hold their ULIDs they are found by these, at which blocking.verify looks, and a key may come twice.
+	byULID := r.positionColumn() != "" && len(table.Refusals) == 0
+	if !byULID {
+		now, err = newRecord(d, spec, table)
+	}
+	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.feed(dialect.Names{}).KeyedBy) {
+		err = &Error{Code: Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
+			") has another collation than the feed's key",
 			Next: "create a unique index on just these columns with the former collation"}
 	}
 	var refused *Error

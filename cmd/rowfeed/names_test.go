@@ -46,8 +46,10 @@ var ulidTypes = map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql":
 // added, also by the printed script and the database's own client, written, read, upgraded and dropped.
 func TestOddNames(t *testing.T) {
 	specs := []rowfeed.FeedSpec{
-		{Capture: dialect.CaptureTrigger}, {Capture: dialect.CaptureTrigger, DataShards: 4}, {Capture: dialect.CaptureApp}, {Capture: dialect.CaptureColumn},
-		{Mode: rowfeed.ModeBlocking}, {Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureApp}, {Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger},
+		{Capture: dialect.CaptureTrigger}, {Capture: dialect.CaptureTrigger, DataShards: 4}, {Capture: dialect.CaptureApp},
+		{Capture: dialect.CaptureColumn},
+		{Mode: rowfeed.ModeBlocking}, {Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureApp},
+		{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger},
 	}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -69,19 +71,21 @@ func TestOddNames(t *testing.T) {
 		for _, name := range oddNames {
 			for _, spec := range specs {
 				for _, printed := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%q %s %s %d printed=%v", name, spec.Mode, spec.Capture, spec.DataShards, printed), func(t *testing.T) {
-						plain, types := name, []string{"", "", ""}
-						if printed { // without the table a colon ends a name
-							plain, types = strings.ReplaceAll(name, ":", ""), []string{":bigint", ":int", ":" + ulidTypes[e.Family]}
-						}
-						x := &oddTable{T: t, db: db, pool: pool, d: d, rf: rf, table: name, id: plain + "i", shard: plain + "s", ulid: plain + "u", data: name + "d", types: types}
-						if e.Family != "sqlite" {
-							x.schema = name
-						}
-						feeds++
-						spec.Name = fmt.Sprintf("odd%d", feeds)
-						x.run(cfg, spec, printed)
-					})
+					t.Run(fmt.Sprintf("%q %s %s %d printed=%v", name, spec.Mode, spec.Capture, spec.DataShards, printed),
+						func(t *testing.T) {
+							plain, types := name, []string{"", "", ""}
+							if printed { // without the table a colon ends a name
+								plain, types = strings.ReplaceAll(name, ":", ""), []string{":bigint", ":int", ":" + ulidTypes[e.Family]}
+							}
+							x := &oddTable{T: t, db: db, pool: pool, d: d, rf: rf, table: name, id: plain + "i", shard: plain + "s",
+								ulid: plain + "u", data: name + "d", types: types}
+							if e.Family != "sqlite" {
+								x.schema = name
+							}
+							feeds++
+							spec.Name = fmt.Sprintf("odd%d", feeds)
+							x.run(cfg, spec, printed)
+						})
 				}
 			}
 		}
@@ -103,7 +107,8 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		defer x.exec("DROP SCHEMA " + q(x.schema))
 	}
 	ulidType := ulidTypes[family]
-	x.exec("CREATE TABLE " + source + " (" + q(x.id) + " bigint NOT NULL PRIMARY KEY, " + q(x.shard) + " int NOT NULL DEFAULT 0, " + q(x.ulid) + " " + ulidType + ", " + q(x.data) + " varchar(100))")
+	x.exec("CREATE TABLE " + source + " (" + q(x.id) + " bigint NOT NULL PRIMARY KEY, " + q(x.shard) +
+		" int NOT NULL DEFAULT 0, " + q(x.ulid) + " " + ulidType + ", " + q(x.data) + " varchar(100))")
 	defer func() { x.exec("DROP TABLE " + source) }()
 	spec.Key = []string{x.id + x.types[0]}
 	for _, part := range []string{x.schema, x.table} {
@@ -119,8 +124,10 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 	if blocking {
 		spec.PositionColumn = x.ulid + x.types[2]
 		x.exec("DROP TABLE " + source)
-		x.exec("CREATE TABLE " + source + " (" + q(x.id) + " bigint NOT NULL PRIMARY KEY, " + q(x.shard) + " int NOT NULL DEFAULT 0, " + q(x.ulid) + " " + ulidType + " NOT NULL, " + q(x.data) + " varchar(100))")
-		x.exec("CREATE UNIQUE INDEX " + q("index "+x.table[:min(len(x.table), 40)]) + " ON " + source + " (" + q(x.shard) + ", " + q(x.ulid) + ")")
+		x.exec("CREATE TABLE " + source + " (" + q(x.id) + " bigint NOT NULL PRIMARY KEY, " + q(x.shard) +
+			" int NOT NULL DEFAULT 0, " + q(x.ulid) + " " + ulidType + " NOT NULL, " + q(x.data) + " varchar(100))")
+		x.exec("CREATE UNIQUE INDEX " + q("index "+x.table[:min(len(x.table), 40)]) + " ON " + source + " (" + q(x.shard) +
+			", " + q(x.ulid) + ")")
 	} else {
 		x.exec("INSERT INTO " + source + " (" + q(x.id) + ", " + q(x.data) + ") VALUES (1, 'before')")
 	}
@@ -170,7 +177,8 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		if family == "mysql" {
 			own.Schema = x.db.Name
 		}
-		trigger := x.d.TriggerNames(&dialect.Feed{Name: spec.Name, Names: own, Source: dialect.TableName{Schema: x.schema}})[0]
+		trigger := x.d.TriggerNames(&dialect.Feed{Name: spec.Name, Names: own,
+			Source: dialect.TableName{Schema: x.schema}})[0]
 		x.exec("DROP TRIGGER " + map[string]string{
 			"sqlite": q(trigger), "postgres": q(trigger) + " ON " + source, "mysql": q(x.schema) + "." + q(trigger)}[family])
 		if mended, err := f.Upgrade(ctx); err != nil || len(mended) == 0 {
@@ -219,7 +227,8 @@ func (x *oddTable) write(f *rowfeed.Feed, source string, spec rowfeed.FeedSpec, 
 		x.Fatal(err)
 	}
 	defer tx.Rollback()
-	columns, values, args := x.d.Quote(x.id)+", "+x.d.Quote(x.data), "("+x.d.Placeholder(1)+", "+x.d.Placeholder(2), []any{id, "row"}
+	columns, values, args := x.d.Quote(x.id)+", "+x.d.Quote(x.data), "("+x.d.Placeholder(1)+", "+x.d.Placeholder(2),
+		[]any{id, "row"}
 	if spec.Mode == rowfeed.ModeBlocking {
 		u, err := f.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{})
 		if err != nil {

@@ -121,18 +121,20 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 func garbled(body string) bool { return strings.Contains(body, "``") }
 
 // createdAs is the statement that has made a trigger or a routine.
-func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string, name dialect.TableName) (statement string, err error) {
+func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
+	name dialect.TableName) (statement string, err error) {
 	columns := map[string]int{"TRIGGER": 7}[kind]
 	if columns == 0 {
 		columns = 6
 	}
-	_, err = dialect.QueryAll(ctx, q, "SHOW CREATE "+kind+" "+dialect.Qualified(d, name), nil, func(rows dialect.Rows) (none struct{}, err error) {
-		v, err := dialect.ScanStrings(rows, columns)
-		if err == nil {
-			statement = strings.TrimSpace(v[2])
-		}
-		return none, err
-	})
+	_, err = dialect.QueryAll(ctx, q, "SHOW CREATE "+kind+" "+dialect.Qualified(d, name), nil,
+		func(rows dialect.Rows) (none struct{}, err error) {
+			v, err := dialect.ScanStrings(rows, columns)
+			if err == nil {
+				statement = strings.TrimSpace(v[2])
+			}
+			return none, err
+		})
 	return statement, err
 }
 
@@ -183,8 +185,10 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
 		}
 	}
-	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) && slices.ContainsFunc(t.Unique, f.KeyedBy) {
-		problems = append(problems, fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
+	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) &&
+		slices.ContainsFunc(t.Unique, f.KeyedBy) {
+		problems = append(problems,
+			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
 	}
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }

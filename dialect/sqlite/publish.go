@@ -106,7 +106,8 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	}
 	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
 	if assigned.Wish {
-		_, err := upsert(row+" IS NULL", "LEFT JOIN "+source+" ON "+is+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
+		_, err := upsert(row+" IS NULL",
+			"LEFT JOIN "+source+" ON "+is+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
 			f.Seen(row, dialect.Ref(d, "old", f.Key[0].Stored)+" IS NOT NULL"))
 		return err
 	}

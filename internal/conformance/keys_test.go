@@ -21,7 +21,8 @@ type keyed struct {
 func (x *env) keyed() []keyed {
 	return []keyed{
 		{"primary key", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
-			[]string{x.by(map[string]string{"postgres": "ALTER TABLE kv DROP CONSTRAINT kv_pkey", "mysql": "ALTER TABLE kv DROP PRIMARY KEY", "sqlite": ""})},
+			[]string{x.by(map[string]string{"postgres": "ALTER TABLE kv DROP CONSTRAINT kv_pkey",
+				"mysql": "ALTER TABLE kv DROP PRIMARY KEY", "sqlite": ""})},
 			[]string{"ALTER TABLE kv ADD PRIMARY KEY (id)"}},
 		{"unique index", "CREATE TABLE kv (id BIGINT NOT NULL, k VARCHAR(100), v BIGINT); CREATE UNIQUE INDEX kv_id ON kv (id)",
 			[]string{"DROP INDEX kv_id" + x.by(map[string]string{"postgres": "", "sqlite": "", "mysql": " ON kv"})},
@@ -46,7 +47,8 @@ func TestKeyLosesItsIndex(t *testing.T) {
 				cursor := x.wantDrain(f, "", kv(1, "a", 0), kv(2, "b", 0))
 				x.exec(key.drop...)
 				x.exec("INSERT INTO kv VALUES (3, 'c', 0)", "INSERT INTO kv VALUES (1, 'twin', 0)", "DELETE FROM kv WHERE id = 2")
-				x.wantUnfit(f, "no unique index has the columns (id) and no others", "remove rows that share a key, and create a unique index on just these columns")
+				x.wantUnfit(f, "no unique index has the columns (id) and no others",
+					"remove rows that share a key, and create a unique index on just these columns")
 				if _, err := f.Publish(x.ctx); err != nil {
 					x.wantNoBareError(err, "no unique index has the columns (id)")
 				}
@@ -75,7 +77,8 @@ func (x *env) wantUnfit(f *rowfeed.Feed, says, next string) {
 	x.Helper()
 	told := func(who, text string) {
 		x.Helper()
-		for _, part := range []string{"has become one that `rowfeed feed add` would refuse", says, next, "rowfeed feed drop"} {
+		for _, part := range []string{"has become one that `rowfeed feed add` would refuse", says, next,
+			"rowfeed feed drop"} {
 			if !strings.Contains(text, part) {
 				x.Errorf("%s: %q does not say %q", who, text, part)
 			}
@@ -119,7 +122,8 @@ func (x *env) publisherSays(f *rowfeed.Feed, what func(string) bool) {
 func (x *env) wantNoBareError(err error, says string) {
 	x.Helper()
 	var e *rowfeed.Error
-	if !errors.As(err, &e) || e.Code != rowfeed.Refused || e.Object != `feed "kv"` || !strings.Contains(e.Cause, says) || e.Next == "" {
+	if !errors.As(err, &e) || e.Code != rowfeed.Refused || e.Object != `feed "kv"` || !strings.Contains(e.Cause,
+		says) || e.Next == "" {
 		x.Errorf("the publisher: %v", err)
 	}
 }
@@ -146,39 +150,55 @@ type unfit struct {
 // TestTableTurnsUnfit (V7): whatever feed add refuses of a table is said by check, upgrade and readiness when it comes
 // later, and is gone when the table is as it was.
 func TestTableTurnsUnfit(t *testing.T) {
-	toView := unfit{name: "view", turn: []string{"ALTER TABLE kv RENAME TO kv_rows", "CREATE VIEW kv AS SELECT * FROM kv_rows"},
+	toView := unfit{name: "view", turn: []string{"ALTER TABLE kv RENAME TO kv_rows",
+		"CREATE VIEW kv AS SELECT * FROM kv_rows"},
 		back: []string{"DROP VIEW kv", "ALTER TABLE kv_rows RENAME TO kv"}, says: "it is a view", next: "make "}
 	narrowed := func(drop, index string) unfit {
 		return unfit{name: "index " + index, turn: []string{drop, "CREATE UNIQUE INDEX other ON kv " + index},
-			back: []string{"DROP INDEX other" + strings.TrimPrefix(drop, "DROP INDEX kv_k"), "CREATE UNIQUE INDEX kv_k ON kv (k)"},
-			key:  "k", says: "no unique index has the columns (k)", next: "create a unique index"}
+			back: []string{"DROP INDEX other" + strings.TrimPrefix(drop, "DROP INDEX kv_k"),
+				"CREATE UNIQUE INDEX kv_k ON kv (k)"},
+			key: "k", says: "no unique index has the columns (k)", next: "create a unique index"}
 	}
 	cases := map[string][]unfit{
-		"sqlite": {toView, narrowed("DROP INDEX kv_k", "(k) WHERE id > 0"), narrowed("DROP INDEX kv_k", "(k, v)"), narrowed("DROP INDEX kv_k", "(k || 'x')"),
+		"sqlite": {toView, narrowed("DROP INDEX kv_k", "(k) WHERE id > 0"), narrowed("DROP INDEX kv_k", "(k, v)"),
+			narrowed("DROP INDEX kv_k", "(k || 'x')"),
 			{name: "collation", key: "k", turn: []string{"DROP INDEX kv_k", "CREATE UNIQUE INDEX kv_k ON kv (k COLLATE NOCASE)"},
-				back: []string{"DROP INDEX kv_k", "CREATE UNIQUE INDEX kv_k ON kv (k)"}, says: "has another collation than the feed's key", next: "former collation"},
-			{name: "nullable", key: "k", turn: []string{"DROP TABLE kv", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
-				back: []string{"DROP TABLE kv", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) NOT NULL, v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
+				back: []string{"DROP INDEX kv_k", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
+				says: "has another collation than the feed's key", next: "former collation"},
+			{name: "nullable", key: "k", turn: []string{"DROP TABLE kv",
+				"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
+				back: []string{"DROP TABLE kv",
+					"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) NOT NULL, v BIGINT)",
+					"CREATE UNIQUE INDEX kv_k ON kv (k)"},
 				says: `key column "k" may be NULL`, next: "declare the column NOT NULL"}},
-		"postgres": {toView, narrowed("DROP INDEX kv_k", "(k) WHERE id > 0"), narrowed("DROP INDEX kv_k", "(k, v)"), narrowed("DROP INDEX kv_k", "((k || 'x'))"),
+		"postgres": {toView, narrowed("DROP INDEX kv_k", "(k) WHERE id > 0"), narrowed("DROP INDEX kv_k", "(k, v)"),
+			narrowed("DROP INDEX kv_k", "((k || 'x'))"),
 			narrowed("DROP INDEX kv_k", `(k COLLATE "C")`),
-			{name: "nullable", key: "k", turn: []string{"ALTER TABLE kv ALTER k DROP NOT NULL"}, back: []string{"ALTER TABLE kv ALTER k SET NOT NULL"},
+			{name: "nullable", key: "k", turn: []string{"ALTER TABLE kv ALTER k DROP NOT NULL"},
+				back: []string{"ALTER TABLE kv ALTER k SET NOT NULL"},
 				says: `key column "k" may be NULL`, next: "declare the column NOT NULL"},
-			{name: "unlogged", turn: []string{"ALTER TABLE kv SET UNLOGGED"}, back: []string{"ALTER TABLE kv SET LOGGED"}, says: "it is unlogged", next: "SET LOGGED"},
-			{name: "heirs", turn: []string{"CREATE TABLE heir () INHERITS (kv)"}, back: []string{"DROP TABLE heir"}, says: "inherit", next: "make feeds of the children"}},
+			{name: "unlogged", turn: []string{"ALTER TABLE kv SET UNLOGGED"}, back: []string{"ALTER TABLE kv SET LOGGED"},
+				says: "it is unlogged", next: "SET LOGGED"},
+			{name: "heirs", turn: []string{"CREATE TABLE heir () INHERITS (kv)"}, back: []string{"DROP TABLE heir"},
+				says: "inherit", next: "make feeds of the children"}},
 		"mysql": {toView, narrowed("DROP INDEX kv_k ON kv", "(k(10))"), narrowed("DROP INDEX kv_k ON kv", "(k, v)"),
-			{name: "nullable", key: "k", turn: []string{"ALTER TABLE kv MODIFY k VARCHAR(100)"}, back: []string{"ALTER TABLE kv MODIFY k VARCHAR(100) NOT NULL"},
+			{name: "nullable", key: "k", turn: []string{"ALTER TABLE kv MODIFY k VARCHAR(100)"},
+				back: []string{"ALTER TABLE kv MODIFY k VARCHAR(100) NOT NULL"},
 				says: `key column "k" may be NULL`, next: "declare the column NOT NULL"},
-			{name: "MyISAM", turn: []string{"ALTER TABLE kv ENGINE=MyISAM"}, back: []string{"ALTER TABLE kv ENGINE=InnoDB"}, says: "its engine is MyISAM", next: "ENGINE=InnoDB"},
-			{name: "cascade", turn: []string{"CREATE TABLE parent (id BIGINT NOT NULL PRIMARY KEY)", "ALTER TABLE kv ADD CONSTRAINT up FOREIGN KEY (v) REFERENCES parent (id) ON DELETE CASCADE"},
-				back: []string{"ALTER TABLE kv DROP FOREIGN KEY up", "DROP TABLE parent"}, says: "fire no trigger", next: "remove the cascade"}},
+			{name: "MyISAM", turn: []string{"ALTER TABLE kv ENGINE=MyISAM"}, back: []string{"ALTER TABLE kv ENGINE=InnoDB"},
+				says: "its engine is MyISAM", next: "ENGINE=InnoDB"},
+			{name: "cascade", turn: []string{"CREATE TABLE parent (id BIGINT NOT NULL PRIMARY KEY)",
+				"ALTER TABLE kv ADD CONSTRAINT up FOREIGN KEY (v) REFERENCES parent (id) ON DELETE CASCADE"},
+				back: []string{"ALTER TABLE kv DROP FOREIGN KEY up", "DROP TABLE parent"}, says: "fire no trigger",
+				next: "remove the cascade"}},
 	}
 	each(t, func(x *env) {
 		for _, c := range cases[x.family()] {
 			x.Run(c.name, func(t *testing.T) {
 				x := *x
 				x.T = t
-				x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) NOT NULL, v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)")
+				x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) NOT NULL, v BIGINT)",
+					"CREATE UNIQUE INDEX kv_k ON kv (k)")
 				spec := rowfeed.FeedSpec{Name: "kv", Table: "kv"}
 				if c.key != "" {
 					spec.Key = []string{c.key}
@@ -213,7 +233,8 @@ func TestPrimaryKeyMoves(t *testing.T) {
 				f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 				x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
 				cursor := x.wantDrain(f, "", kv(1, "a", 1), kv(2, "b", 2))
-				move := x.by(map[string]string{"postgres": "ALTER TABLE kv DROP CONSTRAINT kv_pkey, ADD UNIQUE (id)", "mysql": "ALTER TABLE kv DROP PRIMARY KEY, ADD UNIQUE (id)"})
+				move := x.by(map[string]string{"postgres": "ALTER TABLE kv DROP CONSTRAINT kv_pkey, ADD UNIQUE (id)",
+					"mysql": "ALTER TABLE kv DROP PRIMARY KEY, ADD UNIQUE (id)"})
 				if to != "nothing" {
 					move += ", ADD PRIMARY KEY (v)"
 				}
@@ -224,13 +245,15 @@ func TestPrimaryKeyMoves(t *testing.T) {
 					x.Fatal(err)
 				}
 				problems, err := f.Verify(x.ctx)
-				if says := strings.Join(problems, "; "); err != nil || strings.Contains(says, "is not the primary key of table") != (x.family() == "mysql") || len(problems) > 1 {
+				if says := strings.Join(problems, "; "); err != nil || strings.Contains(says,
+					"is not the primary key of table") != (x.family() == "mysql") || len(problems) > 1 {
 					x.Errorf("problems %q, %v", says, err)
 				}
 				if x.family() == "mysql" && to == "nothing" {
 					_, err := f.Publish(x.ctx)
 					x.wantNoBareError(err, "is not the primary key of table")
-					if _, err := f.Fetch(x.ctx, rowfeed.Request{After: ""}); err == nil || !strings.Contains(err.Error(), "rowfeed feed upgrade kv") {
+					if _, err := f.Fetch(x.ctx, rowfeed.Request{After: ""}); err == nil || !strings.Contains(err.Error(),
+						"rowfeed feed upgrade kv") {
 						x.Errorf("fetch: %v", err)
 					}
 				}
@@ -250,14 +273,17 @@ func TestPrimaryKeyMoves(t *testing.T) {
 // the rows of before have their places.
 func TestOutboxTurnsUnfit(t *testing.T) {
 	each(t, func(e *env) {
-		e.exec("CREATE TABLE events (id BIGINT NOT NULL, shard INT NOT NULL, made TIMESTAMP NULL)", "CREATE UNIQUE INDEX events_id ON events (id)", "INSERT INTO events VALUES (1, 0, NULL)")
-		x := &events{e, e.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: "trigger", Key: []string{"id"}, ShardColumn: "shard", TimeColumn: "made"})}
+		e.exec("CREATE TABLE events (id BIGINT NOT NULL, shard INT NOT NULL, made TIMESTAMP NULL)",
+			"CREATE UNIQUE INDEX events_id ON events (id)", "INSERT INTO events VALUES (1, 0, NULL)")
+		x := &events{e, e.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox,
+			Capture: "trigger", Key: []string{"id"}, ShardColumn: "shard", TimeColumn: "made"})}
 		x.exec("ALTER TABLE events DROP COLUMN made")
 		x.wantVerified()
 		x.exec("DROP INDEX events_id" + x.by(map[string]string{"sqlite": "", "postgres": "", "mysql": " ON events"}))
 		x.exec("INSERT INTO events VALUES (2, 0)", "INSERT INTO events VALUES (2, 0)")
 		x.wantUnfit(x.feed, "no unique index has the columns (id) and no others", "remove rows that share a key")
-		x.exec("DELETE FROM events WHERE id = 2", "CREATE UNIQUE INDEX events_id ON events (id)", "INSERT INTO events VALUES (2, 0)")
+		x.exec("DELETE FROM events WHERE id = 2", "CREATE UNIQUE INDEX events_id ON events (id)",
+			"INSERT INTO events VALUES (2, 0)")
 		x.wantUpgraded(x.feed)
 		x.wantShard(0, 1, 2)
 		x.wantSound(x.feed)
@@ -268,7 +294,8 @@ func TestOutboxTurnsUnfit(t *testing.T) {
 // that of the key everything goes on, and nothing is said.
 func TestBlockingWithoutKey(t *testing.T) {
 	each(t, func(e *env) {
-		e.exec(strings.Replace(e.eventsTable("events"), " PRIMARY KEY", "", 1), "CREATE UNIQUE INDEX events_id ON events (id)", "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		e.exec(strings.Replace(e.eventsTable("events"), " PRIMARY KEY", "", 1),
+			"CREATE UNIQUE INDEX events_id ON events (id)", "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
 		spec := eventsSpec()
 		spec.Key = []string{"id"}
 		x := &events{e, e.add(spec)}

@@ -442,7 +442,8 @@ func TestRefusesHiddenRows(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.exec("ALTER TABLE kv ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON kv USING (id > 100)")
-		if problems, err := g.Verify(x.ctx); err != nil || !strings.Contains(strings.Join(problems, "; "), "row security policies hide rows") {
+		if problems, err := g.Verify(x.ctx); err != nil || !strings.Contains(strings.Join(problems, "; "),
+			"row security policies hide rows") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
 		_, err = g.Publish(x.ctx)

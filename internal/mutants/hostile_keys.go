@@ -41,15 +41,15 @@ var hostileKeys = []mutant{
 	{
 		Name: "blocking-asked-for-its-key", Guards: "V7: nothing is said of what does no harm",
 		File:    "setup_upgrade.go",
-		Old:     "if r.positionColumn() != \"\" && len(table.Refusals) == 0 {",
-		New:     "if false {",
+		Old:     "byULID := r.positionColumn() != \"\" && len(table.Refusals) == 0",
+		New:     "byULID := false",
 		Package: conformance, Test: "TestBlockingWithoutKey", Engines: "sqlite",
 	},
 	{
 		Name: "grant-between-dollars", Guards: "V12: no name ends the text that it stands in",
 		File:    "dialect/postgres/capture.go",
-		Old:     "SQL: \"DO \" + d.Literal(\"BEGIN EXECUTE",
-		New:     "SQL: \"DO \" + func(body string) string { return \"$rowfeed$\" + body + \"$rowfeed$\" }(\"BEGIN EXECUTE",
+		Old:     "\t\t\td.Literal(\"BEGIN EXECUTE",
+		New:     "\t\t\tfunc(body string) string { return \"$rowfeed$\" + body + \"$rowfeed$\" }(\"BEGIN EXECUTE",
 		Package: "./cmd/rowfeed", Test: "TestOddNames", Engines: "postgres15",
 	},
 	{
@@ -79,5 +79,26 @@ var hostileKeys = []mutant{
 		Old:     "\t\tif table.Kept(*name) == nil {\n\t\t\t*name, _, _",
 		New:     "\t\tif table != nil {\n\t\t\t*name, _, _",
 		Package: "./cmd/rowfeed", Test: "TestOddNames", Engines: "sqlite",
+	},
+	{
+		Name: "page-one-column-wider", Guards: "V11: what no page can show is refused before it is made",
+		File:    "setup_feed.go",
+		Old:     "\tcase columns > most:",
+		New:     "\tcase columns > most+1:",
+		Package: conformance, Test: "TestWidestTables", Engines: "sqlite",
+	},
+	{
+		Name: "no-room-for-positions", Guards: "V11: columns for which a table has no room are refused before they are added",
+		File:    "setup_feed.go",
+		Old:     "lacking > 0 && len(table.Columns)+lacking > declared",
+		New:     "false",
+		Package: conformance, Test: "TestWidestTables", Engines: "postgres15,mariadb",
+	},
+	{
+		Name: "index-of-a-wide-key", Guards: "V11: a key of as many columns as an index has",
+		File:    "dialect/mysql/column.go",
+		Old:     "const maxIndexed = 16",
+		New:     "const maxIndexed = 100",
+		Package: conformance, Test: "TestWidestTables", Engines: "mariadb",
 	},
 }
