@@ -321,6 +321,10 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 			l.feed.Columns = append(l.feed.Columns, *c)
 		}
 	}
+	if err := r.mayBeSoWide(f.db.d, table); err != nil {
+		_, err = r.asAdded(f.db.d, table)
+		return nil, err
+	}
 	for _, c := range l.feed.Columns {
 		l.columns = append(l.columns, Column{c.Name, c.Type, c.Kind})
 	}

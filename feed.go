@@ -29,7 +29,6 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err != nil {
 		return nil, err
 	}
-	spec = spec.untyped()
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return nil, err
 	}
@@ -73,6 +72,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := db.mustNotBeOurs(ctx, q, table.Name); err != nil {
 		return false, err
 	}
+	spec = spec.untyped(table)
 	r, err := newRecord(db.d, spec, table)
 	if err != nil {
 		return false, err

@@ -190,8 +190,10 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 			switch {
 			case err == nil && asked.To > 0 && rows.Signature == "":
 				err = l.refuseParts() // one server says so, and another does not
-			case err == nil:
-				err = errors.New("the table's columns change too fast")
+			case err == nil: // or the name is another thing's now
+				err = f.settle(ctx, "read a page", errors.New("the table's columns change too fast"))
+			case f.db.d.Classify(err) == dialect.ClassUndefined: // the index that the statement names is gone
+				err = f.settle(ctx, "read a page", err)
 			case errors.Is(err, dialect.ErrNoULID):
 				err = f.holdsNone(asked.Shard, err)
 			case asked.To > 0:

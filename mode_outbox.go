@@ -142,12 +142,9 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 	return writing, reading
 }
 
-// verify looks at the tables, at the trigger, and at the column that it takes the shard from.
+// verify looks at the tables and at the trigger.
 func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
 	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
-	if problem := recordShardProblem(db.d, table, r); err == nil && problem != nil {
-		problems = append(problems, problem.what)
-	}
 	if err != nil {
 		return nil, err
 	}

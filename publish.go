@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -43,15 +44,17 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
 
 // pass publishes one batch, of the feed as it is now: one that was dropped and added
-// again meanwhile may follow another table.
+// again meanwhile may follow another table, and Upgrade may have found it another index.
 func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
 	if f.db.publishesNothing() {
 		return PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
 	}
 	for {
-		generation := f.Generation()
+		before := f.record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
-		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || f.Generation() == generation {
+		now := f.record.Load()
+		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
+			now.PrimaryKey == before.PrimaryKey {
 			return e, err
 		}
 	}
@@ -119,15 +122,44 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 // settle turns a database error into an Error. A missing table means that the feed
 // was dropped or changed meanwhile, which its record tells, or that its own table was.
 func (f *Feed) settle(ctx context.Context, doing string, err error) error {
-	if err != nil && f.db.d.Classify(err) == dialect.ClassUndefined {
+	var known *Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	class := f.db.d.Classify(err)
+	if class == dialect.ClassUndefined {
 		if err := f.reload(ctx); err != nil {
 			return err
 		}
-		if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); err != nil {
-			return err
+	}
+	if class == dialect.ClassUndefined || class == dialect.ClassOther || class == dialect.ClassDuplicate {
+		if because := f.notInOrder(ctx, doing, err); because != nil {
+			return because
 		}
 	}
 	return f.db.fail(feedObject(f.name), doing, err)
+}
+
+// notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
+// not as the statement needs it; nil where nothing is known to be wrong with them.
+func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
+	r := f.record.Load()
+	table, failed := f.db.describeSource(ctx, f.db.on(), r)
+	if errors.Is(failed, Refused) {
+		return failed
+	}
+	if failed != nil {
+		return nil
+	}
+	problems, failed := f.db.verify(ctx, f.db.on(), r, table)
+	if failed != nil || len(problems) == 0 {
+		return nil
+	}
+	if _, unfit := r.asAdded(f.db.d, table); unfit != nil {
+		return unfit
+	}
+	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
+		Next: "run `rowfeed feed upgrade " + f.name + "`"}
 }
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons

@@ -146,7 +146,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	f.setProblems(problems)
 	if len(problems) > 0 {
 		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
-			Cause: "changes may go uncaptured: " + strings.Join(problems, "; "),
+			Cause: "changes may go uncaptured, or not be published: " + strings.Join(problems, "; "),
 			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
 	}
 	// Readers of parts may be in trouble then, and nobody else: it is no reason not to be

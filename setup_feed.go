@@ -87,14 +87,17 @@ func (s FeedSpec) withDefaults() FeedSpec {
 }
 
 // untyped is the spec without the types of its columns: they are for printing without a
-// server; here the table tells.
-func (s FeedSpec) untyped() FeedSpec {
+// server; here the table tells, also of columns whose names have a colon.
+func (s FeedSpec) untyped(table *dialect.Table) FeedSpec {
 	s.Key = slices.Clone(s.Key)
-	for i, text := range s.Key {
-		s.Key[i], _, _ = strings.Cut(text, ":")
+	names := []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn}
+	for i := range s.Key {
+		names = append(names, &s.Key[i])
 	}
-	for _, name := range []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn} {
-		*name, _, _ = strings.Cut(*name, ":")
+	for _, name := range names {
+		if table.Kept(*name) == nil {
+			*name, _, _ = strings.Cut(*name, ":")
+		}
 	}
 	return s
 }
@@ -142,7 +145,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 	case len(names) == 0:
 		names, _ = index.Names()
 	case index == nil:
-		return refuse("create a unique index on just these columns",
+		return refuse("remove rows that share a key, and create a unique index on just these columns",
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
 	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
@@ -189,7 +192,33 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 			return nil, invalid("columns", "%q is named twice", name)
 		}
 	}
-	return r, nil
+	return r, r.mayBeSoWide(d, table)
+}
+
+// mayBeSoWide refuses tables with more columns than pages can have, or than there is room for those
+// that capture column adds.
+func (r *record) mayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
+	feed := r.feed(dialect.Names{})
+	columns := len(r.Columns)
+	if r.Columns == nil {
+		columns = len(feed.Delivered(table))
+	}
+	answered, declared := d.MaxColumns()
+	most, lacking := answered-dialect.PageColumns(feed), len(feed.Lacking(table))
+	cause, next := "", ""
+	switch {
+	case columns > most:
+		cause = fmt.Sprintf("%d columns are to be delivered, and a page has room for %d: "+
+			"a statement of this database answers at most %d, with rowfeed's own", columns, most, answered)
+		next = fmt.Sprintf("name up to %d columns with --columns", most)
+	case lacking > 0 && len(table.Columns)+lacking > declared:
+		cause = fmt.Sprintf("it has %d columns, and capture column adds %d: a table of this database has at most %d",
+			len(table.Columns), lacking, declared)
+		next = "use another --capture, which adds none"
+	default:
+		return nil
+	}
+	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
 }
 
 // differences compares what two records were asked to be.

@@ -50,7 +50,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		_, err = f.followPartitions(ctx)
 	}
 	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "upgrade", err)
+		return nil, f.settle(ctx, "upgrade", err)
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
@@ -97,6 +97,9 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 		c.Type, c.Decl, c.Kind, c.Operators = current.Type, current.Decl, current.Kind, current.Operators
 		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
+	}
+	if fresh, err := r.asAdded(f.db.d, table); err == nil {
+		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be
 	// forgotten.
@@ -223,12 +226,47 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, table.Refusals...)
+	var unfit *Error
+	if _, refused := r.asAdded(db.d, table); errors.As(refused, &unfit) {
+		problems = append(problems, unfit.Cause+"; "+unfit.Next)
+	}
 	if r.Regrant {
 		problems = append(problems, "its writers and readers may lack rights on what was made anew")
 	}
 	slices.Sort(problems)
 	return problems, nil
+}
+
+// asAdded is the record that AddFeed would make of the feed's table as it is now, or the error with which
+// it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
+// the key have become nullable. It runs no statement.
+func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, error) {
+	spec := FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: keyNames(r.Key), Columns: r.Columns,
+		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
+	if r.State != stateActive { // only back-fill reads the times of rows
+		spec.TimeColumn = r.TimeColumn
+	}
+	now, err := r, r.mayBeSoWide(d, table)
+	// Where rows hold their ULIDs they are found by these, at which blocking.verify looks, and a key may come twice.
+	byULID := r.positionColumn() != "" && len(table.Refusals) == 0
+	if !byULID {
+		now, err = newRecord(d, spec, table)
+	}
+	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.feed(dialect.Names{}).KeyedBy) {
+		err = &Error{Code: Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
+			") has another collation than the feed's key",
+			Next: "create a unique index on just these columns with the former collation"}
+	}
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return now, err
+	}
+	next := "run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"
+	if refused.Next != "" {
+		next = refused.Next + "; or " + next
+	}
+	return nil, &Error{Code: Refused, Object: feedObject(r.Name), Next: next,
+		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s", r.Source, refused.Cause)}
 }
 
 // VerifyParts says why parts of the feed cannot be read, or only slowly, while changes are

@@ -97,6 +97,8 @@ type Schema interface {
 	// Describe reads what the catalog says of a table. It answers an error of class
 	// [ClassUndefined] when there is no such table.
 	Describe(ctx context.Context, q Querier, t TableName) (*Table, error)
+	// MaxColumns are the most columns that a statement can answer, and that a table can have.
+	MaxColumns() (answered, declared int)
 	// KeyColumn is what Describe would say of a column declared so, as far as the
 	// declaration tells; for printing without a server.
 	KeyColumn(name, declaration string) Column

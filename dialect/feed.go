@@ -262,6 +262,22 @@ func (f *Feed) ExactKey() bool {
 	return !slices.ContainsFunc(f.Key, func(c Column) bool { return !c.Exact })
 }
 
+// KeyedBy tells whether a unique index has the key's columns and no others, of every row, and compares
+// them as the feed does.
+func (f *Feed) KeyedBy(ix Index) bool {
+	names, ok := ix.Names()
+	if !ok || ix.Partial || len(names) != len(f.Key) {
+		return false
+	}
+	for _, c := range f.Key {
+		i := slices.Index(names, c.Name)
+		if i < 0 || c.Collate != "" && c.Collate != " COLLATE "+ix.Columns[i].Collation {
+			return false
+		}
+	}
+	return true
+}
+
 // StoredKey are the names of the key columns in rowfeed's tables.
 func (f *Feed) StoredKey() []string {
 	names := make([]string, len(f.Key))

@@ -183,6 +183,28 @@ func ReadInOrder(ctx context.Context, on Querier, s Spelling, f *Feed, q PageQue
 // errDisorder is about a page that was not sorted.
 var errDisorder = errors.New("a page has come in another order than that of its positions")
 
+// PageColumns is how many columns the statements of a feed's pages have.
+func PageColumns(f *Feed) int {
+	return len(pageDest(&scanNumber{}, placingOf(f, PageQuery{}), &scanText{}, cellsOf(f)))
+}
+
+// pageDest is where the columns of a page's statement go.
+func pageDest(generation *scanNumber, places placing, signature *scanText, cells []cell) []any {
+	dest := append([]any{generation}, places.head()...)
+	dest = append(append(dest, signature), places.row()...)
+	for i := range cells {
+		dest = append(dest, &cells[i])
+	}
+	return dest
+}
+
+func placingOf(f *Feed, q PageQuery) placing {
+	if f.ULIDs != nil {
+		return &ulided{shard: q.Shard, outbox: f.Outbox}
+	}
+	return &numbered{}
+}
+
 // scanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
 func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
 	rows, err := on.Query(ctx, query, args...)
@@ -191,18 +213,11 @@ func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 	}
 	defer rows.Close()
 	page := &PageRows{}
-	var places placing = &numbered{}
-	if f.ULIDs != nil {
-		places = &ulided{shard: q.Shard, outbox: f.Outbox}
-	}
+	places := placingOf(f, q)
 	var generation scanNumber
 	var signature scanText
 	cells := cellsOf(f)
-	dest := append([]any{&generation}, places.head()...)
-	dest = append(append(dest, &signature), places.row()...)
-	for i := range cells {
-		dest = append(dest, &cells[i])
-	}
+	dest := pageDest(&generation, places, &signature, cells)
 	var bytes int
 	var free []any // values of rows to come
 	found := false

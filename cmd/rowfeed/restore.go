@@ -107,7 +107,7 @@ func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		for line := range strings.SplitSeq(step.Note, "\n") {
+		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") { // either ends psql's comments
 			b.WriteString("-- " + line + "\n")
 		}
 		b.WriteString(d.Terminate(step.SQL) + "\n")

@@ -20,6 +20,9 @@ func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
 // comment.
 const invisible = " /*!80023 INVISIBLE */ /*M! INVISIBLE */"
 
+// maxIndexed is how many columns MySQL takes in an index, which MariaDB takes twice. A key may have as many.
+const maxIndexed = 16
+
 // rowColumns add what the user's table lacks: columns first, which takes no time, and
 // then the index, during which the table can be written.
 func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
@@ -47,6 +50,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return strings.EqualFold(c.Name, dialect.ShardColumn) }) {
 			columns = append(columns, dialect.ShardColumn)
 		}
+		columns = columns[:min(len(columns), maxIndexed)]
 		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
 			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") + ")"})
 	}

@@ -128,6 +128,9 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 		})
 }
 
+// MaxColumns implements [dialect.Schema]: those of any table, and of one of InnoDB.
+func (Dialect) MaxColumns() (answered, declared int) { return 4096, 1017 }
+
 // KeyColumn implements [dialect.Schema]. The collation is the database's own, which a
 // declaration does not tell: no text counts as exact.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {

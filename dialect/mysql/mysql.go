@@ -45,7 +45,7 @@ func (Dialect) Frame() (first, last []dialect.Step) {
 // semicolon, also inside a trigger's body, unless they are told of another end.
 func (Dialect) Terminate(statement string) string {
 	if strings.Contains(statement, ";") {
-		return "DELIMITER //\n" + statement + "//\nDELIMITER ;"
+		return "DELIMITER //\n" + statement + "\n//\nDELIMITER ;" // on a line of its own: a statement may end in a slash
 	}
 	return statement + ";"
 }

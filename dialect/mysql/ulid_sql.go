@@ -181,14 +181,20 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 	all := routines(f)
 	for i, r := range all {
 		made := up[len(up)-len(all)+i].SQL
+		made = made[strings.Index(made, "\nBEGIN\n")+1:]
 		account, body, err := d.routine(ctx, q, r)
+		if err == nil && body.Valid && body.String != made && garbled(made) {
+			if body.String, err = d.createdAs(ctx, q, strings.ToUpper(r.kind), r.name); strings.HasSuffix(body.String, made) {
+				body.String = made
+			}
+		}
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			missing = append(missing, dialect.RoutineMissing(r.kind, r.name.String()))
 			continue
 		case err != nil:
 			return nil, nil, err
-		case body.Valid && body.String != made[strings.Index(made, "BEGIN"):]:
+		case body.Valid && body.String != made:
 			other = append(other, dialect.RoutineDiffers(r.kind, r.name.String()))
 			continue
 		case r.invoker:

@@ -87,6 +87,20 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 		s.ours = slices.DeleteFunc(all, func(x found) bool {
 			return !slices.Contains(names[2:], any(x.name)) && !slices.Contains(bodies, x.body)
 		})
+		for i, x := range s.ours {
+			for _, tr := range s.wanted {
+				if x.body == tr.body || !garbled(tr.body) || !slices.Contains(tr.names[:], x.name) {
+					continue
+				}
+				as, err := d.createdAs(ctx, q, "TRIGGER", dialect.TableName{Schema: t.Name.Schema, Name: x.name})
+				if err != nil {
+					return nil, err
+				}
+				if strings.HasSuffix(as, " FOR EACH ROW "+tr.body) {
+					s.ours[i].body = tr.body
+				}
+			}
+		}
 		if err := d.judge(ctx, q, f, t, s); err != nil {
 			return nil, err
 		}
@@ -149,25 +163,34 @@ func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, 
 // namesSchema tells whether a trigger was made by a statement that names its database, as older rowfeeds' did. MariaDB
 // keeps the words of the statement, which a dump repeats; information_schema does not show them.
 func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
-	show := "SHOW CREATE TRIGGER " + dialect.Qualified(d, dialect.TableName{Schema: schema, Name: name})
-	statements, err := dialect.QueryAll(ctx, q, show, nil,
-		func(rows dialect.Rows) (string, error) {
-			v, err := dialect.ScanStrings(rows, 7)
-			if err != nil {
-				return "", err
-			}
-			return v[2], nil
-		})
+	statement, err := d.createdAs(ctx, q, "TRIGGER", dialect.TableName{Schema: schema, Name: name})
 	if d.Classify(err) == dialect.ClassUndefined { // it was dropped meanwhile
 		return false, nil
 	}
-	for _, s := range statements {
-		head, _, _ := strings.Cut(s, " FOR EACH ROW")
-		if strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") || strings.Contains(head, " ON "+d.Quote(schema)+".") {
-			return true, err
-		}
+	head, _, _ := strings.Cut(statement, " FOR EACH ROW")
+	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") || strings.Contains(head, " ON "+d.Quote(schema)+"."), err
+}
+
+// garbled tells whether MySQL's catalog shows a body in other words than it was made with: where a name has a
+// backtick, it lacks one and repeats what stands before. What runs is as it was made, and SHOW CREATE has it.
+func garbled(body string) bool { return strings.Contains(body, "``") }
+
+// createdAs is the statement that has made a trigger or a routine.
+func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
+	name dialect.TableName) (statement string, err error) {
+	columns := map[string]int{"TRIGGER": 7}[kind]
+	if columns == 0 {
+		columns = 6
 	}
-	return false, err
+	_, err = dialect.QueryAll(ctx, q, "SHOW CREATE "+kind+" "+dialect.Qualified(d, name), nil,
+		func(rows dialect.Rows) (none struct{}, err error) {
+			v, err := dialect.ScanStrings(rows, columns)
+			if err == nil {
+				statement = strings.TrimSpace(v[2])
+			}
+			return none, err
+		})
+	return statement, err
 }
 
 // misfits are the key columns that a table of rowfeed's declares otherwise than
@@ -218,6 +241,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		for _, c := range s.misfits(table.Name) {
 			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
 		}
+	}
+	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) &&
+		slices.ContainsFunc(t.Unique, f.KeyedBy) {
+		problems = append(problems,
+			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
 	}
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }

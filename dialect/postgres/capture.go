@@ -188,9 +188,11 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps = append(steps,
 		dialect.Step{Note: "nobody else hangs the functions on a table of theirs",
 			SQL: "REVOKE ALL ON FUNCTION " + strings.Join(all, ", ") + " FROM PUBLIC"},
-		dialect.Step{Note: "except the table's owner, who makes partitions", SQL: "DO $rowfeed$ BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION " +
-			strings.Repeat("%s, ", len(all)-1) + "%s TO %I', " + strings.Join(literals, ", ") + ", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = " +
-			d.Literal(dialect.Qualified(d, f.Source)) + "::regclass)); END $rowfeed$"},
+		dialect.Step{Note: "except the table's owner, who makes partitions", SQL: "DO " +
+			d.Literal("BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION "+
+				strings.Repeat("%s, ", len(all)-1)+"%s TO %I', "+strings.Join(literals, ", ")+
+				", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "+
+				d.Literal(dialect.Qualified(d, f.Source))+"::regclass)); END")},
 		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
 				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})

@@ -282,6 +282,9 @@ func kindOf(base, category string) dialect.Kind {
 	return dialect.Text
 }
 
+// MaxColumns are MaxTupleAttributeNumber and MaxHeapAttributeNumber of the server.
+func (Dialect) MaxColumns() (answered, declared int) { return 1664, 1600 }
+
 // KeyColumn knows the common spellings of types; any other is read as text, which is
 // never wrong, only less typed.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {

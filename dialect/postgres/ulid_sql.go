@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -49,16 +48,26 @@ func (Dialect) ULIDsAbove(f *dialect.Feed, ulid string) (timeMillis, high, low s
 // setting that is local to the transaction: it goes with the transaction, and back with a
 // savepoint, so that the second function cannot answer what is no longer the caller's.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
-	lock, ulid, shards := dialect.Qualified(d, f.LockRoutine()), dialect.Qualified(d, f.ULIDRoutine()), dialect.Qualified(d, f.Names.Table("shards"))
+	lock, ulid := dialect.Qualified(d, f.LockRoutine()), dialect.Qualified(d, f.ULIDRoutine())
+	return []dialect.Step{
+		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
+			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS ` + d.Literal(d.lockBody(f))},
+		{Note: "the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it is the only one", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint, shard bigint DEFAULT NULL) RETURNS " + f.ULIDs.Position.Type + `
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS ` + d.Literal(d.ulidBody(f))},
+		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " + ulid + ulidArguments + " FROM PUBLIC"},
+	}
+}
+
+// lockBody is what rowfeed_lock_<feed> does.
+func (d Dialect) lockBody(f *dialect.Feed) string {
+	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	name, setting, position := d.Literal(f.Name), d.Literal(taken(f)), dialect.Ref(d, "g", f.ULIDs.Position.Name)
 	where := "s.feed = " + name + " AND s.shard = lock_shard"
 	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " + where + " FOR UPDATE"
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "hint_ms", Random16: "random16", Random64: "random64",
 		Count: fmt.Sprint(int64(dialect.ULIDsPerLock))})
-	return []dialect.Step{
-		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
-			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $body$
+	return `
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
   own text := ' ' || lock_shard || ':'; others text;
@@ -133,9 +142,13 @@ BEGIN
     others := replace(others, own || split_part(split_part(others, own, 2), ' ', 1), '');
   END IF;
   PERFORM set_config(` + setting + `, others || own || v_high || ',' || v_low, true);
-END $body$`},
-		{Note: "the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it is the only one", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint, shard bigint DEFAULT NULL) RETURNS " + f.ULIDs.Position.Type + `
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
+END `
+}
+
+// ulidBody is what rowfeed_ulid_<feed> does.
+func (d Dialect) ulidBody(f *dialect.Feed) string {
+	name, setting := d.Literal(f.Name), d.Literal(taken(f))
+	return `
 DECLARE
   halves text := current_setting(` + setting + `, true);
 BEGIN
@@ -156,9 +169,7 @@ BEGIN
       USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.LockRoutine().Name+" again for more") + `;
   END IF;
   RETURN ` + ulidOf(f, "split_part(halves, ',', 1)::bigint", "(split_part(halves, ',', 2)::bigint + i)") + `;
-END $body$`},
-		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " + ulid + ulidArguments + " FROM PUBLIC"},
-	}
+END `
 }
 
 const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigint, bigint)"
@@ -186,7 +197,7 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 
 // ULIDProblems looks the functions up, and compares their bodies.
 func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
-	up := d.ULIDUp(f)
+	bodies := []string{d.lockBody(f), d.ulidBody(f)}
 	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments, dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
 		var body string
 		var powerless bool
@@ -201,7 +212,7 @@ FROM pg_proc p WHERE p.oid = to_regprocedure($1)`, []any{name, dialect.Qualified
 			missing = append(missing, dialect.RoutineMissing("function", name))
 		case err != nil:
 			return nil, nil, err
-		case body != strings.Split(up[i].SQL, "$body$")[1]:
+		case body != bodies[i]:
 			other = append(other, d.differs(f, name, body, f.Names.Table("shards"), dialect.RoutineDiffers("function", name),
 				"no writer of the feed gets a lock"))
 		case powerless:

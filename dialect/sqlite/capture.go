@@ -75,7 +75,7 @@ func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 // has no index of its own and holds nothing but integers.
 func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 	return t != nil && len(f.Key) == 1 && slices.ContainsFunc(t.Unique, func(ix dialect.Index) bool {
-		return ix.Primary && ix.Name == "" && sameColumns(f, ix)
+		return ix.Primary && ix.Name == "" && f.KeyedBy(ix)
 	})
 }
 
@@ -84,20 +84,6 @@ func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 	return dialect.Step{Note: "pages of a part of the shards are read in this order",
 		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"}
-}
-
-func sameColumns(f *dialect.Feed, ix dialect.Index) bool {
-	names, ok := ix.Names()
-	if !ok || len(names) != len(f.Key) {
-		return false
-	}
-	for _, c := range f.Key {
-		i := slices.Index(names, c.Name)
-		if i < 0 || c.Collate != "" && c.Collate != " COLLATE "+ix.Columns[i].Collation {
-			return false // on other columns, or for other values
-		}
-	}
-	return true
 }
 
 type trigger struct{ name, note, sql string }
@@ -161,7 +147,7 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 		itself = append(itself, sourceKey[i]+f.Key[i].Collate+" IS "+old)
 	}
 	for _, ix := range t.Unique {
-		if !ix.Partial && sameColumns(f, ix) {
+		if f.KeyedBy(ix) {
 			continue
 		}
 		if _, ok := ix.Names(); !ok {

@@ -99,15 +99,17 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 			"\nFROM "+from.changes+"\n"+join+"\nWHERE "+from.where+" AND ("+where+")"+order+
 			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+u.Set, from.args...)
 	}
-	source, known := dialect.Qualified(d, f.Source)+" t ON "+dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
+	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
 	if assigned.Wish {
-		_, err := upsert(row+" IS NULL", "LEFT JOIN "+source+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
+		_, err := upsert(row+" IS NULL",
+			"LEFT JOIN "+source+" ON "+is+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
 			f.Seen(row, dialect.Ref(d, "old", f.Key[0].Stored)+" IS NOT NULL"))
 		return err
 	}
-	n, err := upsert("0", "CROSS JOIN "+source, "1")
+	// Not a join: where the key's index was dropped and a second row has the key, it would count for one that has none.
+	n, err := upsert("0", "", "EXISTS (SELECT 1 FROM "+source+" WHERE "+is+")")
 	if err == nil && n < int64(len(as)) {
-		_, err = upsert("1", "LEFT JOIN "+source, row+" IS NULL AND ("+f.Seen(row, known)+")")
+		_, err = upsert("1", "LEFT JOIN "+source+" ON "+is, row+" IS NULL AND ("+f.Seen(row, known)+")")
 	}
 	return err
 }

@@ -208,6 +208,9 @@ func hiddenRowID(columns []dialect.Column) string {
 	return ""
 }
 
+// MaxColumns is SQLITE_MAX_COLUMN, for both, where nobody has built SQLite with another.
+func (Dialect) MaxColumns() (answered, declared int) { return 2000, 2000 }
+
 // KeyColumn tells a BLOB column from the others, whose values have their own types. Where the
 // declaration names no collation it is that of every column which names none.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {

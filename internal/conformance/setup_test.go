@@ -447,6 +447,10 @@ func TestRefusesHiddenRows(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.exec("ALTER TABLE kv ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON kv USING (id > 100)")
+		if problems, err := g.Verify(x.ctx); err != nil || !strings.Contains(strings.Join(problems, "; "),
+			"row security policies hide rows") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
 		_, err = g.Publish(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
 		_, err = g.Fetch(x.ctx, rowfeed.Request{})

@@ -19,7 +19,7 @@ var opening = []mutant{
 	},
 	{
 		Name: "source-gone-unnamed", Guards: "a renamed table or key column is named, with the way out",
-		File: "publish.go", Old: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); err != nil {", New: "if _, err := f.db.describeSource(ctx, f.db.on(), f.record.Load()); ctx.Err() != nil {",
+		File: "publish.go", Old: "\tif errors.Is(failed, Refused) {\n", New: "\tif errors.Is(failed, Refused) && ctx.Err() != nil {\n",
 		Package: conformance, Test: "TestSourceGone", Engines: "sqlite",
 	},
 	{

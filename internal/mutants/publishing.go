@@ -75,8 +75,8 @@ var publishing = []mutant{
 	{
 		Name: "rowid-keys-by-type-sqlite", Guards: "guarantee 4: every key can be stored, whatever its value",
 		File:    "dialect/sqlite/capture.go",
-		Old:     "return ix.Primary && ix.Name == \"\" && sameColumns(f, ix)",
-		New:     "return ix.Primary && sameColumns(f, ix)",
+		Old:     "return ix.Primary && ix.Name == \"\" && f.KeyedBy(ix)",
+		New:     "return ix.Primary && f.KeyedBy(ix)",
 		Package: conformance, Test: "TestIntegerKeys", Engines: "sqlite",
 	},
 	{

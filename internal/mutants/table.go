@@ -45,6 +45,7 @@ var mutants = slices.Concat(
 	unsettled,
 	hostileDefiners,
 	partitioning,
+	hostileKeys,
 )
 
 // capturing takes away what capture, set-up, pages and cursors rest on.
@@ -241,7 +242,7 @@ var capturing = []mutant{
 	},
 	{
 		Name: "unfit-table-unnoticed", Guards: "hazards 11 and 21: what turns a table unfit later",
-		File: "setup_upgrade.go", Old: "	problems = append(problems, table.Refusals...)\n", New: "",
+		File: "setup_feed.go", Old: "	if len(table.Refusals) > 0 {\n		return refuse", New: "	if false {\n		return refuse",
 		Package: conformance, Test: "TestTableTurnsUnfit", Engines: "postgres15",
 	},
 	{
