@@ -71,7 +71,8 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 	at := strings.LastIndexByte(name, '@')
 	user, host := name[:at], name[at+1:]
 	hosts, err := dialect.QueryAll(ctx, all.q,
-		"SELECT Host FROM mysql.user WHERE User = ? AND (? LIKE Host OR LOCATE('/', Host) > 0)", []any{user, host},
+		"SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = ? AND (? LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)",
+		[]any{user, host}, // RTRIM is for PAD_CHAR_TO_FULL_LENGTH
 		func(rows dialect.Rows) (host string, err error) { return host, rows.Scan(&host) })
 	switch {
 	case all.d.Classify(err) == dialect.ClassPermission && name == all.login:
@@ -158,8 +159,8 @@ func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may 
 	if user+"@"+host != all.login {
 		args = []any{user, host}
 		roles = "(SELECT CAST(? AS BINARY) AS u, ? AS h) a JOIN mysql." +
-			"/*!80000 role_edges r ON CAST(r.TO_USER AS BINARY) = a.u */" +
-			"/*M!100005 roles_mapping r ON a.h = '' AND r.Host = '' AND CAST(r.User AS BINARY) = a.u */)"
+			"/*!80000 role_edges r ON CAST(RTRIM(r.TO_USER) AS BINARY) = a.u */" +
+			"/*M!100005 roles_mapping r ON a.h = '' AND RTRIM(r.Host) = '' AND CAST(RTRIM(r.User) AS BINARY) = a.u */)"
 	}
 	query := "SELECT EXISTS (SELECT 1 FROM " + roles + " /*!80000 OR @@GLOBAL.mandatory_roles <> '' */"
 	err = dialect.QueryRow(ctx, all.q, query, args, &may)
