@@ -59,7 +59,7 @@ func attachedOf(table *dialect.Table) []string {
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
 func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
-	fresh, err := f.newPartitions(ctx, f.db.on())
+	fresh, err := f.newPartitions(ctx, f.db.on(), f.record.Load())
 	if errors.Is(err, Refused) && f.db.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
@@ -80,8 +80,7 @@ func uncaptured(p dialect.NewPartition) string {
 		p.Name)
 }
 
-func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier) ([]dialect.NewPartition, error) {
-	r := f.record.Load()
+func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *record) ([]dialect.NewPartition, error) {
 	if r.Capture != dialect.CaptureTrigger {
 		return nil, nil
 	}
@@ -114,7 +113,7 @@ func (r *record) hasPartitions(table *dialect.Table) bool {
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
 func (f *Feed) takeInAll(ctx context.Context) error {
-	fresh, err := f.newPartitions(ctx, f.db.on())
+	fresh, err := f.newPartitions(ctx, f.db.on(), f.record.Load())
 	if err != nil {
 		return err
 	}

@@ -22,21 +22,25 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if err := f.reload(ctx); err != nil {
 			return err
 		}
-		fresh, err := f.newPartitions(ctx, q)
+		r, renamed, err := f.db.follow(ctx, q, f.record.Load())
+		if err != nil {
+			return err
+		}
+		fresh, err := f.newPartitions(ctx, q, r)
 		if err == nil {
 			err = f.mayTakeIn(fresh...)
 		}
 		if err != nil {
 			return err
 		}
-		if mended, err = f.mend(ctx, q); err != nil {
+		if mended, err = f.mend(ctx, q, r); err != nil {
 			return err
 		}
 		taken, err := f.takeIn(ctx, q, fresh)
 		if err != nil {
 			return err
 		}
-		mended = append(mended, taken...)
+		mended = slices.Concat(mended, renamed, taken)
 		problem, err := f.mendParts(ctx, q)
 		if err == nil && problem != "" {
 			mended = append(mended, problem)
@@ -63,12 +67,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 }
 
 // mend is Upgrade's work under the schema lock.
-func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, err error) {
-	r := f.record.Load()
-	r, renamed, err := f.db.follow(ctx, q, r)
-	if err != nil {
-		return nil, err
-	}
+func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended []string, err error) {
 	table, err := f.db.describeSource(ctx, q, r)
 	if err != nil {
 		return nil, err
@@ -80,11 +79,9 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier) (mended []string, er
 	if err != nil {
 		return nil, err
 	}
-	mended = append(mended, taken...)
-	if len(mended) == 0 {
-		return renamed, nil
+	if mended = append(mended, taken...); len(mended) == 0 {
+		return nil, nil
 	}
-	mended = append(mended, renamed...)
 	// The key's types may be others by now.
 	now := *r
 	now.Key = slices.Clone(r.Key)
