@@ -20,7 +20,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
-		return refuse("have them fire for the columns that they are about (UPDATE OF …), or accept with --accept-triggers that they run once more for every position given",
+		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or accept with --accept-triggers that they run once more for every position given",
 			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
 	}
 	feed := r.feed(dialect.Names{})
@@ -137,11 +137,11 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.d, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
 		b.Args(), &stand)
 	if err == nil && stand > int64(n) {
-		return n, &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows stand above the feed's sequence already, at positions that were about to be given: a former publisher still runs, or somebody else writes feed_sync_id", stand-int64(n)),
+		return n, &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
 			Next: "stop it, then run `rowfeed repair " + f.name + "`, which has such rows published anew"}
 	}
 	if err == nil && stand < int64(n) {
-		err = &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a position %d have it: a trigger undoes it, and they would be published for ever", n, stand),
+		err = &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: a trigger resets it, and they would be published again and again", n, stand),
 			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
 	}
 	return n, err

@@ -30,8 +30,8 @@ type partitions struct {
 	Head int64 `json:"head,omitempty"`
 }
 
-// attached says that a look found exactly the partitions of a record, and a head as [partitions.Head], which is
-// higher than the record's.
+// attached remembers the last look that found the partitions as the record has them, and the value that the sequence
+// had before that look. The record's own [partitions.Head] may be lower.
 type attached struct {
 	as   *partitions
 	head int64
@@ -76,7 +76,7 @@ func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
 }
 
 func uncaptured(p dialect.NewPartition) string {
-	return fmt.Sprintf("partition %s is new: writes to its rows are captured, but a TRUNCATE of it alone is not yet",
+	return fmt.Sprintf("partition %s has no trigger for TRUNCATE, so that a TRUNCATE of it alone is not captured; other writes are",
 		p.Name)
 }
 
@@ -242,7 +242,7 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 
 // partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
 func (f *Feed) partitionsFail(ctx context.Context, err error) error {
-	const doing = "record the keys that came or went with partitions"
+	const doing = "record the keys of partitions that were attached, detached, dropped or truncated"
 	if f.db.d.Classify(err) != dialect.ClassPermission {
 		return f.settle(ctx, doing, err)
 	}

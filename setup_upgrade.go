@@ -58,7 +58,8 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
-		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "still not in order: " + strings.Join(left, "; ")}
+		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
+			Next: "mend it by hand, then run `rowfeed feed upgrade " + f.name + "` again"}
 	}
 	f.setProblems(left)
 	mended = slices.DeleteFunc(mended, func(problem string) bool { return slices.Contains(left, problem) })
@@ -144,8 +145,8 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *reco
 	case err != nil:
 		return nil, nil, err
 	case r.named:
-		told = append(told, fmt.Sprintf("its record named schema %s: a copy of rowfeed's tables in another schema would "+
-			"have read the table there", r.Source.Schema))
+		told = append(told, fmt.Sprintf("the feed's record named schema %s: a copy of rowfeed's tables in another schema would "+
+			"have followed the original table", r.Source.Schema))
 	default:
 		return r, nil, nil
 	}

@@ -91,8 +91,8 @@ func OrderedKey(s Spelling, f *Feed, src string) []string {
 // CompareKey compares a row's (t) key with a tuple, in the form that the database's
 // index answers whole. Where it answers row values, the spelled-out form would read
 // every key with the same first column again: a batch would cost more the further it
-// is from that column's first key. It takes one operator for all columns, so that it is left where these have operators
-// in several schemas.
+// is from that column's first key. Such a comparison has one operator for all
+// columns, so it is not used where a key column names the schema of its operators.
 func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op, lastOp string) string {
 	arg := func(i int) string { return s.Param(f.Key[i], b.Arg(values[i])) }
 	compare := func(i int, op string) string { return refs[i] + f.Key[i].Operator(op) + arg(i) }

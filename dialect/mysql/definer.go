@@ -13,7 +13,7 @@ import (
 
 // definer is what is known of an account with whose rights a trigger or a routine runs.
 type definer struct {
-	told  bool   // false: this login is not shown whether the account exists and has the rights
+	told  bool   // this login can read whether the account exists and has the rights
 	fault string // what is wrong with the account; empty where nothing is known to be
 	next  string
 }
@@ -65,8 +65,8 @@ func (all *definers) account(ctx context.Context, name string) (definer, error) 
 	return x, err
 }
 
-// look goes by what the server itself goes by: any account of that name whose host matches stands for the definer.
-// Whatever is in doubt counts as a right.
+// look finds accounts as the server does: by the user's name, and by a pattern that the host matches. It assumes a
+// right that it cannot look up.
 func (all *definers) look(ctx context.Context, name string) (x definer, err error) {
 	at := strings.LastIndexByte(name, '@')
 	user, host := name[:at], name[at+1:]
@@ -83,7 +83,7 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 		return definer{}, err
 	case len(hosts) == 0:
 		return definer{told: true, fault: "which does not exist",
-			next: "run `rowfeed feed upgrade " + all.feed + "` as an account that stays"}, nil
+			next: "run `rowfeed feed upgrade " + all.feed + "` as an account that will not be dropped"}, nil
 	}
 	grantees := []string{"'PUBLIC'@''"} // MariaDB's, everybody
 	for _, h := range hosts {

@@ -134,7 +134,7 @@ END
 const (
 	// owned: writers need no right on rowfeed's tables.
 	owned = "SECURITY DEFINER"
-	// security: nor can they make the function use objects of theirs. Policies hide no row from it.
+	// security: nor can they make the function use objects of theirs. With row_security off PostgreSQL fails rather than hiding rows by a policy.
 	security = owned + " SET search_path = pg_catalog, pg_temp SET row_security = off"
 )
 

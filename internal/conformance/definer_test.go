@@ -254,9 +254,9 @@ func TestDefinerIsRole(t *testing.T) {
 	})
 }
 
-// TestTakenOverWithoutAGap (V3, V5): feed upgrade takes triggers over that work. A change is made behind each of its
+// TestNewDefinerMissesNoWrite (V3, V5): feed upgrade takes triggers over that work. A change is made behind each of its
 // statements, and each is captured. Afterwards the session is in the database in which it was.
-func TestTakenOverWithoutAGap(t *testing.T) {
+func TestNewDefinerMissesNoWrite(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		one, two := x.newOwner("one"), "two_"+x.db.Name
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",

@@ -175,9 +175,9 @@ func TestColumnRefusesTwoTexts(t *testing.T) {
 	})
 }
 
-// TestRefusesOwnEquality (V1): a unique index by an operator class that is not its type's default can
+// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default can
 // tell keys apart in a way that rowfeed's tables do not.
-func TestRefusesOwnEquality(t *testing.T) {
+func TestRefusesIndexOfOwnOperatorClass(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	x := newEnv(t, testdb.Postgres15, nil)
 	x.migrate()
@@ -326,9 +326,9 @@ func TestDeadLetterOfTwoTexts(t *testing.T) {
 	})
 }
 
-// TestKeyToldApartLater (V1): a column that comes to tell two texts apart makes two keys of one, the text
+// TestKeyThatBecomesTwo (V1): a column that comes to tell two texts apart makes two keys of one, the text
 // that readers know and the row's. The upgrade says so, and repair publishes both.
-func TestKeyToldApartLater(t *testing.T) {
+func TestKeyThatBecomesTwo(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() == "sqlite" {
 			return // has no ALTER for a column's collation

@@ -164,9 +164,9 @@ func TestTruncateAboveNewPartitions(t *testing.T) {
 	})
 }
 
-// TestPartitionsThatGo (V4): the rows of partitions that are detached or dropped are published as deleted, those of one
+// TestRowsOfDetachedPartitionsAreDeleted (V4): the rows of partitions that are detached or dropped are published as deleted, those of one
 // that comes back as they are, unasked.
-func TestPartitionsThatGo(t *testing.T) {
+func TestRowsOfDetachedPartitionsAreDeleted(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec(partition("p1", 100, 200), partition("p2", 200, 300),
@@ -207,7 +207,7 @@ func TestPublisherEndsWithinPartitions(t *testing.T) {
 				x.exec(goes)
 			}
 			x.whilePublishingOn(fails, "the publisher fails", func(t *troubles) bool {
-				return t.tells("record the keys that came or went")
+				return t.tells("record the keys of partitions")
 			})
 			x.wantTold(f)
 			if i == 1 {
@@ -441,9 +441,9 @@ func TestNewPartitionsWithPositions(t *testing.T) {
 	})
 }
 
-// TestForeignPartitions (V4): PostgreSQL itself refuses a foreign table as a partition of a table that can have a feed,
+// TestForeignTablesAreNoPartitions (V4): PostgreSQL itself refuses a foreign table as a partition of a table that can have a feed,
 // since that has a unique index.
-func TestForeignPartitions(t *testing.T) {
+func TestForeignTablesAreNoPartitions(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		x.addPartitioned()
 		x.exec("CREATE FOREIGN DATA WRAPPER away", "CREATE SERVER there FOREIGN DATA WRAPPER away",

@@ -60,7 +60,7 @@ var hostileDefiners = []mutant{
 		File:    "dialect/mysql/schema.go",
 		Old:     "err != nil || now.String == database {",
 		New:     "err != nil || now.String == database || true {",
-		Package: conformance, Test: "TestTakenOverWithoutAGap", Engines: "mariadb,mysql",
+		Package: conformance, Test: "TestNewDefinerMissesNoWrite", Engines: "mariadb,mysql",
 	},
 	{
 		Name: "strays-unseen", Guards: "V5: triggers of a copy that write back are told of",

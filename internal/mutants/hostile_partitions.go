@@ -36,19 +36,19 @@ var partitioning = []mutant{
 	{
 		Name: "rows-that-come-back", Guards: "V4: rows of a partition that comes back are published",
 		File: "partitions.go", Old: "+\" AND p.deleted = 0 LIMIT 1) IS NULL\")", New: "+\" LIMIT 1) IS NULL\")",
-		Package: conformance, Test: "TestPartitionsThatGo", Engines: "postgres15",
+		Package: conformance, Test: "TestRowsOfDetachedPartitionsAreDeleted", Engines: "postgres15",
 	},
 	{
 		Name:   "rows-that-go-with-a-partition",
 		Guards: "V4: rows of a partition that is detached are looked for among all positions",
 		File:   "partitions.go", Old: "slices.Concat(known.Attached, known.Taken)", New: "known.Taken",
-		Package: conformance, Test: "TestPartitionsThatGo", Engines: "postgres15",
+		Package: conformance, Test: "TestRowsOfDetachedPartitionsAreDeleted", Engines: "postgres15",
 	},
 	{
 		Name:   "a-partition-that-came-back-unseen",
 		Guards: "V4: a partition that was away between two looks is another one",
 		File:   "dialect/postgres/schema.go", Old: "string_agg('.' || i.xmin::text,", New: "string_agg('.',",
-		Package: conformance, Test: "TestPartitionsThatGo", Engines: "postgres15",
+		Package: conformance, Test: "TestRowsOfDetachedPartitionsAreDeleted", Engines: "postgres15",
 	},
 	{
 		Name: "a-step-of-partitions-is-all", Guards: "V4: what came with partitions is found up to the last key",

@@ -120,9 +120,9 @@ func (s *Sink) others() (all [][]string) {
 	return all
 }
 
-// makeRoom writes rows one by one. A row of another key that has one of their unique
-// values goes: in the source it has another by now, or is gone, or the new one could not
-// have it; so its own entry is on its way, and brings it back.
+// makeRoom writes rows one by one. First it deletes rows of other keys that have one of their
+// unique values. In the source those rows have other values by now, or are gone, since two rows
+// cannot have the value. Their own entries follow.
 func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]string) error {
 	for _, r := range rows {
 		for _, index := range others {
