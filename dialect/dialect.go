@@ -15,7 +15,6 @@ package dialect
 import (
 	"context"
 	"database/sql"
-	"fmt"
 )
 
 // Dialect is everything rowfeed asks of a database.
@@ -422,38 +421,4 @@ type Blocker struct {
 type Unseen struct {
 	Cause string // what is not told, and why
 	Next  string // what to run, or to do, so that it is
-}
-
-// Migration is one version of rowfeed's own tables.
-type Migration struct {
-	Version int
-	Title   string
-	Up      []string
-	Down    []string
-}
-
-// AddsColumn is a version that adds a column, for a database that undoes schema changes with
-// their transaction. name gives the full names of rowfeed's tables, now is Spelling.Now.
-func AddsColumn(name func(base string) string, now string, version int, title, table, column, definition string) Migration {
-	return Migration{
-		Version: version,
-		Title:   title,
-		Up: []string{
-			"ALTER TABLE " + name(table) + " ADD COLUMN " + column + " " + definition,
-			fmt.Sprintf("INSERT INTO %s VALUES (%d, %s)", name("schema_version"), version, now),
-		},
-		Down: []string{
-			"ALTER TABLE " + name(table) + " DROP COLUMN " + column,
-			fmt.Sprintf("DELETE FROM %s WHERE version = %d", name("schema_version"), version),
-		},
-	}
-}
-
-// Step is a statement and the reason why it is there, as printed by --print.
-type Step struct {
-	Note string
-	SQL  string
-	// Commit asks for a commit behind the statement, since it holds a lock that keeps
-	// readers out; a list that is made anew goes on from there.
-	Commit bool
 }
