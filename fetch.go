@@ -187,19 +187,21 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 			}
 			continue
 		case err != nil && f.db.d.Classify(err) != dialect.ClassUndefined || try == tries:
+			unindexed := ""
+			if err != nil && asked.To > 0 {
+				unindexed, _ = f.VerifyParts(ctx) // where that fails the page's own error tells
+			}
 			switch {
 			case err == nil && asked.To > 0 && rows.Signature == "":
 				err = l.refuseParts() // one server says so, and another does not
 			case err == nil: // or the name is another thing's now
 				err = f.settle(ctx, "read a page", errors.New("the table's columns change too fast"))
+			case unindexed != "":
+				err = f.withoutIndex(unindexed)
 			case f.db.d.Classify(err) == dialect.ClassUndefined: // the index that the statement names is gone
 				err = f.settle(ctx, "read a page", err)
 			case errors.Is(err, dialect.ErrNoULID):
 				err = f.holdsNone(asked.Shard, err)
-			case asked.To > 0:
-				if problem, failed := f.VerifyParts(ctx); failed == nil && problem != "" {
-					err = f.withoutIndex(problem)
-				}
 			}
 			return nil, nil, f.db.fail(feedObject(f.name), "read a page", err)
 		}

@@ -101,7 +101,7 @@ func triggerTarget(f *dialect.Feed, t *dialect.Table) (dialect.TableName, error)
 // laxer one.
 const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
 
-var modeStep = dialect.Step{Note: "triggers keep this mode: they take every key that the table takes, and shorten none",
+var modeStep = dialect.Step{Note: "triggers and routines keep this mode: they take every key that the table takes, and shorten none",
 	SQL: "SET SESSION sql_mode = '" + keyMode + "'"}
 
 // triggerSession are the steps before triggers are made. They go into the current database, see createTrigger.

@@ -27,7 +27,7 @@ const (
 // the function is told the halves, and cannot know whose they are.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
-	steps := d.ULIDDown(f) // there is no CREATE OR REPLACE that both know
+	steps := append(d.ULIDDown(f), modeStep) // there is no CREATE OR REPLACE that both know
 	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER

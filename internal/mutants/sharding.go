@@ -138,8 +138,8 @@ var sharding = []mutant{
 	{
 		Name: "missing-bucket-index-unnamed", Guards: "who reads a part is told that its index is missing",
 		File:    "fetch.go",
-		Old:     "failed == nil && problem != \"\" {",
-		New:     "failed != nil && problem != \"\" {",
+		Old:     "case unindexed != \"\":",
+		New:     "case unindexed == \"-\":",
 		Package: conformance, Test: "TestBucketIndexMissing", Engines: "mariadb",
 	},
 	{
