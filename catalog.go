@@ -59,7 +59,6 @@ type record struct {
 	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
 	Retain            Retention
 	fillMark          *string // the same as it is stored
-	named             bool    // the row names the table's schema, which is that of rowfeed's tables, see save
 	unread            error   // why this version cannot read it; name, mode, state, generation and table are known all the same
 
 	Partitions *partitions // nil where none were ever seen
@@ -122,7 +121,7 @@ FROM ` + db.table("feeds")
 		case *schema == "": // see save
 			r.Source.Schema = db.names.Schema
 		default:
-			r.Source.Schema, r.named = *schema, *schema == db.names.Schema
+			r.Source.Schema = *schema
 		}
 		err = errors.Join(json.Unmarshal([]byte(key), decodedKeys), json.Unmarshal([]byte(options), &decodedOptions))
 		if identity != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -113,7 +112,8 @@ func (r *record) hasPartitions(table *dialect.Table) bool {
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
 func (f *Feed) takeInAll(ctx context.Context) error {
-	fresh, err := f.newPartitions(ctx, f.db.on(), f.record.Load())
+	r := f.record.Load()
+	fresh, err := f.newPartitions(ctx, f.db.on(), r)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (f *Feed) takeInAll(ctx context.Context) error {
 		err := f.mayTakeIn(p)
 		if err == nil {
 			err = f.db.d.WithSchemaLock(ctx, f.db.sql, f.db.names, func(q dialect.Querier) error {
-				_, err := f.takeIn(ctx, q, []dialect.NewPartition{p})
+				_, err := f.takeIn(ctx, q, r, []dialect.NewPartition{p})
 				return err
 			})
 		}
@@ -153,7 +153,7 @@ func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, fresh []dialect.NewPartition) (taken []string,
+func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *record, fresh []dialect.NewPartition) (taken []string,
 	err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -166,6 +166,9 @@ func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, fresh []dialect.Ne
 		return nil, f.reload(ctx)
 	}
 	r := records[0]
+	if r.Generation != of.Generation || r.Source != of.Source {
+		return nil, f.reload(ctx) // the feed was made anew since its partitions were read
+	}
 	known := partitions{}
 	if r.Partitions != nil {
 		known = *r.Partitions
@@ -231,7 +234,11 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 		}
 	}
 	if !r.mode().hasOutbox() {
-		n, err := f.recordVanished(ctx, f.followedTo(known, now), head)
+		to, err := f.publishedUpTo(ctx)
+		if err != nil {
+			return total, err
+		}
+		n, err := f.recordVanished(ctx, f.followedTo(known, now), to)
 		total += n
 		if err != nil {
 			return total, f.partitionsFail(ctx, err)
@@ -273,7 +280,19 @@ func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
 	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
 }
 
-// recordAttached records the keys of a partition's rows that have no position, or one that says that they are gone.
+// publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
+// it waits for the pass that is at work.
+func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
+	err = f.db.inTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.d.LockSequence(ctx, tx, f.dialectFeed())
+		value = seq.Value
+		return err
+	})
+	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
+}
+
+// recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
+// than before: the partition can be a copy that was rewritten and has taken the place of the former one.
 func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partition) (total int64, err error) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
 	part, of := &Feed{db: f.db, name: f.name, wake: f.wake}, *r
@@ -291,7 +310,7 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 	for after, more := []any(nil), true; more; {
 		var last []any
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
-			n, last, err = part.recordUnplaced(ctx, tx, after)
+			n, last, err = part.recordRange(ctx, tx, "", after, followBatch, dialect.Changed)
 			return n, err
 		})
 		total += n
@@ -301,24 +320,6 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 		after, more = last, last != nil
 	}
 	return total, nil
-}
-
-// recordUnplaced records the next keys above after that have no position, or one that says that the row is gone. It
-// answers the last key that it looked at; nil when there are no more. It asks for each row by itself, so that no plan
-// reads all positions for a few rows.
-func (f *Feed) recordUnplaced(ctx context.Context, tx dialect.Querier, after []any) (n int64, last []any, err error) {
-	d, feed := f.db.d, f.dialectFeed()
-	rows, last, err := f.keyRange(ctx, tx, "", after, followBatch)
-	if err != nil {
-		return 0, nil, err
-	}
-	b := dialect.NewBuilder(d)
-	where := append(rows(b), "(SELECT 1 FROM "+dialect.Qualified(d, feed.Positions())+" p WHERE "+
-		dialect.SourceJoin(d, feed, "t", "p")+" AND p.deleted = 0 LIMIT 1) IS NULL")
-	from := " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + strings.Join(where, " AND ") +
-		" LIMIT " + b.Arg(int64(math.MaxInt64))
-	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), dialect.Changed, from), b.Args()...)
-	return n, last, err
 }
 
 // recordVanished records the keys whose rows are gone although their positions, above one and up to another, do not

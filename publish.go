@@ -156,6 +156,10 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 		return nil
 	}
 	if _, unfit := r.asAdded(f.db.d, table); unfit != nil {
+		var refused *Error
+		if errors.As(unfit, &refused) {
+			refused.Err = err
+		}
 		return unfit
 	}
 	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,

@@ -36,7 +36,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if mended, err = f.mend(ctx, q, r); err != nil {
 			return err
 		}
-		taken, err := f.takeIn(ctx, q, fresh)
+		taken, err := f.takeIn(ctx, q, r, fresh)
 		if err != nil {
 			return err
 		}
@@ -144,9 +144,6 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *reco
 		now.Source = source
 	case err != nil:
 		return nil, nil, err
-	case r.named:
-		told = append(told, fmt.Sprintf("the feed's record named schema %s: a copy of rowfeed's tables in another schema would "+
-			"have followed the original table", r.Source.Schema))
 	default:
 		return r, nil, nil
 	}

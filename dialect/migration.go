@@ -27,6 +27,26 @@ func AddsColumn(name func(base string) string, now string, version int, title, t
 	}
 }
 
+// OwnSchema is version 9. Since then a feed's record has an empty schema where its table is in the schema of
+// rowfeed's own tables, and publishers keep the text of keys. A binary that knows neither must not publish, and is
+// kept from it by the version.
+func OwnSchema(s Spelling, n Names) Migration {
+	table := func(base string) string { return Qualified(s, n.Table(base)) }
+	schema := s.Literal(n.Schema)
+	return Migration{
+		Version: 9,
+		Title:   "tables beside rowfeed's own, texts of keys",
+		Up: []string{
+			"UPDATE " + table("feeds") + " SET source_schema = '' WHERE source_schema = " + schema,
+			"INSERT INTO " + table("schema_version") + " (version, applied_at) VALUES (9, " + s.Now() + ")",
+		},
+		Down: []string{
+			"UPDATE " + table("feeds") + " SET source_schema = " + schema + " WHERE source_schema = ''",
+			"DELETE FROM " + table("schema_version") + " WHERE version = 9",
+		},
+	}
+}
+
 // Step is a statement and the reason why it is there, as printed by --print.
 type Step struct {
 	Note string

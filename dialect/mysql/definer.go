@@ -74,10 +74,12 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 		"SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = ? AND (? LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)",
 		[]any{user, host}, // RTRIM is for PAD_CHAR_TO_FULL_LENGTH
 		func(rows dialect.Rows) (host string, err error) { return host, rows.Scan(&host) })
+	// Any error of the server's: on MariaDB mysql.user is a view, which fails by more than a missing right.
+	_, refused := dialect.CodeField(err, "Number")
 	switch {
-	case all.d.Classify(err) == dialect.ClassPermission && name == all.login:
+	case refused && name == all.login:
 		hosts = []string{host}
-	case all.d.Classify(err) == dialect.ClassPermission:
+	case refused:
 		return definer{}, nil
 	case err != nil:
 		return definer{}, err
@@ -155,7 +157,7 @@ func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (m
 // was granted to a role that is itself the definer.
 func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may bool, err error) {
 	var args []any
-	roles := "information_schema.APPLICABLE_ROLES)"
+	roles := "/*!80000 information_schema.APPLICABLE_ROLES *//*M!100005 (SELECT 1 FROM DUAL WHERE 1 = 0) none */)"
 	if user+"@"+host != all.login {
 		args = []any{user, host}
 		roles = "(SELECT CAST(? AS BINARY) AS u, ? AS h) a JOIN mysql." +
@@ -190,31 +192,10 @@ func (x definer) problem(what, account, consequence string) string {
 func (d Dialect) Takeovers(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table,
 ) (all []string, err error) {
-	what, needs := map[string]string{}, routineNeeds(f) // what runs, and with whose rights
-	if f.ULIDs == nil || f.Outbox {
+	needs := routineNeeds(f)
+	byTrigger := f.ULIDs == nil || f.Outbox
+	if byTrigger {
 		needs = triggerNeeds(f, t)
-		s, err := d.inspect(ctx, q, f, t)
-		if err != nil {
-			return nil, err
-		}
-		for _, tr := range s.wanted {
-			name, right := s.right(tr, t)
-			i := slices.IndexFunc(s.ours, func(x found) bool { return x.name == name })
-			if right && s.ours[i].untold {
-				what["trigger "+name+" on table "+t.Name.String()] = s.ours[i].definer
-			}
-		}
-	} else {
-		for _, r := range routines(f) {
-			account, _, err := d.routine(ctx, q, r)
-			switch {
-			case errors.Is(err, sql.ErrNoRows):
-			case err != nil:
-				return nil, err
-			case !r.invoker:
-				what[r.kind+" "+r.name.String()] = account
-			}
-		}
 	}
 	accounts, err := d.definers(ctx, q, f.Name, needs)
 	if err != nil {
@@ -223,22 +204,50 @@ func (d Dialect) Takeovers(
 	if refused, err := accounts.refusal(ctx); err != nil || refused != nil {
 		return nil, err
 	}
-	for name, account := range what {
-		if x, err := accounts.account(ctx, account); err != nil {
+	if byTrigger {
+		s, err := d.inspect(ctx, q, f, t)
+		if err != nil {
 			return nil, err
-		} else if !x.told && account != accounts.login {
-			all = append(all, fmt.Sprintf(
-				"%s ran with the rights of %s, of which this login is not told whether it exists and may write", name, account))
+		}
+		for _, tr := range s.wanted {
+			name, right := s.right(tr, t)
+			i := slices.IndexFunc(s.ours, func(x found) bool { return x.name == name })
+			if right && s.ours[i].remake != "" {
+				all = append(all, s.ours[i].remake)
+			}
+		}
+		return all, nil
+	}
+	for _, r := range routines(f) {
+		account, _, err := d.routine(ctx, q, r)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (r.invoker || account == accounts.login) {
+			continue
+		}
+		x := definer{}
+		if err == nil {
+			x, err = accounts.account(ctx, account)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !x.told {
+			all = append(all, untold(r.kind+" "+r.name.String(), account))
 		}
 	}
 	return all, nil
+}
+
+// untold says of what Upgrade makes anew that nothing is known of the account with whose rights it ran.
+func untold(what, account string) string {
+	return fmt.Sprintf("%s ran with the rights of %s, of which this login is not told whether it exists and may write",
+		what, account)
 }
 
 // Strays implements [dialect.Schema]. Triggers that name no database, since rowfeed's tables are in that of their own
 // table, write there in a copy, too.
 func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	if f.Names.Schema == t.Name.Schema {
-		return nil, nil
+		return d.named(ctx, q, f, t)
 	}
 	wanted, err := d.triggers(f, t)
 	if err != nil || len(wanted) == 0 {
@@ -261,4 +270,19 @@ func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		return fmt.Sprintf("trigger %s.%s on table %s.%s writes into this feed's tables, "+
 			"as those of a copy of database %s do: run `%s`", v[0], v[1], v[0], v[2], t.Name.Schema, drop), nil
 	})
+}
+
+// named is one sentence for each of the feed's triggers that names its database.
+func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (all []string, err error) {
+	s, err := d.inspect(ctx, q, f, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range s.ours {
+		if x.named {
+			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, loaded into another "+
+				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name, t.Name, f.Name))
+		}
+	}
+	return all, nil
 }

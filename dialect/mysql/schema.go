@@ -76,7 +76,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE IF EXISTS " + table("sequences"),
 			"DROP TABLE IF EXISTS " + table("schema_version"),
 		},
-	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table), d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table)}
+	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table), d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
+		dialect.OwnSchema(d, n)}
 }
 
 // SchemaVersion implements [dialect.Schema].

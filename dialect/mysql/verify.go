@@ -15,7 +15,8 @@ type found struct {
 	table, name, event, timing, body, definer string
 
 	fault  string // why it must be made anew although it is the one that rowfeed makes
-	untold bool   // this login is not told whether its definer is in order
+	remake string // why Upgrade makes it anew although Verify has nothing against it
+	named  bool   // it was made by a statement that names its database
 }
 
 func (x found) is(tr trigger, t *dialect.Table) bool {
@@ -31,14 +32,14 @@ type state struct {
 	// what rowfeed's tables have. A table that is missing has none.
 	keys     []dialect.Column
 	declared map[string][]dialect.Column
-	// takeover: a trigger whose definer this login is not told of is not right.
+	// takeover: a trigger that Upgrade makes anew is not right.
 	takeover bool
 }
 
 // right reports whether a wanted trigger is in place, and under which name.
 func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
 	i := slices.IndexFunc(s.ours, func(x found) bool {
-		return x.is(tr, t) && x.fault == "" && !(s.takeover && x.untold)
+		return x.is(tr, t) && x.fault == "" && !(s.takeover && x.remake != "")
 	})
 	if i < 0 {
 		return "", false
@@ -142,19 +143,19 @@ func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, 
 		if err != nil {
 			return err
 		}
-		x.untold = !account.told && x.definer != accounts.login
+		what := fmt.Sprintf("trigger %s on table %s", x.name, t.Name)
 		if account.fault != "" {
-			what := fmt.Sprintf("trigger %s on table %s", x.name, t.Name)
 			x.fault = account.problem(what, x.definer, "writes of the table fail")
 			continue
 		}
-		named, err := d.namesSchema(ctx, q, t.Name.Schema, x.name)
-		if err != nil {
+		if !account.told && x.definer != accounts.login {
+			x.remake = untold(what, x.definer)
+		}
+		if x.named, err = d.namesSchema(ctx, q, t.Name.Schema, x.name); err != nil {
 			return err
 		}
-		if named {
-			x.fault = fmt.Sprintf("trigger %s on table %s names its database: a dump of that, loaded into another "+
-				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name, t.Name, f.Name)
+		if x.named {
+			x.remake = what + " named its database, so that a dump of it was not safe to load beside it"
 		}
 	}
 	return nil

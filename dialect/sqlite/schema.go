@@ -61,7 +61,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE " + name("sequences"),
 			"DROP TABLE " + name("schema_version"),
 		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name)}
+	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name),
+		dialect.OwnSchema(d, n)}
 }
 
 // SchemaVersion answers 0 when there is no schema_version table.

@@ -187,6 +187,61 @@ func TestRowsOfDetachedPartitionsAreDeleted(t *testing.T) {
 	})
 }
 
+// TestRewrittenPartitionIsPublished (V4): a copy of a partition with other rows takes its place in one transaction.
+// Its keys have positions already, and its rows are published all the same.
+func TestRewrittenPartitionIsPublished(t *testing.T) {
+	eachPartitioned(t, func(x *env) {
+		f := x.addPartitioned()
+		x.exec("INSERT INTO p VALUES (1, 0), (2, 0)")
+		_, cursor := x.drain(f, "")
+		x.exec("CREATE TABLE other (LIKE p0 INCLUDING ALL)", "INSERT INTO other SELECT id, v + id FROM p0",
+			"ALTER TABLE p DETACH PARTITION p0; "+attach("other", 0, 100))
+		if _, err := f.Upgrade(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.wantLines(f, cursor, `upsert {"id":1,"v":1}`, `upsert {"id":2,"v":2}`)
+		x.wantSound(f)
+	})
+}
+
+// TestPartitionGoesBesideAPass (V4): a key gets its position after the sequence was read, and its partition goes before
+// the list of partitions is read.
+func TestPartitionGoesBesideAPass(t *testing.T) {
+	eachPartitioned(t, func(x *env) {
+		f := x.addPartitioned()
+		x.exec(partition("p1", 100, 200), "INSERT INTO p VALUES (1, 0), (100, 0)")
+		if _, err := f.Upgrade(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		_, cursor := x.drain(f, "")
+		valued, gone := false, false
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case strings.HasPrefix(ev.SQL, "SELECT value FROM"):
+				valued = true
+			case valued && !gone && strings.Contains(ev.SQL, "pg_partition_tree"):
+				gone = true
+				x.exec("INSERT INTO p VALUES (150, 0)")
+				x.publish(f)
+				x.exec("ALTER TABLE p DETACH PARTITION p1")
+			}
+			return nil
+		}}, nil)
+		following, err := rf.Feed(x.ctx, "p")
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := following.Upgrade(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		if !gone {
+			x.Fatal("the partition did not go between the two")
+		}
+		x.wantLines(f, cursor, `delete {"id":100}`, `delete {"id":150}`)
+		x.wantSound(f)
+	})
+}
+
 // TestPublisherEndsWithinPartitions (V4): a publisher that ends between making a partition's trigger and recording
 // what was missed leaves that to the next one, also when the partition is gone by then.
 func TestPublisherEndsWithinPartitions(t *testing.T) {

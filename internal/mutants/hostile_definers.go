@@ -24,15 +24,15 @@ var hostileDefiners = []mutant{
 	},
 	{
 		Name: "definer-nobody-tells-of", Guards: "V3: feed upgrade takes over what its login is not told of",
-		File:    "dialect/mysql/definer.go",
-		Old:     "} else if !x.told && account != accounts.login {",
-		New:     "} else if x.told && account == \"\" {",
+		File:    "dialect/mysql/verify.go",
+		Old:     "x.remake = untold(what, x.definer)",
+		New:     "x.remake = \"\"",
 		Package: conformance, Test: "TestDefinerDropped$", Engines: "mariadb,mysql",
 	},
 	{
 		Name: "definer-as-poor", Guards: "V3: a login that lacks rights takes nothing over",
 		File: "dialect/mysql/definer.go", Old: "if refused, err := accounts.refusal(ctx); err != nil || refused != nil {",
-		New:     "if refused, err := accounts.refusal(ctx); err != nil || refused != nil && all == nil && len(what) == 0 {",
+		New:     "if refused, err := accounts.refusal(ctx); err != nil || refused != nil && refused.Cause == \"\" {",
 		Package: conformance, Test: "TestDefinerWithoutRights", Engines: "mariadb",
 	},
 	{
@@ -44,8 +44,8 @@ var hostileDefiners = []mutant{
 	{
 		Name: "trigger-of-before", Guards: "V5: a trigger that names its database is told of, and replaced",
 		File:    "dialect/mysql/verify.go",
-		Old:     "\t\tif named {",
-		New:     "\t\tif named && err != nil {",
+		Old:     "\t\tif x.named {\n\t\t\tx.remake =",
+		New:     "\t\tif x.named && err != nil {\n\t\t\tx.remake =",
 		Package: conformance, Test: "TestFormerTriggersNameTheirDatabase", Engines: "mariadb",
 	},
 	{

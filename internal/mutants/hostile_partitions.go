@@ -34,9 +34,14 @@ var partitioning = []mutant{
 		Package: conformance, Test: "TestNewPartitions$", Engines: "postgres15",
 	},
 	{
-		Name: "rows-that-come-back", Guards: "V4: rows of a partition that comes back are published",
-		File: "partitions.go", Old: "+\" AND p.deleted = 0 LIMIT 1) IS NULL\")", New: "+\" LIMIT 1) IS NULL\")",
-		Package: conformance, Test: "TestRowsOfDetachedPartitionsAreDeleted", Engines: "postgres15",
+		Name: "vanished-before-the-pass-at-work", Guards: "V4: keys that a pass publishes while a partition goes are found",
+		File: "partitions.go", Old: "		to, err := f.publishedUpTo(ctx)", New: "		to, err := head, error(nil)",
+		Package: conformance, Test: "TestPartitionGoesBesideAPass", Engines: "postgres15",
+	},
+	{
+		Name: "only-rows-without-a-position", Guards: "V4: a partition that was replaced by a rewritten one is published",
+		File: "partitions.go", Old: `part.recordRange(ctx, tx, "", after`, New: `part.recordRange(ctx, tx, "v < 0", after`,
+		Package: conformance, Test: "TestRewrittenPartitionIsPublished", Engines: "postgres15",
 	},
 	{
 		Name:   "rows-that-go-with-a-partition",
