@@ -88,7 +88,7 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	findings := []Finding{}
-	for _, look := range []func(context.Context) ([]string, error){f.Verify, f.strays, f.VerifyPartitions} {
+	for _, look := range []func(context.Context) ([]string, error){f.Verify, f.strays, f.VerifyPartitions, f.inexactKeys} {
 		problems, err := look(ctx)
 		if err != nil {
 			return nil, err
@@ -110,6 +110,14 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 	}
 	shards, err := f.checkShards(ctx)
 	return append(append(findings, keys...), shards...), err
+}
+
+// inexactKeys tells of a feed with capture column that an older rowfeed has made of a key that AddFeed refuses now.
+func (f *Feed) inexactKeys(context.Context) ([]string, error) {
+	if err := f.record.Load().holdsExactKeys(); err != nil {
+		return []string{err.Error()}, nil
+	}
+	return nil, nil
 }
 
 // strays are triggers elsewhere that write into the feed's tables. What they record costs positions, and is no reason

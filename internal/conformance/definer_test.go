@@ -315,3 +315,26 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 		}
 	})
 }
+
+// TestLoginWithRightsByRole (V3): MariaDB counts no roles of a definer that is a user. feed upgrade as a login that
+// has its rights by a role leaves triggers alone that are in order; MySQL counts default roles, and it takes them over.
+func TestLoginWithRightsByRole(t *testing.T) {
+	eachMySQL(t, func(x *env) {
+		owner, roled, role := x.newOwner("owner"), x.newLogin("roled", nil), "all_"+x.db.Name
+		x.madeBy(owner)
+		x.exec("CREATE ROLE "+role, "GRANT "+ownerRights+" ON "+x.db.Name+".* TO "+role, "GRANT "+role+" TO "+roled.sql)
+		x.Cleanup(func() { x.exec("DROP ROLE " + role) })
+		if x.engine == testdb.MariaDB {
+			x.exec("SET DEFAULT ROLE " + role + " FOR " + roled.sql)
+		} else {
+			x.exec("ALTER USER " + roled.sql + " DEFAULT ROLE " + role)
+		}
+		roled.env = openEnv(x.T, roled.db, nil)
+		mended, err := roled.feedNamed("plain").Upgrade(x.ctx)
+		if want := map[bool]int{true: 0, false: 3}[x.engine == testdb.MariaDB]; err != nil || len(mended) != want {
+			x.Errorf("mended %q, %v", mended, err)
+		}
+		x.exec("INSERT INTO plain VALUES (7)")
+		x.wantDrain(x.feedNamed("plain"), "", `upsert {"id":1}`, `upsert {"id":7}`)
+	})
+}

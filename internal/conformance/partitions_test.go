@@ -102,7 +102,7 @@ func (x *env) wantTold(f *rowfeed.Feed, partitions ...string) {
 	}
 	for i, name := range partitions {
 		problem := status.Problems[i]
-		if !strings.Contains(problem, "partition "+name+" is new") || !strings.Contains(problem, "rowfeed feed upgrade p") {
+		if !strings.Contains(problem, "partition "+name+" has no trigger for TRUNCATE") || !strings.Contains(problem, "rowfeed feed upgrade p") {
 			x.Errorf("status: %q, want %s named with the next step", problem, name)
 		}
 	}
@@ -140,7 +140,7 @@ func TestNewPartitions(t *testing.T) {
 		x.exec("TRUNCATE p1", "TRUNCATE p2")
 		x.wantDrain(f, cursor) // nothing has fired
 		x.follows(f)
-		cursor = x.wantLines(f, cursor, gone(100), gone(200), `upsert {"id":300,"v":0}`)
+		cursor = x.wantLines(f, cursor, gone(100), gone(200), `upsert {"id":300,"v":0}`, `upsert {"id":301,"v":0}`)
 		x.wantTold(f)
 		x.exec("INSERT INTO p VALUES (101, 0), (201, 0)")
 		_, cursor = x.drain(f, cursor)
@@ -331,7 +331,7 @@ func TestPartitionOfAnotherRole(t *testing.T) {
 		owner := x.text("SELECT quote_ident(pg_get_userbyid(relowner)) FROM pg_class WHERE relname = 'p1'")
 		x.as(role, func() {
 			x.whilePublishing("the publisher names the right", func(t *troubles) bool {
-				return t.tells("p1 is new", "no member of the role "+owner, "`rowfeed feed upgrade p` as a member of "+owner,
+				return t.tells("p1 has no trigger for TRUNCATE", "no member of the role "+owner, "`rowfeed feed upgrade p` as a member of "+owner,
 					"GRANT "+owner+" TO "+role)
 			})
 			_, err := f.Upgrade(x.ctx)
@@ -352,7 +352,7 @@ func TestPartitionOfAnotherRole(t *testing.T) {
 		x.Cleanup(func() { x.exec("DROP OWNED BY "+other+" CASCADE", "DROP ROLE "+other) })
 		grant := `GRANT SELECT ON "public"."p9" TO ` + role
 		x.whilePublishing("the publisher names the right", func(t *troubles) bool {
-			return t.tells("p9 is new", "the role "+role, "may not read it", grant)
+			return t.tells("p9 has no trigger for TRUNCATE", "the role "+role, "may not read it", grant)
 		})
 		x.exec(grant)
 		x.follows(f)
@@ -433,7 +433,7 @@ func TestNewPartitionIsHeld(t *testing.T) {
 		held := x.begin(0)
 		x.in(held, "INSERT INTO p1 VALUES (100, 0)")
 		x.whilePublishing("the publisher gives up", func(t *troubles) bool {
-			return t.tells("p1 is new", "the publisher tries again within a minute")
+			return t.tells("p1 has no trigger for TRUNCATE", "the publisher tries again within a minute")
 		})
 		x.wantTold(f, "public.p1")
 		x.commit(held)

@@ -68,6 +68,14 @@ func upgradeSaved(x *env) {
 		x.Errorf("tables of an older version: %v", err)
 	}
 	before := x.contents()
+	own := x.by(map[string]string{"sqlite": "main", "postgres": "public", "mysql": x.db.Name})
+	for table, rows := range before {
+		for i := range rows {
+			if strings.HasPrefix(table, "rowfeed_feeds ") { // since version 9 a table beside rowfeed's own has no schema
+				rows[i] = strings.Replace(rows[i], " ["+own+"] ", " [] ", 1)
+			}
+		}
+	}
 	x.migrate()
 	for table, rows := range x.contents() {
 		if old, ok := before[table]; ok && !slices.Equal(old, rows) {
