@@ -250,7 +250,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 		x.exec("INSERT INTO kv VALUES (2, 'b', 2)")
 		_, err = f.Publish(x.bounded())
 		x.wantCode(err, rowfeed.Refused)
-		if !strings.Contains(err.Error(), "a trigger undoes it") {
+		if !strings.Contains(err.Error(), "a trigger resets it") {
 			x.Errorf("the error does not say why: %v", err)
 		}
 		drop("undoes")
