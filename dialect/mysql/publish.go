@@ -109,7 +109,7 @@ const maxRuns = 16
 
 // AssignPositions implements [dialect.Publish] in one statement, to which no key has to
 // travel. In READ COMMITTED the SELECT part locks nothing and waits for nobody. Among
-// keys that are one by collation the later has the last word.
+// keys that are one by collation the later change counts, and the key keeps its text.
 func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	positions := dialect.Qualified(d, f.Positions())

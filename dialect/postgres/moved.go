@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Moved goes by the feed's own trigger, which stays on the table, whatever becomes of the schema. The table of a feed
+// Moved finds the table by the feed's own trigger, which stays on the table when a schema is renamed. The table of a feed
 // without one is looked for beside rowfeed's own tables if its former schema is no more.
 func (d Dialect) Moved(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed,

@@ -91,7 +91,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	u := assigned.Upsert(from.position, strconv.FormatInt(publishedAt, 10))
 	order := ""
 	if !f.ExactKey() {
-		order = "\nORDER BY " + from.order // the later of two spellings has the last word
+		order = "\nORDER BY " + from.order // of two texts of one key the later change counts; the key keeps its text
 	}
 	upsert := func(deleted, join, where string) (int64, error) {
 		return tx.Exec(ctx, "INSERT INTO "+positions+" AS p ("+strings.Join(stored, ", ")+", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT "+

@@ -81,7 +81,7 @@ func (x *env) wantAll(what string, texts []string, n int, words ...string) {
 // and two of box, three procedures of events.
 const ofTriggers, ofRoutines = 5, 3
 
-// TestDefinerDropped (V3): the login that made feeds is dropped. Whoever is told of accounts says so; feed upgrade as
+// TestDefinerDropped (V3): the login that made feeds is dropped. A login that may read accounts says so; feed upgrade as
 // another login takes triggers and procedures over, whether that login is told of accounts or not, and says so.
 func TestDefinerDropped(t *testing.T) {
 	eachMySQL(t, func(x *env) {

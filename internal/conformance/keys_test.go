@@ -72,7 +72,7 @@ func TestKeyLosesItsIndex(t *testing.T) {
 	})
 }
 
-// wantUnfit asserts that whoever looks after the feed is told why feed add would refuse its table, and what to do.
+// wantUnfit asserts that check, upgrade and the publisher say why feed add would refuse the table, and what to do.
 func (x *env) wantUnfit(f *rowfeed.Feed, says, next string) {
 	x.Helper()
 	told := func(who, text string) {
