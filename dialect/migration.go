@@ -32,18 +32,14 @@ func AddsColumn(name func(base string) string, now string, version int, title, t
 // kept from it by the version.
 func OwnSchema(s Spelling, n Names) Migration {
 	table := func(base string) string { return Qualified(s, n.Table(base)) }
-	schema := s.Literal(n.Schema)
 	return Migration{
 		Version: 9,
 		Title:   "tables beside rowfeed's own, texts of keys",
 		Up: []string{
-			"UPDATE " + table("feeds") + " SET source_schema = '' WHERE source_schema = " + schema,
+			"UPDATE " + table("feeds") + " SET source_schema = '' WHERE source_schema = " + s.Literal(n.Schema),
 			"INSERT INTO " + table("schema_version") + " (version, applied_at) VALUES (9, " + s.Now() + ")",
 		},
-		Down: []string{
-			"UPDATE " + table("feeds") + " SET source_schema = " + schema + " WHERE source_schema = ''",
-			"DELETE FROM " + table("schema_version") + " WHERE version = 9",
-		},
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 9"}, // the feeds' table goes as well
 	}
 }
 

@@ -241,7 +241,8 @@ func TestPartitions(t *testing.T) {
 		if _, err := f.Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		cursor = x.wantDrain(f, cursor, `upsert {"id":200,"v":0}`)
+		// 201 comes again: a partition may be a rewritten copy, so that its keys with positions are recorded, too.
+		cursor = x.wantDrain(f, cursor, `upsert {"id":200,"v":0}`, `upsert {"id":201,"v":0}`)
 		x.exec("ALTER TABLE p DETACH PARTITION p_c")
 		cursor = x.wantRepaired(f, cursor, gone(200), gone(201))
 		x.exec("TRUNCATE p_c") // no longer the feed's table: at most its old keys are said to be gone once more
