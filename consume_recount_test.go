@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
@@ -13,21 +11,21 @@ import (
 // the one that it had, and its mark at or below what that has seen; it is no lower than
 // the lowest of those that its shard overlaps; whoever had none is at the start.
 func TestRecount(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dataShards := rapid.IntRange(1, 64).Draw(t, "data shards")
-		count := rapid.IntRange(1, 64).Draw(t, "former count") // may be above a former number of data shards
-		n := rapid.IntRange(1, dataShards).Draw(t, "count")
+	drawn(t, func(t *testing.T, r random) {
+		dataShards := 1 + r.IntN(64)
+		count := 1 + r.IntN(64) // may be above a former number of data shards
+		n := 1 + r.IntN(dataShards)
 		places := make([]place, count) // the zero place: never started
 		var all []former
 		for i := range places {
-			if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
+			if r.IntN(9+1) == 0 {
 				continue
 			}
-			p := place{generation: 1, position: dialect.Numbered(rapid.Int64Range(1, 50).Draw(t, "position"))}
-			if rapid.Bool().Draw(t, "in a pass") {
-				p.mark = dialect.Numbered(p.position.Number() + rapid.Int64Range(1, 50).Draw(t, "mark"))
+			p := place{generation: 1, position: dialect.Numbered(r.between(1, 50))}
+			if r.coin() {
+				p.mark = dialect.Numbered(p.position.Number() + r.between(1, 50))
 			}
-			if rapid.IntRange(0, 5).Draw(t, "at the beginning") == 0 {
+			if r.IntN(5+1) == 0 {
 				p = place{start: true}
 			}
 			places[i] = p

@@ -7,26 +7,24 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // A cursor is [generation:]position[@start mark], generation 1 left out, the mark
 // dropped once reached, URL-safe as it stands (design, section 2).
 func TestCursorRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := place{generation: rapid.Int64Range(1, math.MaxInt64).Draw(t, "generation"), position: dialect.Numbered(rapid.Int64Range(0, math.MaxInt64).Draw(t, "position"))}
-		if rapid.Bool().Draw(t, "ulid") {
-			p.position = dialect.Position{High: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "high"), Low: rapid.Uint64Range(0, math.MaxUint64-1).Draw(t, "low")}
+	drawn(t, func(t *testing.T, r random) {
+		p := place{generation: r.between(1, math.MaxInt64), position: dialect.Numbered(r.between(0, math.MaxInt64))}
+		if r.coin() {
+			p.position = dialect.Position{High: 1 + r.Uint64N(math.MaxUint64), Low: r.Uint64N(math.MaxUint64)}
 		}
-		if rapid.Bool().Draw(t, "first") {
+		if r.coin() {
 			p.generation = 1
 		}
-		if marked := rapid.Bool().Draw(t, "marked"); marked && p.position.IsULID() {
-			p.mark = dialect.Position{High: p.position.High, Low: rapid.Uint64Range(p.position.Low+1, math.MaxUint64).Draw(t, "mark")}
+		if marked := r.coin(); marked && p.position.IsULID() {
+			p.mark = dialect.Position{High: p.position.High, Low: p.position.Low + 1 + r.Uint64N(math.MaxUint64-p.position.Low)}
 		} else if marked && p.position.Number() < math.MaxInt64 {
-			p.mark = dialect.Numbered(rapid.Int64Range(p.position.Number()+1, math.MaxInt64).Draw(t, "mark"))
+			p.mark = dialect.Numbered(r.between(p.position.Number()+1, math.MaxInt64))
 		}
 		c := p.cursor()
 		if escaped := url.PathEscape(string(c)); escaped != string(c) {

@@ -2,11 +2,10 @@ package rowfeed
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -36,8 +35,8 @@ func TestEntryJSON(t *testing.T) {
 	}
 	for _, e := range []Entry{e, gone} {
 		back, ok, err := ParseEntry(e.AppendJSON(nil), 0, entryInfo)
-		if diff := cmp.Diff(e, back, cmp.AllowUnexported(Row{})); err != nil || !ok || diff != "" {
-			t.Errorf("%v, %v\n%s", ok, err, diff)
+		if err != nil || !ok || !reflect.DeepEqual(e, back) {
+			t.Errorf("%+v, %v, %v; want %+v", back, ok, err, e)
 		}
 	}
 	marshalled, err := json.Marshal(e)

@@ -2,11 +2,10 @@ package rowfeed
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"testing"
 	"weak"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -75,8 +74,9 @@ func TestTailPart(t *testing.T) {
 		}
 		gotTo, gotMore := next(ask.after, got, ask.limit)
 		wantTo, wantMore := next(ask.after, want, ask.limit)
-		if diff := cmp.Diff(want.Rows, got.Rows); diff != "" || gotTo != wantTo || gotMore != wantMore || got.Truncated != want.Truncated || shared {
-			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows\n%s", ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, diff)
+		if same := reflect.DeepEqual(want.Rows, got.Rows); !same || gotTo != wantTo || gotMore != wantMore || got.Truncated != want.Truncated || shared {
+			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows %+v, want %+v",
+				ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, got.Rows, want.Rows)
 		}
 		for _, row := range got.Rows { // as making entries of them does
 			row.Key[0], row.Values[1] = "made", "made"

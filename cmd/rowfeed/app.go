@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/internal/open"
-	"github.com/rowfeed/rowfeed/internal/sinks"
-	"github.com/rowfeed/rowfeed/metrics"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
 )
 
 // The exit codes.

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/bench"
-	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/internal/bench"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 )
 
 type benchOptions struct {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/bench"
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/cmd/internal/bench"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 const quickBench = "--rows 300 --writers 2 --seconds 0.01 --repetitions 1 --rate 500/s --payload 10"

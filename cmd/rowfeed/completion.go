@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/bench"
+	"github.com/rowfeed/rowfeed/cmd/internal/bench"
 )
 
 // completionTime is how long a shell waits at most for names from the database: who presses

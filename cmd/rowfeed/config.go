@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 func newConfig(a *app) *cobra.Command {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 // TestConfig: a file is checked as every command that reads it does, and the schema that is

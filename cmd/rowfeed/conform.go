@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/conform"
+	"github.com/rowfeed/rowfeed/cmd/internal/conform"
 )
 
 type conformOptions struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/conform"
+	"github.com/rowfeed/rowfeed/cmd/internal/conform"
 )
 
 // TestConform: our own server conforms; one that does not is told apart by the exit code.

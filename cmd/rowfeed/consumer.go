@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/relay"
+	"github.com/rowfeed/rowfeed/cmd/relay"
 )
 
 // consumerFlags say which cursors are meant.

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/internal/demo"
-	"github.com/rowfeed/rowfeed/internal/sinks"
-	"github.com/rowfeed/rowfeed/metrics"
-	"github.com/rowfeed/rowfeed/server"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/demo"
+	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
 type demoOptions struct {

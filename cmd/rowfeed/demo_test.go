@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/demo"
+	"github.com/rowfeed/rowfeed/cmd/internal/demo"
 )
 
 // TestDemo runs until so much was written, is asked over HTTP, interrupted, and

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowfeed/rowfeed/internal/docs"
+	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
 // TestDocumentedCommands: every command line of a document, run or not, is one that this binary

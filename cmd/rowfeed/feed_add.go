@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/internal/open"
 )
 
 type feedAddOptions struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 )
 
 type grantOptions struct {

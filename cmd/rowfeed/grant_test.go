@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestGrant: feed grant and revoke as operators use them, and the script that --print makes of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 // What --log-format and --log-level take.

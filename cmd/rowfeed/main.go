@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/rowfeed/rowfeed/tracing"
+	"github.com/rowfeed/rowfeed/cmd/tracing"
 )
 
 func main() {

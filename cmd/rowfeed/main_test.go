@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/open"
-	"github.com/rowfeed/rowfeed/internal/testdb"
-	"github.com/rowfeed/rowfeed/internal/testleaks"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testleaks"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/metrics"
-	"github.com/rowfeed/rowfeed/server"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
 // countFlag lets a command that serves no feeds tell its metrics.

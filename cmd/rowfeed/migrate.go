@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 )
 
 func newInit(a *app) *cobra.Command {

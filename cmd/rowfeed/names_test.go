@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/internal/open"
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // oddNames are names of tables, columns and schemas that text can be taken apart by in which they stand: quotes of any

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/server"
+	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
 // discoverEvery is the default of publishOptions.discover.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 type readyOptions struct {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 // serves runs `rowfeed serve` until the test ends it, and answers its URL.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowfeed/rowfeed/internal/docs"
+	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
 // TestReference: the pages in docs/reference are what the commands say of themselves.

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
+	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/feedhttp"
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/internal/open"
-	"github.com/rowfeed/rowfeed/internal/sinks"
-	"github.com/rowfeed/rowfeed/relay"
 )
 
 // relayOptions are a relay's of the command line, or of rowfeed.yaml.

@@ -16,8 +16,8 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/open"
-	"github.com/rowfeed/rowfeed/relay"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/relay"
 )
 
 // TestRelayOnce delivers to stdout, to a webhook and to a mirror, from the database and

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestServeReplica: the server of a standby publishes nothing, is ready, and refuses no

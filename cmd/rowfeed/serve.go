@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/access"
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/metrics"
-	"github.com/rowfeed/rowfeed/server"
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
 type serveOptions struct {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowfeed/rowfeed/internal/config"
-	"github.com/rowfeed/rowfeed/server"
+	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
 // networkOptions are a server's towards its clients: names, TLS and limits. Where the command

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // createServerKV is a table that every database takes.

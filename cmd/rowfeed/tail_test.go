@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/feedhttp"
-	"github.com/rowfeed/rowfeed/internal/open"
 )
 
 // TestTail follows a feed in the database, and ends without an error.

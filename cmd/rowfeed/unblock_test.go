@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestUnblockOnServers: status and unblock of a feed whose shard 5 a forgotten session has.

@@ -91,7 +91,7 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 }
 
 // schemaLockSeconds is how long a second schema change waits for the first.
-var schemaLockSeconds = 10
+const schemaLockSeconds = 10
 
 const (
 	ddlLockSeconds = 1 // how long DDL may keep writers queueing behind it

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }

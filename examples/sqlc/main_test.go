@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/rowfeed/rowfeed/internal/testdb"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }

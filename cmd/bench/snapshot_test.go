@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestOldSnapshot publishes the same keys again and again while another connection has an old
+// snapshot, next to the same on a server where nobody has: pass by pass in turns. Deleted
+// changes stay in their table then, and so do the keys' former positions.
+func TestOldSnapshot(t *testing.T) {
+	const rounds = 6
+	head := []string{"database", "measure"}
+	for round := range rounds {
+		head = append(head, fmt.Sprint("round ", round))
+	}
+	rows := scaled(100_000)
+	out := table{title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)", count(float64(rows))), head: head}
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		if !e.HasServer() {
+			return // nothing deleted stays where it was
+		}
+		ratios, beside, looks, pages := map[int]figure{}, map[int]figure{}, map[int]figure{}, map[int]figure{}
+		for range *reps {
+			var feeds []*rowfeed.Feed
+			var publishers []*passes
+			for held := range 2 {
+				b := newBed(t, e)
+				b.fill("items", rows)
+				b.sql("CREATE TABLE other (id bigint)")
+				p := b.passes(b.pool, 1000)
+				f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+				if held == 1 {
+					old, err := b.pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+					b.must(err)
+					defer old.Rollback()
+					_, err = old.ExecContext(b.Context(), "SELECT count(*) FROM other")
+					b.must(err)
+				}
+				feeds, publishers = append(feeds, f), append(publishers, p)
+			}
+			for round := range rounds {
+				if round > 0 {
+					for i, f := range feeds {
+						_, err := f.RepublishWhere(publishers[i].Context(), "", 10_000, nil)
+						publishers[i].must(err)
+					}
+				}
+				took, keys := turns(func() int { return publishers[0].pass(feeds[0]) }, func() int { return publishers[1].pass(feeds[1]) })
+				if keys[0] != rows || keys[1] != rows {
+					t.Fatalf("%v keys of %d", keys, rows)
+				}
+				ratios[round] = append(ratios[round], took[1].Seconds()/took[0].Seconds())
+				beside[round] = append(beside[round], took[1].Seconds()*1e6/float64(rows))
+				started := time.Now()
+				publishers[1].pass(feeds[1])
+				looks[round] = append(looks[round], milliseconds(time.Since(started)))
+				started = time.Now()
+				_, err := feeds[1].Fetch(t.Context(), rowfeed.Request{After: rowfeed.Now})
+				publishers[1].must(err)
+				pages[round] = append(pages[round], milliseconds(time.Since(started)))
+			}
+		}
+		for _, m := range []struct {
+			name string
+			of   map[int]figure
+		}{{"µs per key beside it", beside}, {"÷ without it", ratios}, {"a look that finds nothing, ms", looks}, {"a page at the head, ms", pages}} {
+			cells := []string{e.Name, m.name}
+			for round := range rounds {
+				cells = append(cells, fmt.Sprintf("%.2f", m.of[round].median()))
+			}
+			out.row(cells...)
+		}
+	})
+	out.print()
+}

@@ -1,0 +1,264 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/cmd/console"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+func form(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v
+}
+
+// follow takes a browser from an action to the page that it leads to.
+func follow(t *testing.T, h http.Handler, r *http.Response) string {
+	t.Helper()
+	if r.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s leads nowhere", r.Status)
+	}
+	path := strings.TrimLeft(r.Header.Get("Location"), "./")
+	var cookies []string
+	for _, c := range r.Cookies() {
+		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
+			t.Errorf("cookie %v", c)
+		}
+		cookies = append(cookies, c.Name+"="+c.Value)
+	}
+	_, body := get(t, h, "/"+path, "Cookie", strings.Join(cookies, "; "))
+	return body
+}
+
+func lease(t *testing.T, db *rowfeed.DB, name string) {
+	t.Helper()
+	if _, err := db.Lease(name, time.Hour).TryAcquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// action is one with all that it needs, and what it changes.
+type action struct {
+	name  string
+	form  url.Values
+	right string
+	asks  bool   // it cannot be undone
+	says  string // afterwards
+	has   func(*testing.T, *rowfeed.DB) bool
+}
+
+func actions() []action {
+	ours := func(pairs ...string) url.Values {
+		return form(append([]string{"consumer", "billing", "feed", "kv"}, pairs...)...)
+	}
+	status := func(t *testing.T, db *rowfeed.DB) rowfeed.ConsumerStatus {
+		all, err := db.Consumers(t.Context(), rowfeed.ConsumerID{Consumer: "billing"})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	letters := func(t *testing.T, db *rowfeed.DB) []rowfeed.DeadLetter {
+		all, err := db.DeadLetters(t.Context(), rowfeed.ConsumerID{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	return []action{
+		{"pause", ours(), "administer kv", false, "1 shard paused", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Paused }},
+		{"resume", ours("shard", "0"), "administer kv", false, "1 shard resumed", func(t *testing.T, db *rowfeed.DB) bool { return !status(t, db).Paused }},
+		{"seek", ours("to", "1"), "administer kv", true, "1 shard set to 1", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "1" }},
+		{"reset", ours(), "administer kv", true, "1 shard set back", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "" }},
+		{"retry", ours("key", `{"id":2}`), "administer kv", false, "1 dead letter to be tried again", func(t *testing.T, db *rowfeed.DB) bool { return letters(t, db)[0].State == rowfeed.LetterRetry }},
+		{"drop", ours("key", `{"id":2}`), "administer kv", true, "1 dead letter given up", func(t *testing.T, db *rowfeed.DB) bool { return len(letters(t, db)) == 0 }},
+		{"republish", form("feed", "kv", "key", "1"), "publish kv", false, "gets a new position", func(t *testing.T, db *rowfeed.DB) bool {
+			f, err := db.Feed(t.Context(), "kv")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := f.Backlog(t.Context(), 10)
+			return err == nil && b.Waiting == 1
+		}},
+		{"release", form("lease", "publish:kv", "epoch", "1"), "administer kv", true, "is free for the next one", func(t *testing.T, db *rowfeed.DB) bool {
+			all, err := db.Leases(t.Context())
+			return err == nil && all[0].State == rowfeed.LeaseFree
+		}},
+	}
+}
+
+// audited is the audit log, the oldest act first.
+func audited(t *testing.T, db *rowfeed.DB) (told []string) {
+	t.Helper()
+	all, err := db.Acts(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range slices.Backward(all) {
+		told = append(told, strings.Join([]string{a.Actor, a.Act, a.Object, a.Detail, a.Outcome}, "|"))
+	}
+	return told
+}
+
+// TestActions: every action does what it says, says it once, and is in the audit.
+func TestActions(t *testing.T) {
+	_, db := consumed(t)
+	lease(t, db, "publish:kv")
+	h := pages(db, nil)
+	for _, a := range actions() {
+		if a.asks {
+			before := len(audited(t, db))
+			r, body := post(t, h, "/act/"+a.name, a.form)
+			if r.StatusCode != 200 || !strings.Contains(body, `name="confirmed" value="yes"`) || len(audited(t, db)) > before {
+				t.Errorf("%s does not ask: %s", a.name, r.Status)
+			}
+			values := url.Values{"act": {a.name}}
+			for k, v := range a.form {
+				values[k] = v
+			}
+			if r, body = get(t, h, "/confirm?"+values.Encode()); r.StatusCode != 200 || !strings.Contains(body, `action="./act/`+a.name+`"`) || a.name != "seek" && a.has(t, db) {
+				t.Errorf("%s: the page that asks: %s %s", a.name, r.Status, body)
+			}
+			a.form.Set("confirmed", "yes")
+		}
+		r, body := post(t, h, "/act/"+a.name, a.form)
+		if r.StatusCode != http.StatusSeeOther {
+			t.Fatalf("%s: %s %s", a.name, r.Status, body)
+		}
+		if body = follow(t, h, r); !strings.Contains(body, a.says) || !strings.Contains(body, `role="status"`) {
+			t.Errorf("%s is not said (%q): %s", a.name, a.says, body)
+		}
+		if !a.has(t, db) {
+			t.Errorf("%s did nothing", a.name)
+		}
+	}
+	want := `everyone|consumer pause|consumer "billing" of feed "kv"||done
+everyone|consumer resume|consumer "billing" of feed "kv", shard 0||done
+everyone|consumer seek|consumer "billing" of feed "kv"|to 1|done
+everyone|consumer reset|consumer "billing" of feed "kv"||done
+everyone|dead retry|the dead letter with key {"id":2} of consumer "billing" of feed "kv"||done
+everyone|dead drop|the dead letter with key {"id":2} of consumer "billing" of feed "kv"||done
+everyone|republish|feed "kv"|key 1|done
+everyone|lease release|lease "publish:kv"|epoch 1|done`
+	if got := strings.Join(audited(t, db), "\n"); got != want {
+		t.Errorf("the audit has\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestActionsNeedRights: without the right an action is refused, does nothing, is in the audit,
+// and no page has its button; with that right alone it is done.
+func TestActionsNeedRights(t *testing.T) {
+	for _, a := range actions() {
+		t.Run(a.name, func(t *testing.T) {
+			_, db := consumed(t)
+			lease(t, db, "publish:kv")
+			if a.name == "resume" {
+				if _, err := db.PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.form.Set("confirmed", "yes")
+			h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
+			right, _, _ := strings.Cut(a.right, " ")
+			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"), may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
+				before := len(audited(t, db))
+				if r, body := post(t, as(who, h), "/act/"+a.name, a.form); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "Next:") || a.has(t, db) {
+					t.Errorf("%+v: %s %s", who.Grants, r.Status, body)
+				}
+				if told := audited(t, db); len(told) != before+1 || !strings.HasPrefix(told[before], who.Name+"|") || !strings.HasSuffix(told[before], "|refused: forbidden") {
+					t.Errorf("%+v: the audit has %q", who.Grants, told)
+				}
+				for _, path := range []string{"/feeds/kv", "/consumers/billing", "/leases", "/dead-letters"} {
+					if _, body := get(t, as(who, h), path); strings.Contains(body, `act/`+a.name+`"`) || strings.Contains(body, "act="+a.name) || strings.Contains(body, `value="`+a.name+`"`) {
+						t.Errorf("%+v: %s shows the button", who.Grants, path)
+					}
+				}
+			}
+			if r, body := post(t, as(may(a.right), h), "/act/"+a.name, a.form); r.StatusCode != http.StatusSeeOther || !a.has(t, db) {
+				t.Errorf("%s: %s %s", a.right, r.Status, body)
+			}
+		})
+	}
+}
+
+// TestForgedForms: no other site's form does anything, nor one whose origin is another.
+func TestForgedForms(t *testing.T) {
+	_, db := consumed(t)
+	lease(t, db, "publish:kv")
+	h := pages(db, &console.Config{Login: nobody})
+	for _, forged := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
+		{"Sec-Fetch-Site", "", "Origin", "null"},
+	} {
+		for _, a := range actions() {
+			a.form.Set("confirmed", "yes")
+			if a.name == "resume" {
+				continue // it is not paused
+			}
+			if r, body := post(t, h, "/act/"+a.name, a.form, forged...); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "another site") || a.has(t, db) {
+				t.Errorf("%v %s: %s", forged, a.name, r.Status)
+			}
+		}
+		for _, path := range []string{"/login", "/logout"} {
+			if r, _ := post(t, h, path, form("token", "x"), forged...); r.StatusCode != http.StatusForbidden || len(r.Cookies()) > 0 {
+				t.Errorf("%v %s: %s", forged, path, r.Status)
+			}
+		}
+	}
+	// Nothing is done by a link.
+	for _, a := range actions() {
+		a.form.Set("confirmed", "yes")
+		a.form.Set("act", a.name)
+		get(t, h, "/act/"+a.name+"?"+a.form.Encode())
+		get(t, h, "/confirm?"+a.form.Encode())
+		if a.name != "resume" && a.has(t, db) {
+			t.Errorf("a link does %s", a.name)
+		}
+	}
+}
+
+// TestRefusals: what cannot be done is answered with why, and what to do.
+func TestRefusals(t *testing.T) {
+	_, db := consumed(t)
+	lease(t, db, "publish:kv")
+	h := pages(db, nil)
+	for _, c := range []struct {
+		act    string
+		form   url.Values
+		status int
+		says   string
+	}{
+		{"nope", form(), 400, "there is none nope"},
+		{"pause", form("feed", "kv"), 400, "consumer: it is empty"},
+		{"pause", form("consumer", "billing"), 400, "feed: it is empty"},
+		{"pause", form("consumer", "<b>", "feed", "kv"), 404, "there is no such cursor"},
+		{"pause", form("consumer", "billing", "feed", "kv", "shard", "x'"), 400, "is no number"},
+		{"seek", form("consumer", "billing", "feed", "kv", "to", "<b>", "confirmed", "yes"), 400, "after"},
+		{"seek", form("consumer", "billing", "feed", "kv", "to", "99", "confirmed", "yes"), 409, "99"},
+		{"retry", form("consumer", "billing", "feed", "kv", "key", `{"id":9}`), 404, "there is no dead letter"},
+		{"republish", form("feed", "kv", "key", "99"), 400, "neither a row nor a delete"},
+		{"republish", form("feed", "nope", "key", "99"), 404, "there is no such feed"},
+		{"release", form("lease", "publish:kv", "epoch", "7", "confirmed", "yes"), 409, "its epoch is 1, not 7"},
+		{"release", form("lease", "publish:no", "epoch", "1", "confirmed", "yes"), 404, "nobody has ever acquired it"},
+	} {
+		r, body := post(t, h, "/act/"+c.act, c.form)
+		if r.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") {
+			t.Errorf("%s %v: %s lacks %q: %s", c.act, c.form, r.Status, c.says, body)
+		}
+	}
+	if r, _ := post(t, h, "/act/pause", form("consumer", strings.Repeat("x", 2<<20))); r.StatusCode != 400 {
+		t.Errorf("a form of 2 MiB: %s", r.Status)
+	}
+}

@@ -1,0 +1,30 @@
+package console
+
+import (
+	"strconv"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+)
+
+// maxAudit bounds the acts on a page.
+const maxAudit = 100
+
+type auditView struct {
+	Acts  []rowfeed.Act
+	Older int64 // from which there may be more; 0: there are none
+	Later bool  // there are
+}
+
+func (h *Handler) audit(q *request) (*answer, error) {
+	if !q.who.May(access.Administer, access.EveryFeed) {
+		return nil, forbidden(access.Administer, access.EveryFeed)
+	}
+	before, _ := strconv.ParseInt(q.URL.Query().Get("before"), 10, 64) // what is no number is the newest
+	all, err := h.data.Acts(q.Context(), before, maxAudit)
+	v := auditView{Acts: all, Later: before > 0}
+	if len(all) == maxAudit {
+		v.Older = all[len(all)-1].ID
+	}
+	return &answer{template: "audit", title: "Audit", nav: "audit", content: v}, err
+}

@@ -1,0 +1,54 @@
+package console
+
+import (
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+)
+
+type blockedView struct {
+	Feeds  []blockedFeed
+	Quiet  []string // feeds that nobody holds up
+	Unseen bool     // there are feeds that may not be looked at
+}
+
+type blockedFeed struct {
+	Name     string
+	Blockers []rowfeed.Blocker
+	Hidden   *rowfeed.Unseen       // of Blockers
+	Shards   []rowfeed.ShardStatus // that somebody has, or waits for
+	Told     string
+	Trouble  string
+}
+
+// blocked shows statements of others, which hold values: for administrators alone.
+func (h *Handler) blocked(q *request) (*answer, error) {
+	names, err := h.data.FeedNames(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	var v blockedView
+	for _, name := range names {
+		if !q.who.May(access.Administer, name) {
+			v.Unseen = true
+			continue
+		}
+		found, err := h.data.Blocked(q.Context(), name)
+		f := blockedFeed{Name: name, Blockers: found.Blockers, Hidden: found.Unseen, Told: found.Told}
+		for _, s := range found.Shards {
+			if s.Holder != nil || len(s.Waiting) > 0 {
+				f.Shards = append(f.Shards, s)
+			}
+		}
+		if err != nil {
+			s := feedState{Name: name}
+			h.note(q.Context(), &s, err)
+			f.Trouble = s.Problems[0]
+		}
+		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != rowfeed.HoldersNone {
+			v.Quiet = append(v.Quiet, name)
+			continue
+		}
+		v.Feeds = append(v.Feeds, f)
+	}
+	return &answer{template: "blocked", title: "Blocked", nav: "blocked", content: v}, nil
+}

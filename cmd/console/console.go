@@ -1,0 +1,127 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Config holds the settings of a Handler. The zero value is good.
+type Config struct {
+	// Problems tells what is known to be wrong with a feed. Default: nothing is.
+	Problems func(feed string) []string
+	// Login says whose token it is. Nil: nobody logs in, requests come with their identities.
+	Login func(ctx context.Context, token string) (access.Identity, error)
+	// Log gets the errors behind what a page only names. Default: nobody.
+	Log *slog.Logger
+}
+
+// Handler serves the pages at / and what they are made of below /_console/. They
+// expect a [feedhttp.Handler] at /_feeds beside them, under the same rights.
+type Handler struct {
+	catalog  feedhttp.Catalog
+	data     Data
+	cfg      Config
+	routes   map[string]route
+	files    map[string]file // by name
+	forms    *http.CrossOriginProtection
+	sampler  sampler
+	refusals refusals
+}
+
+type file struct {
+	mediaType, tag string
+	content        []byte
+}
+
+var mediaTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// NewHandler makes a Handler of what shows rows, under its own rights, and what shows and
+// changes the rest, under those of the identity in each request's context; cfg may be nil.
+func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
+	h := &Handler{catalog: catalog, data: data, files: make(map[string]file), forms: http.NewCrossOriginProtection(), sampler: newSampler(), refusals: refusals{of: make(map[string]*rate.Limiter)}}
+	if cfg != nil {
+		h.cfg = *cfg
+	}
+	if h.cfg.Problems == nil {
+		h.cfg.Problems = func(string) []string { return nil }
+	}
+	if h.cfg.Log == nil {
+		h.cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	entries, _ := assets.ReadDir("assets") // embedded: they are there
+	for _, e := range entries {
+		mediaType, ok := mediaTypes[path.Ext(e.Name())]
+		if !ok {
+			continue // a template
+		}
+		content, _ := assets.ReadFile("assets/" + e.Name())
+		sum := sha256.Sum256(content)
+		h.files[e.Name()] = file{mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`, content}
+	}
+	h.routes = map[string]route{
+		"":             {get: h.feeds},
+		"feeds/*":      {get: h.feed},
+		"consumers":    {get: h.consumers},
+		"consumers/*":  {get: h.consumer},
+		"leases":       {get: h.leases},
+		"dead-letters": {get: h.letters},
+		"blocked":      {get: h.blocked},
+		"audit":        {get: h.audit},
+		"confirm":      {get: h.confirm},
+		"act/*":        {post: h.act},
+		"login":        {get: h.login, post: h.takeToken, open: true},
+		"logout":       {post: h.logout, open: true},
+	}
+	return h
+}
+
+// policy allows pages their own style, scripts, icon, requests and forms, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	name, own := strings.CutPrefix(r.URL.Path, "/_console/")
+	if f, ok := h.files[name]; own && (ok || name == "sample") {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			header.Set("Allow", "GET, HEAD")
+			http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
+		case !ok:
+			h.sample(w, r)
+		default:
+			header.Set("Content-Type", f.mediaType)
+			header.Set("Cache-Control", "no-cache") // asks each time whether the tag is still the same
+			header.Set("ETag", f.tag)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+		}
+		return
+	}
+	h.servePage(w, r)
+}

@@ -1,0 +1,149 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+)
+
+// consumerView is a consumer of a feed, with its shards.
+type consumerView struct {
+	Name, Feed    string
+	ShardCount    int
+	Shards        []cursorView
+	Paused        int // shards
+	Failing       int // shards that rest
+	Working       int // shards that somebody has
+	DeadLetters   int64
+	Behind        *int64  // of the shard that is furthest behind; nil where no shard tells
+	Seconds       float64 // likewise; -1 where no shard tells
+	MayAdminister bool
+}
+
+// cursorView is a shard's.
+type cursorView struct {
+	rowfeed.ConsumerStatus
+	Percent int // of the bar
+}
+
+// State is what a consumer does, in a word, for a badge.
+func (c consumerView) State() string {
+	switch {
+	case c.Paused > 0 && c.Paused == len(c.Shards):
+		return "paused"
+	case c.Failing > 0:
+		return "failing"
+	case c.Paused > 0:
+		return "partly paused"
+	case c.Seconds == 0:
+		return "up to date"
+	case c.Seconds < 0 && (c.Behind == nil || *c.Behind > 0):
+		return "unknown"
+	case c.Seconds < 0:
+		return "up to date"
+	}
+	return "behind"
+}
+
+// BehindSeconds is nil where no shard tells.
+func (c consumerView) BehindSeconds() *float64 {
+	if c.Seconds < 0 {
+		return nil
+	}
+	return &c.Seconds
+}
+
+// withheldFailure stands for why a shard rests, where a token sees a part of the feed: a handler's
+// words tell of any key and value.
+const withheldFailure = "Its next entry cannot be handled; why may tell of rows that your token does not show."
+
+type consumersView struct {
+	Consumers []consumerView
+	One       string // its name, where the page is of one
+}
+
+func (h *Handler) consumers(q *request) (*answer, error) {
+	all, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{})
+	return &answer{template: "consumers", title: "Consumers", nav: "consumers", content: consumersView{Consumers: all}}, err
+}
+
+func (h *Handler) consumer(q *request) (*answer, error) {
+	all, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.rest})
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{template: "consumer", title: q.rest, nav: "consumers", content: consumersView{all, q.rest}}
+	if len(all) == 0 { // the same for one that may not be seen
+		a.template, a.title, a.status = "trouble", "Not found", http.StatusNotFound
+		a.content = trouble{"There is no such consumer", "No consumer " + shorten(q.rest) + " has a cursor in this database, of a feed that you may see.",
+			"A consumer is here from its first page on.", "consumers", "Show the consumers"}
+	}
+	return a, nil
+}
+
+// groups are the consumers that who may see, each with its shards.
+func (h *Handler) groups(ctx context.Context, who access.Identity, id rowfeed.ConsumerID) ([]consumerView, error) {
+	all, err := h.data.Consumers(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var groups []consumerView
+	for _, s := range all {
+		if !maySee(who, s.Feed) {
+			continue
+		}
+		if s.Failure != "" && !who.View.IsZero() {
+			s.Failure = withheldFailure
+		}
+		i := slices.IndexFunc(groups, func(g consumerView) bool { return g.Name == s.Consumer && g.Feed == s.Feed })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, consumerView{Name: s.Consumer, Feed: s.Feed, ShardCount: s.ShardCount, Seconds: -1, MayAdminister: who.May(access.Administer, s.Feed)})
+		}
+		groups[i].add(s)
+	}
+	for _, g := range groups {
+		g.draw()
+	}
+	return groups, nil
+}
+
+func (c *consumerView) add(s rowfeed.ConsumerStatus) {
+	c.Shards = append(c.Shards, cursorView{ConsumerStatus: s})
+	c.DeadLetters += s.DeadLetters
+	if s.Paused {
+		c.Paused++
+	}
+	if s.Failure != "" {
+		c.Failing++
+	}
+	if s.Lease != nil {
+		c.Working++
+	}
+	if s.Behind != nil && (c.Behind == nil || *s.Behind > *c.Behind) {
+		c.Behind = s.Behind
+	}
+	if s.BehindSeconds != nil {
+		c.Seconds = max(c.Seconds, *s.BehindSeconds)
+	}
+}
+
+// draw gives every shard its part of the longest bar: that of entries, or of time where those
+// are not counted.
+func (c consumerView) draw() {
+	for i, s := range c.Shards {
+		part, all := 0.0, 0.0
+		switch {
+		case c.Behind != nil && s.Behind != nil:
+			part, all = float64(*s.Behind), float64(*c.Behind)
+		case c.Behind == nil && s.BehindSeconds != nil:
+			part, all = *s.BehindSeconds, c.Seconds
+		}
+		if part > 0 && all > 0 {
+			c.Shards[i].Percent = max(int(100*part/all), 1)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package console
+
+import (
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+)
+
+// maxLetters bounds the dead letters on a page; the rest is counted.
+const maxLetters = 200
+
+type lettersView struct {
+	Letters        []letterView
+	Total          int
+	Groups         []letterGroup
+	Consumer, Feed string // those of which the page is; "": of all
+}
+
+type letterView struct {
+	rowfeed.DeadLetter
+	KeyText string
+}
+
+// letterGroup is a consumer of a feed that has dead letters.
+type letterGroup struct {
+	Consumer, Feed string
+	Letters        int64
+}
+
+func (h *Handler) letters(q *request) (*answer, error) {
+	query := q.URL.Query()
+	v := lettersView{Consumer: query.Get("consumer"), Feed: query.Get("feed")}
+	all, err := h.data.DeadLetters(q.Context(), rowfeed.ConsumerID{Consumer: v.Consumer, Feed: v.Feed}, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		if !q.who.May(access.Administer, l.Feed) {
+			continue
+		}
+		if v.Total++; v.Total <= maxLetters {
+			v.Letters = append(v.Letters, letterView{l, string(l.Key)})
+		}
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Consumer != l.Consumer || v.Groups[n-1].Feed != l.Feed {
+			v.Groups = append(v.Groups, letterGroup{l.Consumer, l.Feed, 0})
+		}
+		v.Groups[len(v.Groups)-1].Letters++
+	}
+	return &answer{template: "letters", title: "Dead letters", nav: "dead-letters", content: v}, nil
+}

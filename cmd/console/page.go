@@ -1,0 +1,226 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+const (
+	// lookTimeout bounds what a page or an action asks the database.
+	lookTimeout = 15 * time.Second
+	// maxForm bounds a form's bytes: keys may be long.
+	maxForm = 1 << 20
+)
+
+// route says who answers at a path, by method; a path's last part may be any ("*").
+type route struct {
+	get, post func(*request) (*answer, error)
+	open      bool // also to who is nobody
+}
+
+// request is one on its way through a page.
+type request struct {
+	*http.Request
+	w    http.ResponseWriter
+	who  access.Identity
+	rest string // what stands for "*"
+}
+
+// answer is a page, or where to go instead.
+type answer struct {
+	template string
+	title    string
+	nav      string // the part of the console that it belongs to
+	content  any
+	goTo     string // from the console's root
+	status   int    // 0: 200
+}
+
+// frame is what every page has around its content.
+type frame struct {
+	Base               string // from the page to the console's root: "./", "../"
+	Title, Nav, Server string
+	Who                string // "" where nobody says who they are
+	CanLogOut          bool
+	Shown              bool // pages are: somebody has logged in, or nobody needs to
+	Administers        bool // some feed
+	AdministersAll     bool
+	Message            *message
+	Content            any
+}
+
+// trouble is the content of a page that could not be made.
+type trouble struct {
+	Title, Detail, Next string
+	Back, BackTitle     string // from the console's root
+}
+
+// templates are one set for each page: the layout, what they share, and its main part. No
+// command that shows none waits for them.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	all := make(map[string]*template.Template)
+	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html", "assets/parts.html"))
+	names, _ := assets.ReadDir("assets")
+	for _, e := range names {
+		name, ok := strings.CutSuffix(e.Name(), ".html")
+		if ok && name != "layout" && name != "parts" {
+			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(assets, "assets/"+e.Name()))
+		}
+	}
+	return all
+})
+
+// find answers the route of a path.
+func (h *Handler) find(urlPath string) (at route, rest string, ok bool) {
+	first, rest, several := strings.Cut(strings.TrimPrefix(urlPath, "/"), "/")
+	if !several {
+		at, ok = h.routes[first]
+		return at, "", ok
+	}
+	at, ok = h.routes[first+"/*"]
+	return at, rest, ok && rest != "" && !strings.Contains(rest, "/")
+}
+
+// servePage answers with a page, whatever comes: errors have one, too.
+func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+	defer cancel()
+	q := &request{Request: r.WithContext(ctx), w: w, who: access.From(ctx)}
+	at, rest, ok := h.find(r.URL.Path)
+	q.rest = rest
+	var a *answer
+	var err error
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case !ok:
+		a = &answer{template: "trouble", title: "Not found", status: http.StatusNotFound,
+			content: trouble{"There is nothing here", "No page has this address.", "The feeds are at the start; their entries are below /_feeds.", "", "Show the feeds"}}
+	case reads && at.get == nil, !reads && (at.post == nil || r.Method != http.MethodPost):
+		allow := make([]string, 0, 3)
+		if at.get != nil {
+			allow = append(allow, "GET", "HEAD")
+		}
+		if at.post != nil {
+			allow = append(allow, "POST")
+		}
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		http.Error(w, "Use "+allow[0]+".", http.StatusMethodNotAllowed)
+		return
+	case !reads && h.forms.Check(r) != nil:
+		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site", Next: "open the console itself, and do it there"}
+	case !at.open && h.cfg.Login != nil && q.who.Name == "":
+		a = &answer{goTo: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
+		if !reads {
+			a.goTo = "login"
+		}
+	case reads:
+		a, err = at.get(q)
+	default:
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		q.Body = r.Body
+		if err = q.ParseForm(); err != nil {
+			err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Cause: "the form cannot be read", Next: "send less than 1 MiB, as a form"}
+		} else {
+			a, err = at.post(q)
+		}
+	}
+	if gone := r.Context().Err(); gone != nil && err == nil {
+		err = gone // what was found may not be all
+	}
+	if err != nil {
+		a = h.troubled(q, a, err)
+	}
+	if a.goTo != "" || a.template == "" {
+		w.Header().Set("Location", base(r.URL.Path)+a.goTo)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	h.render(q, a)
+}
+
+// troubled makes a page of an error; a may be a page that stands in part.
+func (h *Handler) troubled(q *request, a *answer, err error) *answer {
+	p := feedhttp.ProblemOf(err, "")
+	if feedhttp.Withheld(err) && !errors.Is(err, context.Canceled) {
+		h.cfg.Log.ErrorContext(q.Context(), "the console cannot answer", "path", q.URL.Path, "error", err)
+	}
+	if errors.Is(err, rowfeed.UnknownConsumer) || errors.Is(err, rowfeed.UnknownLease) {
+		p.Status, p.Title = http.StatusNotFound, "Not found"
+	}
+	if errors.Is(err, rowfeed.InvalidRequest) {
+		p.Title = "This cannot be done"
+	}
+	t := trouble{Title: p.Title, Detail: p.Detail, Next: p.Next, BackTitle: "Show the feeds"}
+	if a != nil {
+		t.Back, t.BackTitle = a.goTo, "Go back"
+	}
+	return &answer{template: "trouble", title: p.Title, content: t, status: p.Status}
+}
+
+func (h *Handler) render(q *request, a *answer) {
+	f := frame{Base: base(q.URL.Path), Title: a.title, Nav: a.nav, Server: serverURL(q.Request), Content: a.content,
+		AdministersAll: q.who.May(access.Administer, access.EveryFeed), Administers: administersSome(q.who)}
+	f.Shown = h.cfg.Login == nil || q.who.Name != ""
+	if h.cfg.Login != nil {
+		f.Who, f.CanLogOut = q.who.Name, q.who.Name != ""
+	}
+	if q.Method == http.MethodGet {
+		f.Message = takeMessage(q.w, q.Request)
+	}
+	var body bytes.Buffer
+	if err := templates()[a.template].ExecuteTemplate(&body, "layout", f); err != nil {
+		h.cfg.Log.ErrorContext(q.Context(), "the console cannot make its page", "error", err)
+		http.Error(q.w, "The page cannot be made; the server's log has the cause.", http.StatusInternalServerError)
+		return
+	}
+	header := q.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	q.w.WriteHeader(max(a.status, http.StatusOK))
+	if q.Method != http.MethodHead {
+		_, _ = q.w.Write(body.Bytes())
+	}
+}
+
+// base leads from a path to the root: pages name each other relatively, so that they
+// work behind a proxy that puts them below a path of its own.
+func base(urlPath string) string {
+	deep := strings.Count(urlPath, "/") - 1
+	if deep <= 0 {
+		return "./"
+	}
+	return strings.Repeat("../", deep)
+}
+
+// serverURL is where the browser found this server, for the commands to copy.
+func serverURL(r *http.Request) string {
+	scheme := "http"
+	if secure(r) {
+		scheme = "https"
+	}
+	host := r.Host
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
+	if host == "" || strings.Trim(host, plain) != "" {
+		host = "127.0.0.1:8080" // nothing that a shell would read otherwise
+	}
+	return scheme + "://" + host
+}
+
+// secure tells whether the browser speaks TLS, to this server or to a proxy before it.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}

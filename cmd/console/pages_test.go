@@ -1,0 +1,96 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/cmd/console"
+	"github.com/rowfeed/rowfeed/feedhttp"
+)
+
+// hostile is a database that answers, where no real one could be brought to, full of what should not be written as it stands.
+type hostile struct{ console.Data }
+
+const script = `<script>alert(1)</script>"'&`
+
+func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]rowfeed.ConsumerStatus, error) {
+	behind, age := int64(1234567), 93784.0
+	all := []rowfeed.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script, Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
+		Lease: &rowfeed.LeaseStatus{Owner: script}}}
+	return append(all, rowfeed.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
+}
+
+func (hostile) Acts(_ context.Context, before int64, limit int) ([]rowfeed.Act, error) {
+	return []rowfeed.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act", Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
+}
+
+func (hostile) CurrentLeases(context.Context) ([]*rowfeed.LeaseStatus, error) {
+	return []*rowfeed.LeaseStatus{{Name: script, Owner: script, State: rowfeed.LeaseHeld, Epoch: 4321, ExpiresInSeconds: 8}}, nil
+}
+
+func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
+	age := 3.0
+	s := rowfeed.Session{Session: script, User: script, Host: script, Application: script, State: script, Statement: script, AgeSeconds: &age}
+	return console.Blocked{Blockers: []rowfeed.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
+		Shards: []rowfeed.ShardStatus{{Shard: -5, Holder: &s, Waiting: []rowfeed.Session{s, {}}}}, Told: rowfeed.HoldersAll}, nil
+}
+
+// TestHostileContent: nothing that others have written becomes part of a page.
+func TestHostileContent(t *testing.T) {
+	_, db := consumed(t)
+	h := as(access.Everyone(), console.NewHandler(feedhttp.Of(db), hostile{console.Of(db)}, &console.Config{Problems: func(string) []string { return []string{script} }}))
+	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters", "/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
+		"/confirm?act=%3Cscript%3E", "/dead-letters?consumer=%3Cscript%3E", "/feeds/kv?key=%3Cscript%3E"} {
+		r, body := get(t, h, path)
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") || r.StatusCode >= 500 {
+			t.Errorf("%s: %s has it as it stands: %s", path, r.Status, body)
+		}
+	}
+	for path, want := range map[string][]string{
+		"/consumers":              {"1,234,567", "1 d 2 h", "failing", "2 shards"},
+		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`, ">paused<"},
+		"/leases":                 {"4,321", "8 s"},
+		"/blocked":                {">-5<", "3 s"},
+		"/audit":                  {"1 h 30 min ago", `title="20`, ">0 100<"},
+	} {
+		if _, body := get(t, h, path); path != "" {
+			for _, w := range want {
+				if !strings.Contains(body, w) {
+					t.Errorf("%s lacks %q: %s", path, w, body)
+				}
+			}
+		}
+	}
+}
+
+// Where there is nothing, a page says what to do next.
+func TestEmptyPages(t *testing.T) {
+	_, db := open(t)
+	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay", "/leases": "rowfeed serve", "/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status", "/audit": "rowfeed audit list"} {
+		if r, body := get(t, pages(db, nil), path); r.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %s lacks %q", path, r.Status, want)
+		}
+	}
+}
+
+// A message is said once, is nothing that a link can say, and no markup.
+func TestMessage(t *testing.T) {
+	_, db := consumed(t)
+	h := pages(db, nil)
+	r, _ := post(t, h, "/act/pause", form("consumer", "billing", "feed", "kv"))
+	cookie := r.Cookies()[0]
+	r, body := get(t, h, "/consumers/billing", "Cookie", cookie.Name+"="+cookie.Value)
+	if !strings.Contains(body, "1 shard paused") || len(r.Cookies()) != 1 || r.Cookies()[0].MaxAge >= 0 {
+		t.Errorf("%v %s", r.Cookies(), body)
+	}
+	for _, value := range []string{"eyJ0ZXh0IjoiPGI-In0", "x", "e30", ""} { // {"text":"<b>"}
+		if _, body = get(t, h, "/", "Cookie", cookie.Name+"="+value); strings.Contains(body, "<b>") {
+			t.Errorf("%q is written as it stands", value)
+		}
+	}
+}

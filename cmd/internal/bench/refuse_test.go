@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// refused fails unless a run is refused with the code, names what is the matter and what to do,
+// and has made nothing: not even its plan was told.
+func refused(t *testing.T, cfg Config, code rowfeed.Code, parts ...string) {
+	t.Helper()
+	cfg.Planned = func(p Plan) error {
+		t.Errorf("%v: planned: %+v", parts, p)
+		return nil
+	}
+	refusedAnyhow(t, cfg, code, parts...)
+}
+
+func refusedAnyhow(t *testing.T, cfg Config, code rowfeed.Code, parts ...string) {
+	t.Helper()
+	_, err := Run(t.Context(), cfg)
+	if !errors.Is(err, code) {
+		t.Errorf("ended with %v, want %s", err, code)
+		return
+	}
+	for _, part := range append(parts, "Next: ") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %q", err, part)
+		}
+	}
+}
+
+// TestOptions: a bad one is named, and nothing is connected to.
+func TestOptions(t *testing.T) {
+	for part, change := range map[string]func(*Config){
+		`no measure "speed"`:               func(c *Config) { c.Measures = []string{Drain, "speed"} },
+		"--rows 0 is not between 1":        func(c *Config) { c.Rows = 0 },
+		"--rows -1":                        func(c *Config) { c.Rows = -1 },
+		"--payload 10001":                  func(c *Config) { c.Payload = 10_001 },
+		"--writers 0":                      func(c *Config) { c.Writers = 0 },
+		"--repetitions 0":                  func(c *Config) { c.Repetitions = 0 },
+		"--seconds 0 is not between 0.001": func(c *Config) { c.Window = 0 },
+		"--seconds 7200":                   func(c *Config) { c.Window = 2 * time.Hour },
+		"--rate NaN":                       func(c *Config) { c.Rate = math.NaN() },
+		"--rate 1e+06":                     func(c *Config) { c.Rate = 1_000_000 },
+	} {
+		cfg := tiny("sqlite:absent.db")
+		change(&cfg)
+		refused(t, cfg, rowfeed.InvalidRequest, part)
+	}
+	cfg := tiny("sqlite:absent.db")
+	refused(t, cfg, rowfeed.NotInitialized, "absent.db")
+	cfg.DB.Replica = true
+	refused(t, cfg, rowfeed.ReadOnly, "--replica")
+	cfg.DB.Replica, cfg.DB.NoPublish = false, true
+	refused(t, cfg, rowfeed.Refused, "--no-publish")
+}
+
+// TestForgetful is a database that may forget commits: it is measured only when that is
+// accepted, and the report says so.
+func TestForgetful(t *testing.T) {
+	d := testdb.SQLite.New(t)
+	d.Exec(t, "CREATE TABLE kv (id int)")
+	cfg := tiny(d.URL + "?_synchronous=NORMAL")
+	cfg.Measures, cfg.DB.UnsafeDurability = []string{Pages}, false
+	refused(t, cfg, rowfeed.UnsafeDurability, "synchronous", "--unsafe-durability")
+	cfg.DB.UnsafeDurability = true
+	report, err := Run(t.Context(), cfg)
+	if err != nil || report.Database.Durable || report.Database.Settings["synchronous"] != "NORMAL" {
+		t.Errorf("accepted: %+v, %v", report, err)
+	}
+	cfg.URL, cfg.DB.UnsafeDurability = d.URL, false
+	report, err = Run(t.Context(), cfg)
+	if err != nil || !report.Database.Durable || report.Database.Settings["synchronous"] != "FULL" || report.Database.Settings["journal_mode"] != "wal" {
+		t.Errorf("durable: %+v, %v", report, err)
+	}
+}
+
+// TestReadOnly: connections that may not write, and users that may not make tables.
+func TestReadOnly(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		d := e.New(t)
+		d.Exec(t, "CREATE TABLE kv (id int)")
+		before := d.Dump(t)
+		as := func(login string) string {
+			u, err := url.Parse(d.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.User = url.User(login)
+			return u.String()
+		}
+		switch e.Family {
+		case "sqlite":
+			refusedAnyhow(t, tiny(d.URL+"?mode=ro"), rowfeed.Refused, "create the table", "to write the file")
+		case "postgres":
+			refusedAnyhow(t, tiny(d.URL+"&default_transaction_read_only=on"), rowfeed.ReadOnly, "primary")
+			d.Exec(t, "DROP ROLE IF EXISTS bench_poor")
+			d.Exec(t, "CREATE ROLE bench_poor LOGIN")
+			d.Exec(t, "REVOKE CREATE ON SCHEMA public FROM PUBLIC") // as it is from PostgreSQL 15 on
+			t.Cleanup(func() { d.Exec(t, "DROP ROLE bench_poor") })
+			before = d.Dump(t)
+			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table", "the rights to create and drop tables")
+		default:
+			d.Exec(t, "DROP USER IF EXISTS bench_poor@'%'")
+			d.Exec(t, "CREATE USER bench_poor@'%'")
+			d.Exec(t, "GRANT SELECT ON "+d.Name+".* TO bench_poor@'%'")
+			t.Cleanup(func() { d.Exec(t, "DROP USER bench_poor@'%'") })
+			before = d.Dump(t)
+			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table", "the rights to create and drop tables")
+		}
+		if after := d.Dump(t); after != before {
+			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		}
+	})
+}
+
+// TestStandby refuses a server that follows another, also a user whom it would not stop.
+func TestStandby(t *testing.T) {
+	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			primary := e.Primary(t)
+			d := primary.NewDatabase(t)
+			d.Exec(t, "CREATE TABLE kv (id int)")
+			replica := primary.Replica(t)
+			on := d.On(t, replica)
+			for n := 0; on.Admin().QueryRowContext(t.Context(), "SELECT count(*) FROM kv").Scan(&n) != nil; {
+				if pause(t.Context(), 10*time.Millisecond) != nil {
+					t.Fatal("the replica has not followed")
+				}
+			}
+			refused(t, tiny(on.URL), rowfeed.ReadOnly, "connect to the primary")
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package conformance
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestWhoHoldsItUp (M72): whose open transaction holds changes back is named, with connection, host, age and
+// statement as far as the database knows them, and is not any more when it has ended.
+func TestWhoHoldsItUp(t *testing.T) {
+	each(t, func(x *env) {
+		f := x.addKV()
+		writer := x.begin(sql.LevelReadCommitted)
+		id, name, statement := x.connection(writer), "root", "INSERT INTO kv"
+		x.in(writer, "INSERT INTO kv VALUES (1, 'a', 1)")
+		ended := make(chan struct{})
+		switch {
+		case x.family() == "sqlite":
+			me, err := user.Current()
+			if err != nil {
+				x.Fatal(err)
+			}
+			id, name, statement = fmt.Sprint("pid ", os.Getpid()), me.Username, "process "
+		case x.family() == "postgres":
+			id, name, statement = "pid "+id, "postgres", "idle in transaction: INSERT INTO kv"
+		case x.engine == testdb.MariaDB: // which tells of no statement but the current one
+			statement = "DO SLEEP(600)"
+			go func() {
+				defer close(ended)
+				writer.ExecContext(x.ctx, statement)
+			}()
+		}
+		var status *rowfeed.Status
+		var b rowfeed.Blocker
+		named := func() bool {
+			var err error
+			if status, err = f.Status(x.ctx); err != nil {
+				x.Fatal(err)
+			}
+			i := slices.IndexFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id && strings.Contains(b.Statement, statement) })
+			if i >= 0 {
+				b = status.Blockers[i]
+			} else if x.family() == "mysql" {
+				rest(x.ctx, 150*time.Millisecond) // what InnoDB tells is read anew only when nobody has asked for 100 ms
+			}
+			return i >= 0
+		}
+		x.eventually("it is named", named)
+		aged := b.AgeSeconds != nil && *b.AgeSeconds >= 0 && *b.AgeSeconds < 1200
+		if b.User != name || b.Host == "" || aged == (x.family() == "sqlite") || b.Scope == "" || status.BlockersUnseen != nil {
+			x.Errorf("%+v, %+v", b, status.BlockersUnseen)
+		}
+		if x.engine == testdb.MariaDB {
+			x.exec("KILL " + id)
+			<-ended
+		}
+		writer.Rollback()
+		x.eventually("it is gone", func() bool {
+			if x.family() == "mysql" {
+				rest(x.ctx, 150*time.Millisecond)
+			}
+			return !named()
+		})
+	})
+}
+
+// TestBlockersByLogin (M72): to a login that may not see what others do it is said that not all is told of who holds
+// changes back, and what to run, after which it is.
+func TestBlockersByLogin(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has no logins
+		}
+		f := x.addKV()
+		login := "ops_" + x.db.Name
+		at, err := url.Parse(x.db.URL)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if x.family() == "postgres" {
+			at.User = url.User(login)
+			x.exec("CREATE ROLE "+login+" LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+login)
+			x.Cleanup(func() { x.exec("DROP OWNED BY "+login, "DROP ROLE "+login) })
+		} else {
+			at.User = url.UserPassword(login, "secret")
+			x.exec("CREATE USER "+login+"@'%' IDENTIFIED BY 'secret'", "GRANT SELECT, TRIGGER ON "+x.db.Name+".* TO "+login+"@'%'")
+			x.Cleanup(func() { x.exec("DROP USER " + login) })
+		}
+		writer := x.begin(sql.LevelReadCommitted)
+		x.in(writer, "INSERT INTO kv VALUES (1, 'a', 1)")
+		id := x.connection(writer)
+		if x.family() == "postgres" {
+			id = "pid " + id
+		}
+		// look is what is told of the writer, nil where nothing is, to a session that begins now.
+		look := func(at string) (*rowfeed.Blocker, *rowfeed.Unseen) {
+			f, err := openEnv(x.T, &testdb.Database{Engine: x.engine, URL: at, Name: x.db.Name}, nil).rf.Feed(x.ctx, f.Name())
+			if err != nil {
+				x.Fatal(err)
+			}
+			status, err := f.Status(x.ctx)
+			if err != nil {
+				x.Fatal(err)
+			}
+			i := slices.IndexFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id })
+			if i < 0 {
+				return nil, status.BlockersUnseen
+			}
+			return &status.Blockers[i], status.BlockersUnseen
+		}
+		all := func(at string) {
+			x.Helper()
+			x.eventually("all is told", func() bool {
+				b, unseen := look(at)
+				return b != nil && b.AgeSeconds != nil && !strings.Contains(b.Statement, "insufficient") && unseen == nil
+			})
+		}
+		all(x.db.URL)
+		b, unseen := look(at.String())
+		switch {
+		case unseen == nil || !strings.Contains(unseen.Cause, login):
+			x.Fatalf("nothing is said of what is not told: %+v", unseen)
+		case x.family() == "postgres" && (b == nil || b.Statement != "<insufficient privilege>" || b.AgeSeconds != nil):
+			x.Errorf("%+v", b)
+		case x.family() != "postgres" && b != nil:
+			x.Errorf("%+v is told without the right", b)
+		}
+		grant, ok := strings.CutPrefix(unseen.Next, "run `")
+		if !ok {
+			x.Fatal(unseen.Next)
+		}
+		x.exec(strings.TrimSuffix(grant, "`"))
+		all(at.String())
+		writer.Rollback()
+	})
+}

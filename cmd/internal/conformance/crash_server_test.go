@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestPositionsSurviveTheServer (guarantee 2): a position that a reader has seen is
+// there after the server was killed, also where its commits are asynchronous by
+// default: readers' cursors stay valid, and no position is given to another key.
+func TestPositionsSurviveTheServer(t *testing.T) {
+	for _, c := range []struct {
+		engine   testdb.Engine
+		settings []testdb.Option
+		capture  dialect.Capture
+	}{
+		// Nothing is written to the disk but for a commit that asks for it.
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureColumn},
+		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
+		{testdb.MariaDB, nil, dialect.CaptureTrigger},
+		{testdb.MariaDB, nil, dialect.CaptureColumn},
+		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}, dialect.CaptureTrigger},
+		{testdb.MySQL, nil, dialect.CaptureTrigger},
+	} {
+		t.Run(c.engine.Name, func(t *testing.T) {
+			c.engine.Require(t)
+			server := c.engine.Dedicated(t, append(c.settings, testdb.Durable())...)
+			x := openEnv(t, server.NewDatabase(t), nil)
+			x.capture = c.capture
+			x.migrate()
+			f := x.addKV()
+			x.stays("kv")
+			k := x.keeper(f, 0)
+			for id := 1; id <= 3; id++ {
+				x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
+				x.publish(f)
+				if got := k.read(); len(got) != 1 {
+					x.Fatalf("entries %q, want one", got)
+				}
+				server.Kill(t)
+				x.restart(server)
+				var page rowfeed.Page
+				var err error
+				x.eventually("the pool finds the server again", func() bool {
+					page, err = f.Fetch(x.ctx, rowfeed.Request{After: rowfeed.Now})
+					return !isCode(err, rowfeed.Unavailable)
+				})
+				if err != nil {
+					x.Fatal(err)
+				}
+				if head := string(page.Cursor); head != strconv.Itoa(id) {
+					x.Fatalf("the head is %q after the server was killed; readers have seen %d", head, id)
+				}
+				x.wantSound(f)
+			}
+			k.read()
+			k.judge(x.kvRows(), byID)
+		})
+	}
+}

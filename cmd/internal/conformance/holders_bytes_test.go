@@ -1,0 +1,83 @@
+package conformance
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestHoldersBesideBytes (M44): who has a shard is named also while a statement waits that has bytes in
+// it which are no text, as statements with ULIDs have: MySQL then cannot show its transactions.
+func TestHoldersBesideBytes(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "mysql" {
+			return // has no such bytes in its statements
+		}
+		x.write(5, 1, 1)
+		tx := x.begin(sql.LevelReadCommitted)
+		id := x.connection(tx)
+		ulids := x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
+		x.event(tx, 3, 5, x.at(ulids, 5, 0), "")
+		other := x.begin(sql.LevelReadCommitted)
+		waits := make(chan error, 1)
+		go func() {
+			_, err := other.ExecContext(x.ctx, "INSERT INTO events (id, shard, ulid) VALUES (3, 6, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			waits <- err
+		}()
+		x.eventually("it waits for the row", func() bool {
+			if x.engine == testdb.MariaDB {
+				return x.waits()
+			}
+			return x.scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 // errCannotShow
+		})
+		w := x.wait(5)
+		x.eventually("the holder is named", func() bool {
+			_, five := x.shardStatus(5)
+			return five.Holder != nil && five.Holder.Session == id && len(five.Waiting) == 1
+		})
+		if found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{}); err != nil || found.Holder.Session != id {
+			t.Errorf("%+v, %v", found, err)
+		}
+		x.got(w)
+		if err := <-waits; err != nil && !strings.Contains(err.Error(), "ulid") {
+			t.Error(err)
+		}
+		other.Rollback()
+	})
+}
+
+// TestBlockersBesideBytes (M72): nor does such a statement keep status from naming who holds a feed's changes up.
+func TestBlockersBesideBytes(t *testing.T) {
+	each(t, func(x *env) {
+		if x.engine != testdb.MySQL {
+			return // MariaDB shows such statements
+		}
+		f := x.addKV()
+		x.exec("CREATE TABLE bytes (id BIGINT NOT NULL PRIMARY KEY, b BINARY(16))")
+		writer, id := x.begin(sql.LevelReadCommitted), int64(0)
+		x.in(writer, "INSERT INTO kv VALUES (1, 'a', 1)", "INSERT INTO bytes VALUES (1, NULL)")
+		if err := writer.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+			x.Fatal(err)
+		}
+		other := x.begin(sql.LevelReadCommitted)
+		waits := make(chan error, 1)
+		go func() {
+			_, err := other.ExecContext(x.ctx, "INSERT INTO bytes VALUES (1, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			waits <- err
+		}()
+		x.eventually("it waits for the row", func() bool { return x.scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 })
+		status, err := f.Status(x.ctx)
+		if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != fmt.Sprint(id) || status.Blockers[0].AgeSeconds == nil {
+			t.Errorf("%+v, %v", status, err)
+		}
+		writer.Rollback()
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		other.Rollback()
+	})
+}

@@ -1,0 +1,365 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// twoTexts are key columns in which the database takes three different texts for one value, and a
+// fourth for another value. The values are SQL.
+var twoTexts = map[string][]struct {
+	column string
+	same   [3]string
+	other  string
+}{
+	"sqlite": {
+		{"k TEXT COLLATE NOCASE", [3]string{"'fred'", "'FRED'", "'Fred'"}, "'ann'"},
+		{"k TEXT COLLATE RTRIM", [3]string{"'fred'", "'fred '", "'fred  '"}, "'ann'"},
+		{"k", [3]string{"1", "1.0", "1"}, "2"},
+	},
+	"postgres": {
+		{`k text COLLATE nocase`, [3]string{"'fred'", "'FRED'", "'Fred'"}, "'ann'"},
+		{"k numeric", [3]string{"1.0", "1.00", "1"}, "2"},
+		{"k float8", [3]string{"0", "'-0'", "0"}, "2"},
+		{"k interval", [3]string{"'30 days'", "'1 mon'", "'720 hours'"}, "'1 day'"},
+		{"k numrange", [3]string{"'[1.0,2)'", "'[1.00,2)'", "'[1,2)'"}, "'[3,4)'"},
+		{"k jsonb", [3]string{`'{"a":1.0}'`, `'{"a":1.00}'`, `'{"a":1}'`}, `'{"a":2}'`},
+	},
+	"mysql": {
+		{"k varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", [3]string{"'fred'", "'FRED'", "'frèd '"}, "'ann'"},
+		{"k varchar(50) CHARACTER SET latin1 COLLATE latin1_bin", [3]string{"'fred'", "'fred '", "'fred  '"}, "'ann'"},
+		{"k double", [3]string{"0e0", "-0e0", "0e0"}, "2e0"},
+	},
+}
+
+// keyReader applies what it reads to rows by the entries' keys, as readers outside the database do.
+type keyReader struct {
+	cursors []rowfeed.Cursor // of the parts of the feed
+	rows    map[string]string
+}
+
+func newKeyReader(parts int) *keyReader {
+	return &keyReader{make([]rowfeed.Cursor, parts), map[string]string{}}
+}
+
+// read applies every entry up to the head of each part.
+func (r *keyReader) read(x *env, f *rowfeed.Feed) {
+	x.Helper()
+	for i := range r.cursors {
+		for more := true; more; {
+			page, err := f.Fetch(x.ctx, rowfeed.Request{After: r.cursors[i], Limit: 3, Shards: rowfeed.Part(i, len(r.cursors))})
+			if err != nil {
+				x.Fatal(err)
+			}
+			for _, e := range page.Entries {
+				key := string(e.Key.AppendJSON(nil))
+				if delete(r.rows, key); e.Op == rowfeed.Upsert {
+					v, _ := e.Row.Get("v")
+					r.rows[key] = fmt.Sprint(v)
+				}
+			}
+			r.cursors[i], more = page.Cursor, page.More
+		}
+	}
+}
+
+// TestKeyKeepsItsText (V1): where two texts are one key for the database, a key has one text in all
+// entries, whatever is done with it: readers who apply entries by key, from any moment on, whole or in
+// parts, have one row for each of the table's.
+func TestKeyKeepsItsText(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "postgres" {
+			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		}
+		for i, c := range twoTexts[x.family()] {
+			for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureApp} {
+				name := fmt.Sprintf("t%d%s", i, capture)
+				x.exec("CREATE TABLE " + name + " (" + c.column + " NOT NULL PRIMARY KEY, v INTEGER)")
+				f := x.add(rowfeed.FeedSpec{Name: name, Table: name, Capture: capture, DataShards: 4})
+				// write runs a statement with {0} to {3} for the texts; a writer of capture app records
+				// the text that it has at hand.
+				write := func(statement string, texts ...int) {
+					x.Helper()
+					values := append(c.same[:], c.other)
+					args := make([]any, len(texts))
+					for i, n := range texts {
+						args[i] = values[n]
+					}
+					statement = fmt.Sprintf(statement, append([]any{name}, args...)...)
+					if capture == dialect.CaptureTrigger {
+						x.exec(statement)
+						return
+					}
+					tx := x.begin(sql.LevelReadCommitted)
+					x.in(tx, statement)
+					for _, arg := range args {
+						x.in(tx, fmt.Sprintf("INSERT INTO rowfeed_changes_%s (k) VALUES (%s)", name, arg))
+					}
+					x.commit(tx)
+				}
+				first, parts := newKeyReader(1), newKeyReader(2)
+				read := func() {
+					x.Helper()
+					x.publish(f)
+					late := newKeyReader(1)
+					for _, r := range []*keyReader{first, parts, late} {
+						r.read(x, f)
+					}
+					want := x.list("SELECT v FROM " + name + " ORDER BY v")
+					for who, r := range map[string]*keyReader{"the first reader": first, "two readers of parts": parts, "a late reader": late} {
+						if got := slices.Sorted(maps.Values(r.rows)); !slices.Equal(got, want) || !maps.Equal(r.rows, late.rows) {
+							x.Fatalf("%s: %s has %v, a late reader %v, the table %v", c.column, who, r.rows, late.rows, want)
+						}
+					}
+				}
+				write("INSERT INTO %s VALUES (%s, 1)", 0)
+				write("INSERT INTO %s VALUES (%s, 2)", 3)
+				read()
+				write("UPDATE %s SET k = %[2]s WHERE k = %[2]s", 1)
+				read()
+				write("UPDATE %s SET v = 3 WHERE k = %s", 0)
+				write("UPDATE %s SET k = %[2]s WHERE k = %[2]s", 2)
+				read()
+				write("DELETE FROM %s WHERE k = %s", 1)
+				read()
+				write("INSERT INTO %s VALUES (%s, 4)", 2)
+				write("UPDATE %s SET k = %[2]s WHERE k = %[2]s", 1)
+				read()
+				write("DELETE FROM %s WHERE k = %s", 0)
+				write("INSERT INTO %s VALUES (%s, 5)", 1)
+				read()
+				if err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error {
+					_, err := tx.Exec(x.ctx, "INSERT INTO rowfeed_changes_"+name+" (k, kind) VALUES ("+c.same[0]+", 2)") // unpublish
+					return err
+				}); err != nil {
+					x.Fatal(err)
+				}
+				x.publish(f)
+				first.read(x, f)
+				if len(first.rows) != 1 {
+					x.Errorf("%s: a hidden key is still there: %v", c.column, first.rows)
+				}
+				x.wantSound(f)
+			}
+		}
+	})
+}
+
+// TestColumnRefusesTwoTexts (V1): with capture column nothing keeps the text that readers know, so such
+// keys are refused before anything is made, with the ways out.
+func TestColumnRefusesTwoTexts(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "postgres" {
+			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		}
+		for i, c := range twoTexts[x.family()] {
+			name := "t" + strconv.Itoa(i)
+			x.exec("CREATE TABLE " + name + " (" + c.column + " NOT NULL PRIMARY KEY, v INTEGER)")
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn}, nil)
+			x.wantCode(err, rowfeed.Refused)
+			if feeds, err := x.rf.Feeds(x.ctx); err != nil || len(feeds) != 0 {
+				x.Errorf("%s: feeds %v, %v", c.column, feeds, err)
+			}
+		}
+	})
+}
+
+// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default can
+// tell keys apart in a way that rowfeed's tables do not.
+func TestRefusesIndexOfOwnOperatorClass(t *testing.T) {
+	testdb.Postgres15.Require(t)
+	x := newEnv(t, testdb.Postgres15, nil)
+	x.migrate()
+	x.exec("CREATE OPERATOR CLASS own_ops FOR TYPE numeric USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, "+
+		"OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 numeric_cmp(numeric, numeric)",
+		"CREATE TABLE n (k numeric NOT NULL, name text NOT NULL)", "CREATE UNIQUE INDEX ON n (k own_ops)",
+		"CREATE UNIQUE INDEX ON n (name text_pattern_ops)")
+	_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "n", Table: "n", Key: []string{"k"}}, nil)
+	x.wantCode(err, rowfeed.Refused)
+	x.add(rowfeed.FeedSpec{Name: "n", Table: "n", Key: []string{"name"}})
+}
+
+// TestDecodedKeyKeepsItsText (V1): a consumer that stores decoded rows by their key, and deletes them by
+// it, has one row for each of the table's.
+func TestDecodedKeyKeepsItsText(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "postgres" {
+			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		}
+		x.exec("CREATE TABLE users (" + twoTexts[x.family()][0].column + " NOT NULL PRIMARY KEY, v INTEGER)")
+		f := x.add(rowfeed.FeedSpec{Name: "users", Table: "users"})
+		type user struct {
+			K string
+			V int64
+		}
+		stored := map[string]int64{}
+		c := &rowfeed.Consumer{Name: "store", Source: f, DB: x.rf, Handle: rowfeed.Each(func(_ context.Context, _ *sql.Tx, e rowfeed.Entry, u user) error {
+			if delete(stored, u.K); e.Op == rowfeed.Upsert {
+				stored[u.K] = u.V
+			}
+			return nil
+		})}
+		for _, step := range []struct {
+			sql  string
+			want map[string]int64
+		}{
+			{"INSERT INTO users VALUES ('fred', 1)", map[string]int64{"fred": 1}},
+			{"UPDATE users SET k = 'FRED', v = 2", map[string]int64{"fred": 2}},
+			{"DELETE FROM users", map[string]int64{}},
+		} {
+			x.exec(step.sql)
+			x.publish(f)
+			if err := c.RunOnce(x.ctx); err != nil {
+				x.Fatal(err)
+			}
+			if !maps.Equal(stored, step.want) {
+				x.Fatalf("after %s: %v, want %v", step.sql, stored, step.want)
+			}
+		}
+	})
+}
+
+// TestMirrorOfTwoTexts (V1): a mirror has one row for each of the table's, whether or not its own key
+// takes the two texts for one. Where it does, the row has the text that it has in the source.
+func TestMirrorOfTwoTexts(t *testing.T) {
+	eachMirror(t, func(x, to *env) {
+		nocase := map[string]string{"sqlite": "COLLATE NOCASE", "postgres": "COLLATE nocase", "mysql": "COLLATE utf8mb4_general_ci"}
+		exact := map[string]string{"sqlite": "COLLATE BINARY", "postgres": `COLLATE "C"`, "mysql": "COLLATE utf8mb4_bin"}
+		for _, e := range []*env{x, to} {
+			if e.family() == "postgres" {
+				e.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+			}
+		}
+		const columns = " NOT NULL PRIMARY KEY, u VARCHAR(20) UNIQUE, v INTEGER)"
+		x.exec("CREATE TABLE m (k VARCHAR(20) " + nocase[x.family()] + columns)
+		f := x.add(rowfeed.FeedSpec{Name: "m", Table: "m"})
+		mirrors := map[string]string{"same": nocase[to.family()], "apart": exact[to.family()]}
+		for table, collation := range mirrors {
+			to.exec("CREATE TABLE " + table + " (k VARCHAR(20) " + collation + columns)
+		}
+		for _, step := range []struct {
+			sql  []string
+			want map[string][]string
+		}{
+			{[]string{"INSERT INTO m VALUES ('fred', 'a', 1), ('ann', 'b', 2)"},
+				map[string][]string{"same": {"fred a 1", "ann b 2"}, "apart": {"fred a 1", "ann b 2"}}},
+			{[]string{"UPDATE m SET k = 'FRED' WHERE k = 'fred'"},
+				map[string][]string{"same": {"FRED a 1", "ann b 2"}, "apart": {"fred a 1", "ann b 2"}}},
+			{[]string{"UPDATE m SET u = 'c' WHERE k = 'fred'", "UPDATE m SET u = 'a' WHERE k = 'ann'", "UPDATE m SET k = 'Fred', v = 3 WHERE k = 'fred'"},
+				map[string][]string{"same": {"ann a 2", "Fred c 3"}, "apart": {"ann a 2", "fred c 3"}}},
+			{[]string{"DELETE FROM m WHERE k = 'fred'"}, map[string][]string{"same": {"ann a 2"}, "apart": {"ann a 2"}}},
+		} {
+			x.exec(step.sql...)
+			x.publish(f)
+			for table := range mirrors {
+				m := &mirrored{env: x, to: to, feed: f, sink: to.mirrorSink(table)}
+				r := m.relay()
+				r.Name = table
+				if err := r.RunOnce(x.ctx); err != nil {
+					x.Fatal(err)
+				}
+				if got := to.list("SELECT k, u, v FROM " + table + " ORDER BY u"); !slices.Equal(got, step.want[table]) {
+					x.Fatalf("after %v the mirror %s has %q, want %q", step.sql, table, got, step.want[table])
+				}
+			}
+		}
+	})
+}
+
+// TestDeadLetterOfTwoTexts (V1): a key that was set aside stays so when its text changes; its later
+// versions and its delete join it, and the retry hands over the row as it is.
+func TestDeadLetterOfTwoTexts(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "postgres" {
+			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		}
+		x.exec("CREATE TABLE users (" + twoTexts[x.family()][0].column + " NOT NULL PRIMARY KEY, v INTEGER)")
+		f := x.add(rowfeed.FeedSpec{Name: "users", Table: "users"})
+		var handled []string
+		failing := true
+		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.rf, OnFailure: rowfeed.SetAside,
+			Retry: rowfeed.Retry{MaxAttempts: 1},
+			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+				for _, e := range entries {
+					if failing {
+						return errors.New("not yet")
+					}
+					handled = append(handled, string(e.Key.AppendJSON(nil))+" "+line(e))
+				}
+				return nil
+			}}
+		id := rowfeed.ConsumerID{Consumer: "test", Feed: "users"}
+		step := func(statement string) {
+			x.Helper()
+			x.exec(statement)
+			x.publish(f)
+			if err := c.RunOnce(x.ctx); err != nil {
+				x.Fatal(err)
+			}
+		}
+		step("INSERT INTO users VALUES ('fred', 1)")
+		failing = false
+		step("UPDATE users SET k = 'FRED', v = 2")
+		letters, err := x.rf.DeadLetters(x.ctx, id, nil)
+		if err != nil || len(letters) != 1 || letters[0].Collapsed != 1 || len(handled) != 0 {
+			x.Fatalf("dead letters %+v, %v; handled %q", letters, err, handled)
+		}
+		if _, err := x.rf.RetryDeadLetters(x.ctx, id, nil); err != nil {
+			x.Fatal(err)
+		}
+		step("INSERT INTO users VALUES ('ann', 3)")
+		want := []string{`{"k":"ann"} upsert {"k":"ann","v":3}`, `{"k":"fred"} upsert {"k":"FRED","v":2}`}
+		if slices.Sort(handled); !slices.Equal(handled, want) {
+			x.Errorf("handled %q, want %q", handled, want)
+		}
+	})
+}
+
+// TestKeyThatBecomesTwo (V1): a column that comes to tell two texts apart makes two keys of one, the text
+// that readers know and the row's. The upgrade says so, and repair publishes both.
+func TestKeyThatBecomesTwo(t *testing.T) {
+	each(t, func(x *env) {
+		if x.family() == "sqlite" {
+			return // has no ALTER for a column's collation
+		}
+		if x.family() == "postgres" {
+			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		}
+		x.exec("CREATE TABLE users (" + twoTexts[x.family()][0].column + " NOT NULL PRIMARY KEY, v INTEGER)")
+		f := x.add(rowfeed.FeedSpec{Name: "users", Table: "users"})
+		x.exec("INSERT INTO users VALUES ('fred', 1), ('ann', 2)")
+		reader := newKeyReader(1)
+		x.publish(f)
+		reader.read(x, f)
+		x.exec("UPDATE users SET k = 'FRED' WHERE k = 'fred'")
+		x.publish(f)
+		x.exec(x.by(map[string]string{
+			"postgres": `ALTER TABLE users ALTER k TYPE text COLLATE "C"`,
+			"mysql":    "ALTER TABLE users MODIFY k varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL",
+		}))
+		mended, err := f.Upgrade(x.ctx)
+		if err != nil || !strings.Contains(strings.Join(mended, "\n"), "rowfeed repair users") {
+			x.Fatalf("mended %q, %v", mended, err)
+		}
+		if _, err := f.Repair(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.publish(f)
+		reader.read(x, f)
+		if want := map[string]string{`{"k":"FRED"}`: "1", `{"k":"ann"}`: "2"}; !maps.Equal(reader.rows, want) {
+			x.Errorf("the reader has %v, want %v", reader.rows, want)
+		}
+		x.wantSound(f)
+	})
+}

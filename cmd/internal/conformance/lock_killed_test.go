@@ -1,0 +1,113 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestLockKilled (M44): a Lock whose statement is killed while it waits, by an operator or by the
+// server's own bound, leaves the session's bound as it was: the connection goes back to its pool. On
+// MariaDB and MySQL the bound is the session's, and a statement that is killed puts nothing back.
+func TestLockKilled(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "mysql" {
+			return // there it is the transaction's, or is not the server's
+		}
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		pool := x.sessionOf("60000")
+		tx := x.beginOn(pool)
+		own, id := x.waitSetting(tx), x.connection(tx)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
+			ended <- err
+		}()
+		x.eventually("it waits", x.waits)
+		x.exec("KILL QUERY " + id)
+		if err := <-ended; err == nil {
+			t.Error("a lock that was killed is had")
+		}
+		tx.Rollback()
+		next := x.beginOn(pool)
+		if now, same := x.waitSetting(next), x.connection(next); now != own || same != id {
+			t.Errorf("the session %s waits %s, and %s was to wait %s", same, now, id, own)
+		}
+		x.commit(holder)
+		// A bound that the session has been given since then is not put back to that of before.
+		x.in(next, "SET SESSION innodb_lock_wait_timeout = 33")
+		if _, err := x.feed.Lock(x.ctx, rowfeed.InTx(next), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second}); err != nil {
+			t.Error(err)
+		}
+		if _, err := x.feed.Lock(x.ctx, rowfeed.InTx(next), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second, Hint: x.now().Add(time.Hour)}); err == nil {
+			t.Error("a hint that is an hour ahead is taken")
+		}
+		if now := x.waitSetting(next); now != "33" {
+			t.Errorf("the session waits %s, and was to wait 33", now)
+		}
+	})
+}
+
+// TestLockGivenUp (M44): nor does a transaction whose own context ends while it waits leave anything
+// with its connection: database/sql has rolled it back before anybody can put a setting back.
+func TestLockGivenUp(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "sqlite" {
+			return // a bound ends with the transaction, or a connection with what is cut off
+		}
+		x.write(1, 1, 1)
+		var waiting, again atomic.Bool
+		for _, own := range []string{"60000", "100"} { // longer than it is to wait for, and shorter
+			pool := x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if strings.Contains(ev.SQL, "rowfeed_shards") {
+					again.Store(waiting.Swap(true))
+				}
+				return nil
+			}}, "_txlock=deferred")
+			pool.SetMaxOpenConns(1)
+			if _, err := pool.Exec("PRAGMA busy_timeout = " + own); err != nil {
+				t.Fatal(err)
+			}
+			setting := func() string {
+				tx := x.beginOn(pool)
+				defer tx.Rollback()
+				return x.waitSetting(tx)
+			}
+			holder := x.begin(sql.LevelDefault)
+			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+			ctx, cancel := context.WithCancel(x.ctx)
+			tx, err := pool.BeginTx(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting.Store(false)
+			again.Store(false)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := x.feed.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
+				ended <- err
+			}()
+			x.eventually("it waits", func() bool { return len(ended) > 0 || waiting.Load() && (own == "60000" || again.Load()) })
+			if len(ended) > 0 {
+				t.Fatalf("it gave up by itself where the session waits %s ms: %v", own, <-ended)
+			}
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("a lock that was given up is had")
+			}
+			tx.Rollback()
+			if now := setting(); now != own {
+				t.Fatalf("the session waits %s, and was to wait %s", now, own)
+			}
+			x.commit(holder)
+		}
+	})
+}

@@ -1,0 +1,318 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// waitSetting reads what bounds the waits of a transaction's session, in its own words.
+func (x *env) waitSetting(tx *sql.Tx) (setting string) {
+	x.Helper()
+	query := x.by(map[string]string{"sqlite": "PRAGMA busy_timeout", "postgres": "SELECT current_setting('lock_timeout')", "mysql": "SELECT @@SESSION.innodb_lock_wait_timeout"})
+	if err := tx.QueryRowContext(x.ctx, query).Scan(&setting); err != nil {
+		x.Fatal(err)
+	}
+	return setting
+}
+
+// sessionOf is a pool of one connection whose session waits for so long, in milliseconds.
+func (x *env) sessionOf(ms string) *sql.DB {
+	x.Helper()
+	pool := x.db.OpenTapped(x.T, testdb.Hooks{}, "_txlock=deferred")
+	pool.SetMaxOpenConns(1)
+	setting := x.by(map[string]string{"sqlite": "PRAGMA busy_timeout = " + ms, "postgres": "SET lock_timeout = " + ms, "mysql": "SET SESSION innodb_lock_wait_timeout = " + strings.TrimSuffix(ms, "000")})
+	if _, err := pool.Exec(setting); err != nil {
+		x.Fatal(err)
+	}
+	return pool
+}
+
+// beginOn opens a transaction on a pool.
+func (x *env) beginOn(pool *sql.DB) *sql.Tx {
+	x.Helper()
+	level := sql.LevelReadCommitted
+	if x.family() == "sqlite" {
+		level = sql.LevelDefault
+	}
+	tx, err := pool.BeginTx(x.ctx, &sql.TxOptions{Isolation: level})
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+// TestLockWaitEnds (M44): who waits for a shard longer than it asked for is told so, and whether its
+// transaction can go on, which is true. What the session waits for else is not changed,
+// neither by a lock that is had nor by one that is not.
+func TestLockWaitEnds(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.exec("CREATE TABLE notes (id BIGINT PRIMARY KEY)")
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		for i, made := range []int{1, 9} { // one that is there, and one that is made
+			if made == 9 {
+				if err := holder.Rollback(); err != nil {
+					x.Fatal(err)
+				}
+				holder = x.begin(sql.LevelReadCommitted)
+				x.lock(holder, rowfeed.LockRequest{Shards: []int{9}})
+			}
+			tx := x.beginOn(x.sessionOf("60000"))
+			own := x.waitSetting(tx)
+			if x.family() != "sqlite" {
+				x.lock(tx, rowfeed.LockRequest{Shards: []int{-2}, Wait: time.Second})
+				x.lock(tx, rowfeed.LockRequest{Shards: []int{-3 - i}, Wait: time.Second})
+				x.in(tx, []string{"INSERT INTO notes VALUES (1)", "INSERT INTO notes VALUES (2)"}[i])
+			}
+			if now := x.waitSetting(tx); now != own {
+				x.Errorf("the session waits %s, and was to wait %s", now, own)
+			}
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{made}, Wait: time.Second})
+			if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "longer than this one may wait") {
+				x.Error(err)
+			}
+			var n int
+			broken := tx.QueryRowContext(x.ctx, "SELECT count(*) FROM notes").Scan(&n)
+			if says := strings.Contains(err.Error(), "cannot go on"); says != (x.family() == "postgres") || says != (broken != nil) {
+				x.Errorf("%v, and then: %v", err, broken)
+			}
+			if x.family() == "postgres" {
+				tx.Rollback()
+				continue
+			}
+			if now := x.waitSetting(tx); now != own {
+				x.Errorf("the session waits %s after a lock in vain, and was to wait %s", now, own)
+			}
+			if err := holder.Rollback(); err != nil {
+				x.Fatal(err)
+			}
+			u := x.lock(tx, rowfeed.LockRequest{Shards: []int{made}})
+			x.event(tx, 10+i, made, x.at(u, made, 0), "")
+			x.commit(tx)
+			x.wantIDs(x.page(x.feed, made, "", 10), false, map[int][]int{1: {1, 10}, 9: {11}}[made]...)
+			holder = x.begin(sql.LevelReadCommitted)
+			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		}
+		if notes := x.scalar("SELECT count(*) FROM notes"); x.family() == "mysql" && notes != 2 {
+			x.Errorf("%d notes: the transaction lost what it had done before", notes)
+		}
+		holder.Rollback()
+		if x.family() == "postgres" {
+			// What a savepoint saves goes on, with the settings from before.
+			holder = x.begin(sql.LevelReadCommitted)
+			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+			tx := x.beginOn(x.sessionOf("60000"))
+			x.in(tx, "SAVEPOINT s")
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
+			x.wantCode(err, rowfeed.Locked)
+			x.in(tx, "ROLLBACK TO SAVEPOINT s")
+			if now := x.waitSetting(tx); now != "1min" {
+				x.Errorf("the session waits %s after a lock in vain", now)
+			}
+			x.wantIdle(tx, "0")
+			x.commit(tx)
+			x.commit(holder)
+			return // a hint that is refused ends the transaction
+		}
+		// One that is refused for its hint leaves the session as it was, too.
+		tx := x.beginOn(x.sessionOf("60000"))
+		own := x.waitSetting(tx)
+		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Hint: x.now().Add(time.Hour), Wait: time.Second})
+		x.wantCode(err, rowfeed.InvalidRequest)
+		if now := x.waitSetting(tx); now != own {
+			x.Errorf("the session waits %s after a hint that was refused, and was to wait %s", now, own)
+		}
+	})
+}
+
+// TestLockWaitOwn: where nobody asks for a bound a tighter one of the session's own holds, and
+// with NoBound it alone. Who asked for more waits for longer.
+func TestLockWaitOwn(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		ended := make(chan string, 3)
+		for _, w := range []struct {
+			name string
+			req  rowfeed.LockRequest
+			own  string
+		}{{"default", rowfeed.LockRequest{}, "1000"}, {"no bound", rowfeed.LockRequest{Wait: rowfeed.NoBound}, "1000"}, {"asked for", rowfeed.LockRequest{Wait: 7 * time.Second}, "1000"}} {
+			w.req.Shards = []int{1}
+			tx := x.beginOn(x.sessionOf(w.own))
+			go func() {
+				_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), w.req)
+				if !isCode(err, rowfeed.Locked) && (err != nil || w.name != "asked for") {
+					x.Errorf("%s: %v", w.name, err)
+				}
+				ended <- w.name
+			}()
+		}
+		for range 2 {
+			if name := <-ended; name == "asked for" {
+				x.Error("who asked for seven seconds had to go before those whose sessions wait for one")
+			}
+		}
+		x.commit(holder)
+		<-ended
+	})
+}
+
+// TestLockWaitConfigured: Config says what a Lock takes that says nothing.
+func TestLockWaitConfigured(t *testing.T) {
+	eachULID(t, func(x *events) {
+		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound})
+		if err != nil {
+			x.Fatal(err)
+		}
+		f, err := rf.Feed(x.ctx, "events")
+		if err != nil {
+			x.Fatal(err)
+		}
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{})
+		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+		defer cancel()
+		tx := x.beginOn(x.sessionOf("600000"))
+		_, err = f.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{})
+		x.wantCode(err, rowfeed.Locked)
+		tx.Rollback()
+		x.commit(holder)
+		if x.family() == "postgres" {
+			tx := x.begin(sql.LevelReadCommitted)
+			if _, err := f.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{}); err != nil {
+				x.Fatal(err)
+			}
+			x.wantIdle(tx, "0")
+		}
+	})
+}
+
+// wantIdle asserts how long a transaction may sit idle, on PostgreSQL.
+func (x *env) wantIdle(tx *sql.Tx, want string) {
+	x.Helper()
+	var idle string
+	if err := tx.QueryRowContext(x.ctx, "SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&idle); err != nil || idle != want {
+		x.Errorf("the transaction may sit idle for %q, want %q (%v)", idle, want, err)
+	}
+}
+
+// TestLockIdleSetting (M44): a transaction that has a shard is bounded where the database can
+// bound one, and only that one. Elsewhere the session's own bound is looked at, for who demands one.
+func TestLockIdleSetting(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if x.family() != "postgres" {
+			tx := x.begin(sql.LevelReadCommitted)
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Idle: time.Minute})
+			if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
+				x.Error(err)
+			}
+			x.lock(tx, rowfeed.LockRequest{}) // by default what can be done is done
+			return
+		}
+		for _, c := range []struct {
+			own  string
+			req  rowfeed.LockRequest
+			want string
+		}{
+			{"0", rowfeed.LockRequest{}, "1min"},
+			{"0", rowfeed.LockRequest{Idle: 1500 * time.Millisecond}, "1500ms"},
+			{"0", rowfeed.LockRequest{Idle: rowfeed.NoBound}, "0"},
+			{"5s", rowfeed.LockRequest{}, "5s"},
+			{"5s", rowfeed.LockRequest{Idle: time.Hour}, "5s"},
+			{"2h", rowfeed.LockRequest{Idle: time.Hour}, "1h"},
+		} {
+			pool := x.db.OpenTapped(x.T, testdb.Hooks{})
+			pool.SetMaxOpenConns(1)
+			if _, err := pool.Exec("SET idle_in_transaction_session_timeout = '" + c.own + "'"); err != nil {
+				x.Fatal(err)
+			}
+			for _, bySQL := range []bool{false, true} {
+				if bySQL && c.req.Idle != 0 {
+					continue
+				}
+				tx := x.beginOn(pool)
+				if bySQL {
+					x.in(tx, "SELECT rowfeed_lock_events(3)")
+				} else {
+					x.lock(tx, c.req)
+				}
+				x.wantIdle(tx, c.want)
+				x.commit(tx)
+				tx = x.beginOn(pool)
+				x.wantIdle(tx, c.own)
+				x.commit(tx)
+			}
+		}
+	})
+}
+
+// TestLockBySQLWaits: the functions of other languages wait as long as their session says; on
+// PostgreSQL, where it may say nothing, ten seconds.
+func TestLockBySQLWaits(t *testing.T) {
+	t.Parallel()
+	eachULID(t, func(x *events) {
+		if x.family() == "sqlite" {
+			return // it has no functions
+		}
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		owns := []string{"1000"}
+		if x.engine == testdb.Postgres15 {
+			owns = append(owns, "0")
+		}
+		for _, own := range owns {
+			tx := x.beginOn(x.sessionOf(own))
+			was := x.waitSetting(tx)
+			if _, err := x.lockBySQL(tx, 2, "NULL"); err != nil {
+				x.Fatal(err)
+			}
+			if now := x.waitSetting(tx); now != was {
+				x.Errorf("the session waits %s, and was to wait %s", now, was)
+			}
+			ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+			_, err := tx.ExecContext(ctx, x.by(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @u, @h, @l)"}))
+			if cancel(); x.dialect.Classify(err) != dialect.ClassLockTimeout {
+				x.Errorf("own bound %s: %v", own, err)
+			}
+			tx.Rollback()
+		}
+	})
+}
+
+// TestLockWaitTakesAll: on servers that roll everything back when a wait has run out
+// (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
+// after it would be committed statement by statement.
+func TestLockWaitTakesAll(t *testing.T) {
+	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
+			y := openEnv(t, server.NewDatabase(t), nil)
+			y.migrate()
+			y.exec(y.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+			x := &events{y, y.add(eventsSpec())}
+			x.write(1, 1, 1)
+			holder := x.begin(sql.LevelReadCommitted)
+			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+			tx := x.begin(sql.LevelReadCommitted)
+			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
+			if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
+				x.Error(err)
+			}
+			tx.Rollback()
+			x.commit(holder)
+		})
+	}
+}

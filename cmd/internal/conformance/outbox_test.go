@@ -1,0 +1,205 @@
+package conformance
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// eachOutbox runs f on every engine, with a feed of the table events in mode outbox.
+func eachOutbox(t *testing.T, f func(x *events)) {
+	t.Helper()
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
+		f(&events{x, x.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})})
+	})
+}
+
+// append inserts a row and its record.
+func (x *events) append(tx *sql.Tx, id, shard int, hint time.Time) error {
+	_, err := tx.ExecContext(x.ctx, fmt.Sprintf("INSERT INTO events VALUES (%d, 'd')", id))
+	if err == nil {
+		err = x.feed.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: shard, Hint: hint, Key: rowfeed.Key{int64(id)}})
+	}
+	return err
+}
+
+func (x *events) appended(id, shard int, hint time.Time) {
+	x.Helper()
+	tx := x.begin(sql.LevelReadCommitted)
+	if err := x.append(tx, id, shard, hint); err != nil {
+		x.Fatal(err)
+	}
+	x.commit(tx)
+}
+
+// TestOutboxPages: records get ULIDs when they are first read, in their order, with times that
+// follow the hints but never go back; read again they are the same (M59, M60, M46).
+func TestOutboxPages(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		noon := x.now().Add(-24 * time.Hour).Truncate(time.Hour)
+		for i, minute := range []time.Duration{0, 3, 2, 1, 10} {
+			x.appended(i+1, 0, noon.Add(minute*time.Minute))
+		}
+		first := x.page(x.feed, 0, "", 3)
+		x.wantIDs(first, true, 1, 2, 3)
+		second := x.page(x.feed, 0, first.Cursor, 3)
+		x.wantIDs(second, false, 4, 5)
+		var times []time.Duration
+		for _, e := range slices.Concat(first.Entries, second.Entries) {
+			times = append(times, millis(ulid.MustParse(e.Position)).Sub(noon)/time.Minute)
+		}
+		if want := []time.Duration{0, 3, 3, 3, 10}; !slices.Equal(times, want) {
+			t.Errorf("times %v, want %v", times, want)
+		}
+		if again := x.page(x.feed, 0, "", 3); lines(again) != lines(first) {
+			t.Errorf("read again:\n%s\nfirst:\n%s", lines(again), lines(first))
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 0 {
+			t.Errorf("%d records are left", n)
+		}
+		// A key that comes again moves to the head; another shard is another feed.
+		tx := x.begin(sql.LevelReadCommitted)
+		if err := x.feed.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}); err != nil {
+			t.Fatal(err)
+		}
+		x.commit(tx)
+		if page := x.page(x.feed, 0, rowfeed.Now, 10); len(page.Entries) != 0 || page.Cursor != second.Cursor {
+			t.Errorf("now: %+v", page)
+		}
+		x.appended(6, -7, time.Time{})
+		x.appended(7, 0, x.now().Add(time.Hour))
+		third := x.page(x.feed, 0, second.Cursor, 10)
+		x.wantIDs(third, false, 2, 7)
+		if ahead := millis(ulid.MustParse(third.Entries[1].Position)).Sub(x.now()); ahead > time.Second {
+			t.Errorf("a hint from the future is followed: %s ahead", ahead)
+		}
+		x.wantIDs(x.page(x.feed, -7, "", 10), false, 6)
+		_, err := x.feed.Fetch(x.ctx, rowfeed.Request{})
+		if x.wantCode(err, rowfeed.InvalidRequest); !strings.Contains(err.Error(), "-7, 0") {
+			t.Error(err)
+		}
+		_, err = x.feed.Lock(x.ctx, rowfeed.InTx(x.begin(sql.LevelReadCommitted)), rowfeed.LockRequest{})
+		x.wantCode(err, rowfeed.Refused)
+		x.wantSound(x.feed)
+		for range 2 {
+			if err := x.rf.DropFeed(x.ctx, "events"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_shards"); n != 0 {
+			t.Errorf("%d states are left", n)
+		}
+	})
+}
+
+// TestOutboxOpenWriter: a writer that stays open holds up nobody, and its record comes behind
+// those that were read meanwhile (M59, M60).
+func TestOutboxOpenWriter(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		if x.family() == "sqlite" {
+			return // it has one writer at a time
+		}
+		open := x.begin(sql.LevelReadCommitted)
+		if err := x.append(open, 1, 0, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		x.appended(2, 0, time.Time{})
+		page := x.page(x.feed, 0, "", 10)
+		x.wantIDs(page, false, 2)
+		x.appended(3, 0, time.Time{})
+		if n := x.publish(x.feed); n != 1 { // ahead of readers
+			t.Errorf("%d moved", n)
+		}
+		x.commit(open)
+		x.wantIDs(x.page(x.feed, 0, page.Cursor, 10), true, 3)
+		x.wantIDs(x.page(x.feed, 0, "", 10), true, 2, 3)
+		after := x.page(x.feed, 0, "", 10).Cursor
+		x.wantIDs(x.page(x.feed, 0, after, 10), false, 1)
+	})
+}
+
+// TestOutboxRacing: writers in several shards, readers that move what they find, a publisher:
+// every reader sees all rows once, each shard in one order, and each writer's in its own (M59, M60).
+func TestOutboxRacing(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		const writers, turns, shards, readers = 4, 30, 2, 3
+		var writing, reading sync.WaitGroup
+		var done atomic.Bool
+		for w := range writers {
+			pool := x.writer(testdb.Hooks{})
+			writing.Go(func() {
+				for turn := range turns {
+					tx, err := pool.BeginTx(x.ctx, nil)
+					if err == nil {
+						if err = x.append(tx, w*1000+turn, w%shards, time.Time{}); err == nil && turn%7 == 6 {
+							err = tx.Rollback()
+						} else if err == nil {
+							err = tx.Commit()
+						}
+					}
+					if err != nil {
+						x.Errorf("writer %d: %v", w, err)
+						return
+					}
+				}
+			})
+		}
+		orders := make([][shards][]string, readers)
+		for r := range readers {
+			reading.Go(func() {
+				var after [shards]rowfeed.Cursor
+				for last := false; !last; {
+					last = done.Load()
+					for shard := range shards {
+						for more := true; more; {
+							page, err := x.tryPage(x.feed, shard, after[shard], 5)
+							if err != nil {
+								x.Error(err)
+								return
+							}
+							for _, e := range page.Entries {
+								id, _ := e.Key.Get("id")
+								orders[r][shard] = append(orders[r][shard], fmt.Sprintf("%06d", id))
+							}
+							more = page.More || len(page.Entries) > 0
+							after[shard] = page.Cursor
+						}
+					}
+				}
+			})
+		}
+		writing.Wait()
+		done.Store(true)
+		reading.Wait()
+		for shard := range shards {
+			for r := range readers {
+				if !slices.Equal(orders[r][shard], orders[0][shard]) {
+					t.Errorf("shard %d: reader %d saw\n%v\nreader 0\n%v", shard, r, orders[r][shard], orders[0][shard])
+				}
+			}
+			last := map[string]string{}
+			for _, id := range orders[0][shard] {
+				if writer := id[:3]; id <= last[writer] {
+					t.Errorf("%s after %s", id, last[writer])
+				} else {
+					last[writer] = id
+				}
+			}
+		}
+		want := x.scalar("SELECT count(*) FROM events")
+		if got := len(orders[0][0]) + len(orders[0][1]); int64(got) != want {
+			t.Errorf("%d rows were seen, %d are there", got, want)
+		}
+	})
+}

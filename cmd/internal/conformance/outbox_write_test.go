@@ -1,0 +1,358 @@
+package conformance
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// eachOutboxTrigger is eachOutbox with records by a trigger, in the shard of column shard.
+func eachOutboxTrigger(t *testing.T, f func(x *events)) {
+	t.Helper()
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL DEFAULT 0, data VARCHAR(100) UNIQUE)")
+		f(&events{x, x.add(outboxTriggerSpec())})
+	})
+}
+
+func outboxTriggerSpec() rowfeed.FeedSpec {
+	return rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "shard"}
+}
+
+// ids are the rows of a shard from the beginning, in order.
+func (x *events) ids(shard int) (ids []int) {
+	x.Helper()
+	for after, more := rowfeed.Cursor(""), true; more; {
+		page := x.page(x.feed, shard, after, 100)
+		for _, e := range page.Entries {
+			id, _ := e.Key.Get("id")
+			ids = append(ids, int(id.(int64)))
+		}
+		after, more = page.Cursor, page.More || len(page.Entries) > 0 // at the end records are moved
+	}
+	return ids
+}
+
+func (x *events) wantShard(shard int, want ...int) {
+	x.Helper()
+	if got := x.ids(shard); !slices.Equal(got, want) {
+		x.Errorf("shard %d has rows %v, want %v", shard, got, want)
+	}
+}
+
+// TestOutboxKeys: both tables hold the key in the source's types and collations, so that keys
+// that differ there differ here, and those that are equal are (issue item 7).
+func TestOutboxKeys(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec(x.by(map[string]string{
+			"sqlite":   "CREATE TABLE events (n INT NOT NULL, u BLOB NOT NULL, name TEXT COLLATE NOCASE NOT NULL, data TEXT, PRIMARY KEY (n, u, name))",
+			"postgres": `CREATE TABLE events (n int NOT NULL, u uuid NOT NULL, name text COLLATE "C" NOT NULL, data text, PRIMARY KEY (n, u, name))`,
+			"mysql":    "CREATE TABLE events (n INT NOT NULL, u BINARY(16) NOT NULL, name VARCHAR(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, data TEXT, PRIMARY KEY (n, u, name))",
+		}))
+		f := x.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})
+		source, err := x.dialect.Describe(x.ctx, dialect.On(x.pool), f.Source())
+		if err != nil {
+			x.Fatal(err)
+		}
+		for _, table := range []string{"rowfeed_outbox_events", "rowfeed_feed_events"} {
+			own, err := x.dialect.Describe(x.ctx, dialect.On(x.pool), dialect.TableName{Schema: f.Source().Schema, Name: table})
+			if err != nil {
+				x.Fatal(err)
+			}
+			for _, name := range []string{"n", "u", "name"} {
+				if have, want := own.Column(name), source.Column(name); have == nil || have.Decl != want.Decl || have.Nullable {
+					x.Errorf("column %s of %s is %+v, want %+v", name, table, have, want)
+				}
+			}
+		}
+		id := ulid.MustParse("01GNSG5PM8ZZZVZZZZZZZZZZZZ")
+		var u any = id.Bytes()
+		if x.family() == "postgres" {
+			u = "0185b302-da88-ffff-bfff-ffffffffffff"
+		}
+		names := []string{"é", "E", "ß", "z "}
+		switch x.family() { // the others' collations do not tell them all apart
+		case "postgres":
+			names = append(names, "e", "z")
+		case "mysql":
+			names = append(names, "e")
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		for _, name := range names {
+			insert := "INSERT INTO events (n, u, name, data) VALUES (?, ?, ?, 'd')"
+			if x.family() == "postgres" {
+				insert = "INSERT INTO events (n, u, name, data) VALUES ($1, $2, $3, 'd')"
+			}
+			if _, err := tx.ExecContext(x.ctx, insert, 1, u, name); err != nil {
+				x.Fatal(err)
+			}
+			if err := f.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{1, u, name}}); err != nil {
+				x.Fatal(err)
+			}
+		}
+		if x.family() == "sqlite" { // the same key: the last record places it
+			if err := f.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{1, u, "e"}}); err != nil {
+				x.Fatal(err)
+			}
+			names = []string{"é", "ß", "z ", "E"}
+		}
+		x.commit(tx)
+		var got []string
+		page := x.fetch(f, "", 100)
+		for _, e := range page.Entries {
+			name, _ := e.Key.Get("name")
+			if data, _ := e.Row.Get("data"); data != "d" {
+				x.Errorf("%v has data %v", name, data)
+			}
+			got = append(got, name.(string))
+		}
+		if !slices.Equal(got, names) || page.More {
+			x.Errorf("entries %q, want %q", got, names)
+		}
+		if left, places := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"), x.scalar("SELECT count(*) FROM rowfeed_feed_events"); left != 0 || places != int64(len(names)) {
+			x.Errorf("%d records are left, %d places of %d keys", left, places, len(names))
+		}
+		// Back-fill walks along such a key, from batch to batch.
+		const old = 2100
+		var rows []string
+		for i := range old {
+			u := fmt.Sprintf("x'%032x'", old-i)
+			if x.family() == "postgres" {
+				u = fmt.Sprintf("CAST('%032x' AS uuid)", old-i)
+			}
+			rows = append(rows, fmt.Sprintf("(%d, %s, 'ß%d')", 2+i%3, u, i%7))
+		}
+		x.exec("INSERT INTO events (n, u, name) VALUES " + strings.Join(rows, ", "))
+		var batches int
+		if n, err := f.BackFill(x.ctx, func(int64) { batches++ }); n != old || batches != 2 || err != nil {
+			x.Errorf("%d placed in %d batches, %v", n, batches, err)
+		}
+		x.wantSound(f)
+		seen := map[string]bool{}
+		for after, more := rowfeed.Cursor(""), true; more; {
+			page := x.fetch(f, after, 1000)
+			for _, e := range page.Entries {
+				seen[string(e.Key.AppendJSON(nil))] = true
+			}
+			after, more = page.Cursor, page.More
+		}
+		if len(seen) != old+len(names) {
+			x.Errorf("%d keys were seen, want %d", len(seen), old+len(names))
+		}
+	})
+}
+
+// TestOutboxBadInput: what a writer can get wrong is refused, or harms nobody.
+func TestOutboxBadInput(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		x.appended(1, 0, time.Time{})
+		for _, key := range []rowfeed.Key{nil, {}, {nil}, {int64(1), int64(2)}} {
+			tx := x.begin(sql.LevelReadCommitted)
+			x.wantCode(x.feed.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: key}), rowfeed.InvalidRequest)
+			if err := tx.Rollback(); err != nil {
+				x.Error(err)
+			}
+		}
+		x.wantCode(x.feed.AppendOutbox(x.ctx, rowfeed.InTx(nil), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(1)}}), rowfeed.InvalidRequest)
+		x.mustFail("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, NULL)")
+		x.mustFail("INSERT INTO rowfeed_outbox_events (shard, key_id) VALUES (0, 1)")
+		x.mustFail("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (NULL, 1)")
+		if x.family() == "sqlite" {
+			x.mustFail("INSERT INTO rowfeed_outbox_events (shard, id) VALUES ('a', 1)")
+			x.mustFail("INSERT INTO rowfeed_outbox_events (time_hint, id) VALUES (1.5, 1)")
+		}
+		// A key without a row is left out, like one whose row has gone; one that was recorded
+		// twice stands in the shard of the record that was moved last; whatever the hint says, it
+		// is no later than now.
+		year := x.now().AddDate(1, 0, 0)
+		x.exec("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 99)",
+			"INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (8, 1)",
+			fmt.Sprintf("INSERT INTO rowfeed_outbox_events (shard, time_hint, id) VALUES (0, %d, 98)", int64(math.MaxInt64)),
+			fmt.Sprintf("INSERT INTO rowfeed_outbox_events (shard, time_hint, id) VALUES (0, %d, 97)", int64(math.MinInt64)))
+		x.appended(2, 0, year)
+		x.wantShard(0, 1, 2)
+		x.wantShard(8, 1)
+		x.wantShard(0, 2)
+		page := x.page(x.feed, 0, "", 100)
+		for _, e := range page.Entries {
+			if ahead := millis(ulid.MustParse(e.Position)).Sub(x.now()); ahead > time.Second {
+				x.Errorf("%s is %s ahead", e.Position, ahead)
+			}
+		}
+		if left := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); left != 0 {
+			x.Errorf("%d records are left", left)
+		}
+		x.wantSound(x.feed)
+		// Added again it says so; with other settings it is another feed.
+		if _, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox}, nil); err != nil {
+			x.Error(err)
+		}
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger}, nil)
+		x.wantCode(err, rowfeed.Conflict)
+		for _, spec := range []rowfeed.FeedSpec{
+			{Capture: dialect.CaptureColumn}, {PositionColumn: "data"}, {DataShards: 2}, {AcceptTriggers: true}, {Adopt: true},
+		} {
+			spec.Name, spec.Table, spec.Mode = "other", "events", rowfeed.ModeOutbox
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			x.wantCode(err, rowfeed.InvalidRequest)
+		}
+	})
+}
+
+// TestOutboxTrigger: the trigger appends a record for every row that a statement inserts, in
+// the writer's transaction, in the shard that the row says; what fails or is rolled back
+// leaves none (M59, hazard 22).
+func TestOutboxTrigger(t *testing.T) {
+	eachOutboxTrigger(t, func(x *events) {
+		fresh := x.db.Dump(x.T)
+		x.exec("INSERT INTO events VALUES (1, 7, 'a'), (2, 7, 'b'), (3, -5, 'c')", "INSERT INTO events (id) SELECT id + 100 FROM events")
+		x.wantShard(7, 1, 2)
+		x.wantShard(-5, 3)
+		if got := x.ids(0); len(got) != 3 {
+			x.Errorf("shard 0 has rows %v", got)
+		}
+		// Nothing comes of an UPDATE, nor of a statement that the database refuses.
+		x.exec("UPDATE events SET data = 'bb', shard = 7 WHERE id = 2")
+		x.mustFail("INSERT INTO events VALUES (4, 7, 'd'), (1, 7, 'e')")
+		if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 0 {
+			x.Errorf("%d records", n)
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, "INSERT INTO events VALUES (5, 7, 'f')", "SAVEPOINT s", "INSERT INTO events VALUES (6, 7, 'g')", "ROLLBACK TO SAVEPOINT s", "INSERT INTO events VALUES (7, 7, 'h')")
+		x.commit(tx)
+		tx = x.begin(sql.LevelReadCommitted)
+		x.in(tx, "INSERT INTO events VALUES (8, 7, 'i')")
+		if err := tx.Rollback(); err != nil {
+			x.Error(err)
+		}
+		x.wantShard(7, 1, 2, 5, 7)
+		// The ways of each database to insert, and not to.
+		want := []int{1, 2, 5, 7, 10, 11}
+		switch x.family() {
+		case "sqlite":
+			x.exec("INSERT OR REPLACE INTO events VALUES (10, 7, 'a')", "INSERT OR IGNORE INTO events VALUES (10, 7, 'j'), (11, 7, 'k')",
+				"INSERT INTO events VALUES (11, 7, 'l') ON CONFLICT (id) DO UPDATE SET data = 'l'", "REPLACE INTO events VALUES (10, 7, 'm')")
+			want = []int{2, 5, 7, 11, 10} // row 1 had 'a', and was replaced; row 10 came twice
+		case "postgres":
+			x.exec("COPY events FROM PROGRAM 'printf \"10\\t7\\tj\\n\"'", "INSERT INTO events VALUES (10, 7, 'x'), (11, 7, 'k') ON CONFLICT DO NOTHING",
+				"INSERT INTO events VALUES (11, 7, 'l') ON CONFLICT (id) DO UPDATE SET data = 'l'")
+		case "mysql":
+			x.exec("REPLACE INTO events VALUES (10, 7, 'a')", "INSERT IGNORE INTO events VALUES (10, 7, 'j'), (11, 7, 'k')",
+				"INSERT INTO events VALUES (11, 7, 'l') ON DUPLICATE KEY UPDATE data = 'l'", "REPLACE INTO events VALUES (10, 7, 'm')")
+			want = []int{2, 5, 7, 11, 10}
+		}
+		x.wantShard(7, want...)
+		x.wantSound(x.feed)
+		// Dropped and added it is the same again; a trigger that is gone or another is found, and made anew.
+		if err := x.rf.DropFeed(x.ctx, "events"); err != nil {
+			x.Fatal(err)
+		}
+		x.exec("INSERT INTO events (id) VALUES (20)")
+		x.feed = x.add(outboxTriggerSpec())
+		if again := x.db.Dump(x.T); again != fresh {
+			x.Errorf("added again:\n%s\nbefore:\n%s", again, fresh)
+		}
+		x.exec(x.by(map[string]string{
+			"sqlite": "DROP TRIGGER rowfeed_events_insert", "mysql": "DROP TRIGGER rowfeed_events_insert", "postgres": "DROP TRIGGER rowfeed_events_capture ON events",
+		}))
+		problems, err := x.feed.Verify(x.ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "trigger") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
+		mended, err := x.feed.Upgrade(x.ctx)
+		if err != nil || len(mended) != 1 {
+			x.Errorf("mended %q, %v", mended, err)
+		}
+		if again := x.db.Dump(x.T); again != fresh {
+			x.Errorf("mended:\n%s\nbefore:\n%s", again, fresh)
+		}
+	})
+}
+
+// TestOutboxTriggerColumns: a shard column that would fail writers is refused.
+func TestOutboxTriggerColumns(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, maybe INT, data VARCHAR(100) NOT NULL)")
+		before := x.db.Dump(x.T)
+		for _, column := range []string{"maybe", "data", "nothing"} {
+			spec := outboxTriggerSpec()
+			spec.ShardColumn = column
+			_, err := x.rf.AddFeed(x.ctx, spec, nil)
+			x.wantCode(err, rowfeed.Refused)
+		}
+		if after := x.db.Dump(x.T); after != before {
+			x.Errorf("a refusal left behind\n%s\nbefore:\n%s", after, before)
+		}
+	})
+}
+
+// TestOutboxWriterWithoutRights (hazard 22): with a trigger a session with rights on its own table only
+// writes it as before, and cannot make the function use objects of its own.
+func TestOutboxWriterWithoutRights(t *testing.T) {
+	eachOutboxTrigger(t, func(x *events) {
+		switch role := "writer_" + x.db.Name; x.family() {
+		case "sqlite":
+			return // has no users
+		case "postgres":
+			x.exec("CREATE ROLE "+role, "GRANT INSERT ON events TO "+role)
+			x.Cleanup(func() { x.exec("DROP OWNED BY "+role, "DROP ROLE "+role) })
+			x.exec("SET ROLE " + role + "; SET search_path = pg_temp, public; CREATE TEMP TABLE rowfeed_outbox_events (shard bigint, id bigint); " +
+				"INSERT INTO public.events VALUES (1, 3, 'a'); RESET search_path; RESET ROLE")
+		case "mysql":
+			x.exec("CREATE USER "+role+"@'%' IDENTIFIED BY 'pw'", "GRANT INSERT ON "+x.db.Name+".events TO "+role+"@'%'")
+			x.Cleanup(func() { x.exec("DROP USER " + role + "@'%'") })
+			other, err := sql.Open("mysql", role+":pw@"+hostOf(x.db.URL))
+			if err != nil {
+				x.Fatal(err)
+			}
+			defer other.Close()
+			if _, err := other.ExecContext(x.ctx, "INSERT INTO events VALUES (1, 3, 'a')"); err != nil {
+				x.Fatal(err)
+			}
+		}
+		x.wantShard(3, 1)
+	})
+}
+
+// TestOutboxTakenULID: where the state of a shard was set back, and a record would get a ULID that another
+// row has, that is an error and the record stays: it is not deleted without a place.
+func TestOutboxTakenULID(t *testing.T) {
+	eachOutbox(t, func(x *events) {
+		hint := x.now().Add(-time.Hour)
+		x.appended(1, 0, hint)
+		x.wantShard(0, 1)
+		x.appended(2, 0, hint)
+		state := "UPDATE rowfeed_shards SET ulid_low = ulid_low - 1"
+		x.wantShard(0, 1, 2)
+		x.exec(state)
+		x.appended(3, 0, hint)
+		// Another process, which remembers nothing of the shard.
+		if _, err := x.other(testdb.Hooks{}, nil).Publish(x.ctx); err == nil {
+			x.Error("a ULID was given twice")
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events WHERE id = 3"); n != 1 {
+			x.Errorf("%d records of row 3", n)
+		}
+		// Nor is one of a key that has a place: it would not move.
+		x.exec(fmt.Sprintf("INSERT INTO rowfeed_outbox_events (shard, time_hint, id) VALUES (0, %d, 1)", hint.UnixMilli()), "DELETE FROM rowfeed_outbox_events WHERE id = 3")
+		if _, err := x.other(testdb.Hooks{}, nil).Publish(x.ctx); err == nil {
+			x.Error("a ULID was given twice")
+		}
+		if n := x.scalar("SELECT count(*) FROM rowfeed_outbox_events WHERE id = 1"); n != 1 {
+			x.Errorf("%d records of row 1", n)
+		}
+		x.exec("UPDATE rowfeed_shards SET ulid_low = ulid_low + 1", "INSERT INTO rowfeed_outbox_events (id) VALUES (3)")
+		x.publish(x.feed)
+		x.wantShard(0, 2, 1, 3)
+	})
+}

@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// realConflict makes the database report the conflict that it reports in earnest (a
+// deadlock; on SQLite that it is busy) and answers the driver's error.
+func (x *env) realConflict() error {
+	x.Helper()
+	if x.family() == "sqlite" {
+		tx := x.begin(sql.LevelDefault)
+		x.in(tx, "UPDATE kv SET v = v WHERE id = 1")
+		_, err := x.impatient().Exec("UPDATE kv SET v = v WHERE id = 2")
+		tx.Rollback()
+		return err
+	}
+	x.exec("CREATE TABLE fork (id INT NOT NULL PRIMARY KEY, v INT)", "INSERT INTO fork VALUES (1, 0), (2, 0)")
+	var txs [2]*sql.Tx
+	for i := range txs {
+		txs[i] = x.begin(sql.LevelReadCommitted)
+		x.in(txs[i], fmt.Sprintf("UPDATE fork SET v = 1 WHERE id = %d", i+1))
+	}
+	var group sync.WaitGroup
+	var errs [2]error
+	for i, tx := range txs {
+		group.Go(func() {
+			_, errs[i] = tx.ExecContext(x.ctx, fmt.Sprintf("UPDATE fork SET v = 1 WHERE id = %d", 2-i))
+			tx.Rollback()
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	x.Fatal("two transactions that wait for each other: no deadlock")
+	return nil
+}
+
+// TestConflictIsRetried (M57): a deadlock or serialization failure, in the database's
+// own words, at any statement of a pass and at COMMIT, leads to another try and not
+// to an error; positions show no trace of the first one.
+func TestConflictIsRetried(t *testing.T) {
+	eachCapture(t, func(x *env) {
+		plain := x.addKV()
+		x.fill(2)
+		x.publish(plain)
+		k := x.keeper(plain, 0)
+		k.read()
+		conflict := x.realConflict()
+		if class := x.dialect.Classify(conflict); class != dialect.ClassRetry {
+			x.Fatalf("%T %v is of class %v", conflict, conflict, class)
+		}
+		atCommit := false
+		for n := 1; ; n++ {
+			var retries, events int
+			failed := ""
+			f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind != testdb.Begin && !ev.InTx || ev.Kind == testdb.Rollback {
+					return nil
+				}
+				if events++; events != n {
+					return nil
+				}
+				failed = ev.Kind.String() + " " + ev.SQL
+				atCommit = atCommit || ev.Kind == testdb.Commit
+				return conflict
+			}}, &rowfeed.Config{Observer: &rowfeed.Observer{Retried: func(rowfeed.RetryEvent) { retries++ }}})
+			base := x.scalar("SELECT value FROM rowfeed_sequences")
+			x.exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 2", n), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", n))
+			if got, err := f.Publish(x.ctx); err != nil || got != 2 {
+				x.Fatalf("%v at %q: %d keys, %v", conflict, failed, got, err)
+			}
+			got, want := fmt.Sprint(k.read()), fmt.Sprintf("[%d upsert 2 %d upsert 1]", base+1, base+2)
+			if x.capture == dialect.CaptureColumn { // in key order
+				want = fmt.Sprintf("[%d upsert 1 %d upsert 2]", base+1, base+2)
+			}
+			if got != want {
+				x.Fatalf("conflict at %q: entries %s, want %s", failed, got, want)
+			}
+			if failed == "" {
+				break // the pass has fewer statements
+			}
+			if retries != 1 {
+				x.Errorf("conflict at %q: %d retries", failed, retries)
+			}
+		}
+		if !atCommit {
+			x.Error("COMMIT was not among the statements that failed")
+		}
+		k.judge(x.kvRows(), byID)
+		x.wantSound(plain)
+	})
+}
+
+// TestConflictForEver (M57): tries end; the error says what kept it, and nothing has
+// happened. Any other error is not tried again.
+func TestConflictForEver(t *testing.T) {
+	t.Parallel()
+	eachCapture(t, func(x *env) {
+		plain := x.addKV()
+		x.fill(2)
+		conflict := x.realConflict()
+		for _, c := range []struct {
+			failure error
+			code    rowfeed.Code
+			least   int
+		}{{conflict, rowfeed.Locked, 5}, {testdb.ErrInjected, rowfeed.Failed, 1}} {
+			commits := 0
+			f := x.tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Commit {
+					commits++
+					return c.failure
+				}
+				return nil
+			}}, nil)
+			_, err := f.Publish(x.ctx)
+			x.wantCode(err, c.code)
+			if commits < c.least || c.least == 1 && commits > 1 {
+				x.Errorf("%v: %d tries", c.failure, commits)
+			}
+		}
+		if n := x.scalar("SELECT value FROM rowfeed_sequences"); n != 0 {
+			x.Errorf("the head is %d although nothing was committed", n)
+		}
+		x.wantDrain(plain, "", kv(1, "k", 0), kv(2, "k", 0))
+	})
+}

@@ -1,0 +1,217 @@
+package conformance
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// raceSeed is ROWFEED_TEST_SEED, else random. It decides what the writers do and who
+// is killed; the database and the machine decide the rest.
+func raceSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64N(1_000_000)
+	if text := os.Getenv("ROWFEED_TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("to try this again: ROWFEED_TEST_SEED=%d", seed)
+	return seed
+}
+
+// TestRacing (guarantees 1, 2 and 5; M1, M4, M8, M9, M14): eight writers with random
+// think time, rollbacks, updates, deletes, hot rows, key changes and transactions
+// held open, in all isolation levels, against three publishers, of which one is
+// killed with SIGKILL again and again, and three readers over HTTP. An independent
+// program judges each reader by the table in the end. No writer may fail because of
+// the publishers. ROWFEED_TEST_RACE_SECONDS is how long writers write.
+func TestRacing(t *testing.T) {
+	bin := build(t)
+	eachFresh(t, func(x *env) {
+		r := x.race(bin, false)
+		ctx, cancel := context.WithCancel(x.ctx)
+		defer cancel()
+		writing := r.write(ctx)
+		kills, end := 0, time.Now().Add(x.seconds("ROWFEED_TEST_RACE_SECONDS", 1.5))
+		// On a slow machine it takes as long as the first kill does.
+		over := func() bool { return kills > 0 && time.Now().After(end) }
+		for rnd := rand.New(rand.NewPCG(r.seed, 0)); !over(); {
+			// A publisher that has just begun is not killed before somebody published.
+			goal := r.head() + 1 + rnd.Int64N(150)
+			x.eventually("somebody publishes", func() bool { return r.head() >= goal || over() })
+			if over() {
+				break
+			}
+			i := rnd.IntN(len(r.publishers))
+			x.wantAlive(r.publishers[i])
+			r.publishers[i].Kill()
+			r.wantNoTrouble(r.publishers[i])
+			kills++
+			r.publishers[i] = x.publisher(bin, i)
+		}
+		cancel()
+		r.finish(writing)
+		x.Logf("%d publishers killed", kills)
+	})
+}
+
+// TestRacingServerKilled (guarantees 2 and 5): the same while the database server is
+// killed with SIGKILL and started again. Publishers and servers live on and go on;
+// where a writer does not know whether its COMMIT took effect, the table in the end
+// tells.
+func TestRacingServerKilled(t *testing.T) {
+	bin := build(t)
+	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
+		for _, capture := range captures {
+			t.Run(e.Name+"/"+string(capture), func(t *testing.T) {
+				e.Require(t)
+				server := e.Dedicated(t, testdb.Durable())
+				x := openEnv(t, server.NewDatabase(t), nil)
+				x.capture = capture
+				r := x.race(bin, true)
+				for _, p := range r.publishers { // one that begins without a database ends
+					x.waitFor(p, regexp.MustCompile(`msg=publishing`))
+				}
+				ctx, cancel := context.WithCancel(x.ctx)
+				defer cancel()
+				writing := r.write(ctx)
+				for range 3 {
+					// Everybody works, also after an outage: writers write, publishers publish.
+					transactions, head := r.transactions.Load(), r.head()
+					x.eventually("writers and publishers go on", func() bool {
+						r.wantSurvivors()
+						return r.transactions.Load() > transactions+200 && r.head() > head+200
+					})
+					server.Kill(t)
+					x.restart(server)
+				}
+				transactions := r.transactions.Load()
+				x.eventually("writers go on", func() bool { return r.transactions.Load() > transactions+100 })
+				cancel()
+				r.finish(writing)
+				x.Logf("%d outages noticed by writers, %d times in COMMIT", r.outages.Load(), r.unknown.Load())
+				if r.outages.Load() == 0 {
+					x.Error("no writer noticed that the server was killed")
+				}
+			})
+		}
+	}
+}
+
+// race is a table, its feed, and everybody around it.
+type race struct {
+	*racers
+	seed       uint64
+	folder     string
+	writers    []*writer
+	publishers []*program
+	servers    []*program
+	followers  []*follower
+}
+
+// race sets everything up but the writing.
+func (x *env) race(bin programs, mortal bool) *race {
+	x.Helper()
+	x.migrate()
+	x.raceTable()
+	x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+	x.stays("kv")
+	r := &race{racers: &racers{env: x, mortal: mortal}, seed: raceSeed(x.T), folder: x.TempDir()}
+	var last int64
+	var mu sync.Mutex
+	r.head = func() int64 { // the last one known while the database is away
+		mu.Lock()
+		defer mu.Unlock()
+		var head int64
+		if err := x.pool.QueryRowContext(x.ctx, "SELECT value FROM rowfeed_sequences WHERE name = 'kv'").Scan(&head); err == nil {
+			last = head
+		}
+		return last
+	}
+	var urls []string
+	for range 2 {
+		server, url := x.serve(bin)
+		r.servers, urls = append(r.servers, server), append(urls, url)
+	}
+	r.followers = x.followers(bin, r.folder, urls)
+	for i := range 3 {
+		r.publishers = append(r.publishers, x.publisher(bin, i))
+	}
+	for name := 1; name <= raceWriters; name++ {
+		r.writers = append(r.writers, r.writer(name, r.seed))
+	}
+	return r
+}
+
+// write starts the writers and answers what waits for them.
+func (r *race) write(ctx context.Context) (wait func()) {
+	var group sync.WaitGroup
+	for _, w := range r.writers {
+		group.Go(func() {
+			if err := w.run(ctx); err != nil {
+				r.Error(err)
+			}
+		})
+	}
+	return group.Wait
+}
+
+// wantSurvivors asserts that no process has ended by itself.
+func (r *race) wantSurvivors() {
+	r.Helper()
+	for _, p := range slices.Concat(r.publishers, r.servers) {
+		r.wantAlive(p)
+	}
+}
+
+// wantNoTrouble asserts that a publisher had nothing to complain about: what it
+// survives by trying again is no error here, since nothing has failed.
+func (r *race) wantNoTrouble(p *program) {
+	r.Helper()
+	if strings.Contains(p.Output(), "level=WARN") && !r.mortal {
+		r.Errorf("a publisher complains:\n%s", p.Output())
+	}
+}
+
+// finish waits until everything is published, and judges.
+func (r *race) finish(writing func()) {
+	r.Helper()
+	writing()
+	if r.mortal { // a COMMIT of unknown outcome may have been the last thing before the end
+		for _, w := range r.writers {
+			if err := w.recover(r.ctx); err != nil {
+				r.Fatal(err)
+			}
+		}
+	}
+	r.eventually("everything is published", func() bool { return r.unpublished() == 0 })
+	r.wantSurvivors()
+	for _, p := range r.publishers {
+		r.wantNoTrouble(p)
+	}
+	r.env.judge(r.followers, r.folder)
+	for _, w := range r.writers {
+		w.wantModel()
+	}
+	f, err := r.rf.Feed(r.ctx, "kv")
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.wantSound(f)
+	r.Logf("%d transactions, %d rolled back, %d conflicts among writers, head %d", r.transactions.Load(), r.rollbacks.Load(), r.conflicts.Load(), r.head())
+	if r.transactions.Load() == 0 {
+		r.Error("nothing was written")
+	}
+}

@@ -1,0 +1,65 @@
+package conformance
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// readUncommitted is a connection's setting, in which looks of MariaDB and MySQL see what is not committed.
+func (x *env) readUncommitted() string {
+	if x.engine == testdb.MariaDB {
+		return "tx_isolation='READ-UNCOMMITTED'"
+	}
+	return "transaction_isolation='READ-UNCOMMITTED'"
+}
+
+// TestNotSettledByWhatIsNotCommitted (guarantees 1 and 2): who was waited for has committed, and another publisher has taken
+// what he wrote, but not committed. Sessions that see so much find nothing left; what the other gives
+// back is published all the same, at once.
+func TestNotSettledByWhatIsNotCommitted(t *testing.T) {
+	for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
+		t.Run(mode, func(t *testing.T) {
+			each(t, func(x *env) {
+				if x.family() != "mysql" {
+					return // no look sees what is not committed
+				}
+				l := x.lookerOf(mode, 0, x.readUncommitted())
+				x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
+				l.wantNext("a row", 1)
+				lock := "SELECT value FROM rowfeed_sequences WHERE name = 'kv' FOR UPDATE"
+				if mode == rowfeed.ModeOutbox {
+					lock = "SELECT time_ms FROM rowfeed_shards WHERE feed = 'kv' AND shard = 0 FOR UPDATE"
+				}
+				late, other := x.begin(sql.LevelReadCommitted), x.begin(sql.LevelReadCommitted)
+				x.in(late, "INSERT INTO kv VALUES (1, 'late', 0)")
+				l.many(1000)
+				l.askedAgain(2)
+				found := 0
+				l.mu.Lock()
+				l.whenAsked = func() {
+					x.commit(late)
+					x.in(other, lock, "DELETE FROM "+l.table+" WHERE id = 1")
+					l.whenLocks = func() { // a pass begins
+						if err := other.Rollback(); err != nil {
+							x.Error(err)
+						}
+					}
+				}
+				l.mu.Unlock()
+				x.eventually("it looks for what has come, or does not any more", func() bool {
+					found += x.publish(l.feed)
+					return found > 0 || l.areGone()
+				})
+				if found == 0 {
+					_ = other.Rollback()
+					l.wantNext("what was given back", 1)
+				}
+				l.gone()
+				x.wantSound(l.feed)
+			})
+		})
+	}
+}

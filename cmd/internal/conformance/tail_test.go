@@ -1,0 +1,406 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// tail is a feed whose pages are counted, and whose first one is held, when armed, until it is
+// let go: before its statement, or behind it with the answer of before.
+type tail struct {
+	*env
+	feed           *rowfeed.Feed
+	pages          atomic.Int64
+	shared         atomic.Int64
+	before, behind atomic.Pointer[gate]
+	fail           atomic.Pointer[error] // of pages for several
+}
+
+// newTail makes a feed of 8 data shards with the rows 1 to n, published by the tapped DB, which
+// therefore knows how far the feed is.
+func newTail(x *env, n int, cfg rowfeed.Config) *tail {
+	x.Helper()
+	x.shards = 8
+	x.addKV()
+	t := &tail{env: x}
+	cfg.Observer = &rowfeed.Observer{Fetched: func(e rowfeed.FetchEvent) {
+		if e.Shared {
+			t.shared.Add(1)
+		}
+	}}
+	if cfg.WatchPoll == 0 {
+		cfg.WatchPoll = never
+	}
+	t.feed = x.tapped(testdb.Hooks{
+		Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if !pageReads(ev) {
+				return nil
+			}
+			t.pages.Add(1)
+			if g := t.before.Swap(nil); g != nil {
+				g.pass()
+			}
+			if err := t.fail.Load(); err != nil && t.pages.Load() > 1 {
+				t.fail.Store(nil)
+				return *err
+			}
+			return nil
+		},
+		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if pageReads(ev) {
+				if g := t.behind.Swap(nil); g != nil {
+					g.pass()
+				}
+			}
+			return err
+		}}, &cfg)
+	x.insertKV(1, n+1)
+	x.publish(t.feed)
+	return t
+}
+
+// hold starts a fetch whose page is held, and answers how to let it go, and what it brought.
+func (t *tail) hold(where *atomic.Pointer[gate], req rowfeed.Request) (open func(), result <-chan fetched) {
+	t.Helper()
+	g := newGate()
+	where.Store(g)
+	t.pages.Store(0)
+	t.shared.Store(0)
+	result = t.ask(req)
+	<-g.reached
+	return func() { close(g.open) }, result
+}
+
+// ask fetches in the background.
+func (t *tail) ask(req rowfeed.Request) <-chan fetched {
+	result := make(chan fetched, 1)
+	go func() {
+		page, err := t.feed.Fetch(t.ctx, req)
+		result <- fetched{page, err}
+	}()
+	return result
+}
+
+// tailPatience is how long anybody waits for what is read of the tail, before he reads by himself. On a busy machine it may
+// be over before all have asked: then nothing is shown, and the test makes another round.
+const tailPatience = 5 * time.Second
+
+// gather waits until so many callers wait for what is read of the tail, or the first of them may have lost his
+// patience.
+func (t *tail) gather(n int) {
+	t.Helper()
+	began := time.Now()
+	t.eventually("all have asked for the tail", func() bool {
+		asking := 0
+		for one := range strings.SplitSeq(stacks(), "\n\n") {
+			if strings.Contains(one, "[select") && strings.Contains(one, "rowfeed.(*Feed).fromTail(") {
+				asking++
+			}
+		}
+		return asking == n || time.Since(began) > tailPatience
+	})
+}
+
+// inTime makes rounds until one has taken less than anybody's patience.
+func (t *tail) inTime(round func() (took time.Duration)) {
+	t.Helper()
+	for range 10 {
+		if round() < tailPatience || t.Failed() {
+			return
+		}
+	}
+	t.Fatalf("ten rounds of more than %s each", tailPatience)
+}
+
+func text(p rowfeed.Page) string {
+	lines := []string{}
+	for _, e := range p.Entries {
+		lines = append(lines, fmt.Sprint(e.Position, " ", e.Shard, " ", line(e)))
+	}
+	return fmt.Sprintf("%s|%s|%v", strings.Join(lines, "\n"), p.Cursor, p.More)
+}
+
+// TestTailIsReadOnce (hazard 26): all who read near the end of a feed while one page is being
+// read are answered with one more, whatever their cursors, limits and parts, each as if he had
+// asked alone; and as it is now, not as when the first one was read.
+func TestTailIsReadOnce(t *testing.T) {
+	each(t, func(x *env) { x.tailIsReadOnce(0) })
+}
+
+// TestTailIsCut: a reading that ends early tells nobody that there is no more.
+func TestTailIsCut(t *testing.T) {
+	each(t, func(x *env) { x.tailIsReadOnce(300) })
+}
+
+func (x *env) tailIsReadOnce(bytes int) {
+	tl := newTail(x, 40, rowfeed.Config{TailBytes: bytes})
+	x.exec("UPDATE kv SET v = 2 WHERE id <= 5", "DELETE FROM kv WHERE id BETWEEN 10 AND 13")
+	x.publish(tl.feed)
+	x.exec("DELETE FROM kv WHERE id = 20", "UPDATE kv SET v = 3 WHERE id = 21") // not published yet
+	var asks []rowfeed.Request
+	for _, after := range []rowfeed.Cursor{"1", "17", "40", "45", "49", rowfeed.Now} {
+		for _, limit := range []int{1, 3, 100} {
+			for _, shards := range []rowfeed.Shards{{}, rowfeed.Part(0, 3), rowfeed.Part(2, 3), rowfeed.One(5), rowfeed.Part(11, 12)} {
+				asks = append(asks, rowfeed.Request{After: after, Limit: limit, Shards: shards})
+			}
+		}
+	}
+	alone := x.tapped(testdb.Hooks{}, &rowfeed.Config{TailBytes: -1})
+	tl.inTime(func() time.Duration {
+		req := rowfeed.Request{After: "48", Limit: 7}
+		before := text(x.fetch(alone, req.After, req.Limit)) // in the first round one entry
+		began := time.Now()
+		open, held := tl.hold(&tl.behind, req)
+		x.exec("UPDATE kv SET v = v + 1 WHERE id IN (22, 23)")
+		x.publish(x.feedOf("kv")) // by another process: positions 50 and 51 at first
+		x.exec("UPDATE kv SET v = v + 1 WHERE id = 23")
+		results := make([]<-chan fetched, len(asks))
+		for i, req := range asks {
+			results[i] = tl.ask(req)
+		}
+		tl.gather(len(asks) + 1)
+		open()
+		first, answers := <-held, make([]fetched, len(asks))
+		for i := range asks {
+			answers[i] = <-results[i]
+		}
+		took := time.Since(began)
+		inTime := took < tailPatience
+		if got := text(first.page); first.err != nil || got != before && inTime {
+			x.Fatalf("the first: %v\n%s\nwant\n%s", first.err, got, before)
+		}
+		for i, req := range asks {
+			got := answers[i]
+			want, err := alone.Fetch(x.ctx, req)
+			if err != nil || got.err != nil || text(got.page) != text(want) {
+				x.Errorf("%+v: %v, %v\n%s\nwant\n%s", req, got.err, err, text(got.page), text(want))
+			}
+		}
+		if got := tl.pages.Load(); got != 2 && bytes == 0 && inTime {
+			x.Errorf("%d pages were read for %d who asked at once", got, len(asks)+1)
+		}
+		if got := tl.shared.Load(); got != int64(len(asks)-1) && bytes == 0 && inTime {
+			x.Errorf("%d of %d are told to have shared a page", got, len(asks))
+		}
+		return took
+	})
+}
+
+// feedOf is a feed of another process.
+func (x *env) feedOf(name string) *rowfeed.Feed {
+	x.Helper()
+	f, err := x.rf.Feed(x.ctx, name)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return f
+}
+
+// TestTailIsNoCache (hazard 26): what was read for one is not for those who ask when it has been
+// read: they see what has happened since, also where no position has moved, and are refused
+// what they would be refused alone.
+func TestTailIsNoCache(t *testing.T) {
+	each(t, func(x *env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		page := func(req rowfeed.Request) rowfeed.Page {
+			t.Helper()
+			page, err := tl.feed.Fetch(x.ctx, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page
+		}
+		page(rowfeed.Request{After: "15"})
+		x.exec("UPDATE kv SET v = 7 WHERE id = 20") // not published: at its old place, as it is now
+		if got := page(rowfeed.Request{After: "18", Limit: 50}); len(got.Entries) != 2 || !strings.Contains(line(got.Entries[1]), `"v":7`) {
+			x.Errorf("as it was: %s", text(got))
+		}
+		x.publish(x.feedOf("kv")) // by another process
+		if got := page(rowfeed.Request{After: "18", Limit: 50}); got.Cursor != "21" || len(got.Entries) != 2 {
+			x.Errorf("what was published since is not there: %s", text(got))
+		}
+		x.exec("DELETE FROM kv WHERE id = 19")
+		x.publish(x.feedOf("kv"))
+		x.exec("UPDATE rowfeed_feeds SET tombstones_below = 22") // what a purge says
+		if _, err := tl.feed.Fetch(x.ctx, rowfeed.Request{After: "18", Limit: 50}); !errors.Is(err, rowfeed.TombstonesExpired) {
+			x.Errorf("after a purge: %v", err)
+		}
+		page(rowfeed.Request{After: "22"})
+		if _, err := x.feedOf("kv").Bump(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := tl.feed.Fetch(x.ctx, rowfeed.Request{After: "22", Limit: 50}); !errors.Is(err, rowfeed.GenerationChanged) {
+			x.Errorf("after a bump: %v", err)
+		}
+	})
+}
+
+// TestTailWakesOnce (M69, hazard 26): readers of all parts who wait for the same entry are
+// answered, or wait on, after two pages: that of whoever was first, and one for all others.
+func TestTailWakesOnce(t *testing.T) {
+	each(t, func(x *env) {
+		tl := newTail(x, 3, rowfeed.Config{})
+		const parts, rows = 8, 36 // rows that follow one another have all shards among them
+		head := 3
+		tl.inTime(func() time.Duration {
+			results := make([]<-chan fetched, parts)
+			for i := range results {
+				results[i] = tl.ask(rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(head)), Wait: never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
+			}
+			tl.eventually("all wait", func() bool { return tl.parked("rowfeed.(*watcher).wait(") == parts })
+			g := newGate()
+			tl.before.Store(g)
+			tl.pages.Store(0)
+			began := time.Now()
+			x.insertKV(head+1, head+1+rows)
+			x.publish(tl.feed)
+			<-g.reached
+			tl.gather(parts)
+			close(g.open)
+			have := 0
+			for i, result := range results {
+				got := <-result
+				if got.err != nil {
+					x.Fatal(got.err)
+				}
+				for _, e := range got.page.Entries {
+					if e.Shard != i {
+						x.Errorf("part %d has an entry of shard %d", i, e.Shard)
+					}
+				}
+				have += len(got.page.Entries)
+			}
+			took := time.Since(began)
+			if head += rows; have != rows {
+				x.Errorf("%d entries of %d", have, rows)
+			}
+			if got := tl.pages.Load(); got != 2 && took < tailPatience {
+				x.Errorf("%d pages were read", got)
+			}
+			return took
+		})
+	})
+}
+
+// TestTailOfAFeedDividedAnew: a page that parts are taken from is not read while the feed's keys
+// are being given other data shards, though the reader does not know of that yet.
+func TestTailOfAFeedDividedAnew(t *testing.T) {
+	each(t, func(x *env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "18"})
+		x.exec("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
+		var results []<-chan fetched
+		for i := range 4 {
+			results = append(results, tl.ask(rowfeed.Request{After: "18", Shards: rowfeed.One(i)}))
+		}
+		tl.gather(len(results) + 1)
+		open()
+		if got := <-held; got.err != nil {
+			x.Error(got.err)
+		}
+		for _, result := range results {
+			got := <-result
+			x.wantCode(got.err, rowfeed.Sharding)
+		}
+	})
+}
+
+// TestTailThatFails: who asked together with others reads by himself where that failed, or
+// takes too long.
+func TestTailThatFails(t *testing.T) {
+	each(t, func(x *env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		tl.inTime(func() time.Duration {
+			began := time.Now()
+			open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
+			broken := errors.New("broken")
+			tl.fail.Store(&broken)
+			results := []<-chan fetched{tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"})}
+			tl.gather(len(results) + 1)
+			open()
+			var answers []fetched
+			for _, result := range append(results, held) {
+				answers = append(answers, <-result)
+			}
+			took := time.Since(began)
+			for i, got := range answers { // it may be one who reads by himself that has failed
+				if took < tailPatience && (got.err != nil || len(got.page.Entries) == 0) {
+					x.Errorf("%d: %+v", i, got)
+				}
+			}
+			tl.fail.Store(nil)
+			return took
+		})
+		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+		defer cancel()
+		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
+		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {
+			x.Errorf("beside one that hangs: %+v, %v", page, err)
+		}
+		open()
+		<-held
+	})
+}
+
+// TestTailOff: with TailBytes below 0 everybody reads for himself.
+func TestTailOff(t *testing.T) {
+	each(t, func(x *env) {
+		tl := newTail(x, 20, rowfeed.Config{TailBytes: -1})
+		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
+		defer open()
+		_ = held
+		for i := range 3 {
+			if page, err := tl.feed.Fetch(x.ctx, rowfeed.Request{After: "18", Shards: rowfeed.One(i)}); err != nil || page.Cursor != "20" {
+				x.Errorf("%+v, %v", page, err)
+			}
+		}
+		if got := tl.pages.Load(); got != 4 {
+			x.Errorf("%d pages", got)
+		}
+	})
+}
+
+// TestTailOfValues: values that are not what the database sends are right for all who share a
+// reading, each of whom makes his own of them.
+func TestTailOfValues(t *testing.T) {
+	each(t, func(x *env) {
+		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc " + x.by(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"}) + ", at " +
+			x.by(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"}) + ", r DOUBLE PRECISION)")
+		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		tl := &tail{env: x}
+		tl.feed = x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if pageReads(ev) {
+				if g := tl.behind.Swap(nil); g != nil {
+					g.pass()
+				}
+			}
+			return err
+		}}, &rowfeed.Config{WatchPoll: never})
+		x.exec(`INSERT INTO kv VALUES (1, '{"a": [1]}', '2026-01-31 12:00:00', 0.5), (2, '{"b": null}', '2026-01-31 12:00:01', 1), (3, 'null', NULL, NULL)`)
+		x.publish(tl.feed)
+		want := text(x.fetch(x.feedOf("kv"), "1", 100))
+		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "2"})
+		var results []<-chan fetched
+		for i := range 8 {
+			results = append(results, tl.ask(rowfeed.Request{After: "1", Limit: 90 + i}))
+		}
+		tl.gather(len(results) + 1)
+		open()
+		if got := <-held; got.err != nil {
+			x.Fatal(got.err)
+		}
+		for _, result := range results {
+			if got := <-result; got.err != nil || text(got.page) != want {
+				x.Errorf("%v\n%s\nwant\n%s", got.err, text(got.page), want)
+			}
+		}
+	})
+}

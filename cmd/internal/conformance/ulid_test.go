@@ -1,0 +1,365 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestULIDPages: five rows of two transactions are read as pages of 3 and 2, in the order
+// of their ULIDs, as they stand in the table; read again they are the same (M32, M46).
+func TestULIDPages(t *testing.T) {
+	eachULID(t, func(x *events) {
+		if page := x.page(x.feed, 0, "", 10); len(page.Entries) != 0 || page.Cursor != "" || page.More {
+			t.Fatalf("an empty shard: %+v", page)
+		}
+		x.write(0, 1, 4)
+		x.write(0, 5, 5)
+		first := x.page(x.feed, 0, "", 3)
+		x.wantIDs(first, true, 1, 2, 3)
+		second := x.page(x.feed, 0, first.Cursor, 3)
+		x.wantIDs(second, false, 4, 5)
+		if got := second.Entries[1].Position; rowfeed.Cursor(got) != second.Cursor {
+			t.Errorf("the cursor of a whole pass is %q, and the last position %q", second.Cursor, got)
+		}
+		if row := second.Entries[1]; row.Shard != 0 || !strings.HasSuffix(line(row), `,"data":""}`) {
+			t.Errorf("shard %d, %s", row.Shard, line(row))
+		}
+		if again := x.page(x.feed, 0, "", 3); lines(again) != lines(first) || again.Cursor != first.Cursor {
+			t.Errorf("read again:\n%s\nfirst:\n%s", lines(again), lines(first))
+		}
+		for _, after := range []rowfeed.Cursor{second.Cursor, rowfeed.Now} {
+			if page := x.page(x.feed, 0, after, 3); len(page.Entries) != 0 || page.Cursor != second.Cursor || page.More {
+				t.Errorf("after %q: %+v", after, page)
+			}
+		}
+		// What is committed before a consistent request is there.
+		x.write(0, 6, 6)
+		page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: second.Cursor, Shards: rowfeed.One(0), Consistent: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.wantIDs(page, false, 6)
+	})
+}
+
+// TestULIDShards: any number is a shard, each by itself, and whoever asks for all of
+// several is told to name one (M30).
+func TestULIDShards(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(77, 1, 2)
+		page := x.fetch(x.feed, "", 10) // the only one
+		x.wantIDs(page, false, 1, 2)
+		x.write(-5, 3, 3)
+		x.wantIDs(x.page(x.feed, 77, "", 10), false, 1, 2)
+		x.wantIDs(x.page(x.feed, -5, "", 10), false, 3)
+		x.wantIDs(x.page(x.feed, 0, "", 10), false)
+		for _, shards := range []rowfeed.Shards{{}, rowfeed.Part(0, 2), rowfeed.Part(1, 2)} {
+			_, err := x.feed.Fetch(x.ctx, rowfeed.Request{Shards: shards})
+			x.wantCode(err, rowfeed.InvalidRequest)
+			if !strings.Contains(err.Error(), "-5, 77") {
+				t.Errorf("%s: %v", shards, err)
+			}
+		}
+		if info := x.info(x.feed); len(info.ShardIDs) != 2 || info.ShardIDs[0] != -5 || info.Head != "" || info.Mode != rowfeed.ModeBlocking {
+			t.Errorf("%+v", info)
+		}
+		x.wantSound(x.feed)
+	})
+}
+
+// TestULIDCursors: a cursor of another kind of feed, of another generation, or ahead of the
+// shard is refused; the state of the shard judges, not the rows that are left (guarantee 4).
+func TestULIDCursors(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(0, 1, 3)
+		head := x.page(x.feed, 0, "", 10).Cursor
+		refused := func(after rowfeed.Cursor, code rowfeed.Code) {
+			x.Helper()
+			_, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: after, Shards: rowfeed.One(0)})
+			x.wantCode(err, code)
+		}
+		refused("3", rowfeed.InvalidRequest)
+		refused("0@3", rowfeed.InvalidRequest)
+		refused("7:"+head, rowfeed.GenerationChanged)
+		refused("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", rowfeed.CursorAhead)
+		kv := x.addKV()
+		_, err := kv.Fetch(x.ctx, rowfeed.Request{After: head})
+		x.wantCode(err, rowfeed.InvalidRequest)
+		x.exec("DELETE FROM events WHERE id > 1")
+		if page := x.page(x.feed, 0, head, 10); page.Cursor != head || page.More || len(page.Entries) != 0 {
+			t.Errorf("after rows were deleted: %+v", page)
+		}
+		x.write(0, 4, 4)
+		x.wantIDs(x.page(x.feed, 0, head, 10), false, 4)
+		if _, err := x.feed.Bump(x.ctx); err != nil {
+			t.Fatal(err)
+		}
+		refused(head, rowfeed.GenerationChanged)
+		x.wantIDs(x.page(x.feed, 0, "", 10), false, 1, 4)
+	})
+}
+
+// TestLockTakesTurns: the second writer of a shard waits until the first has ended, one of
+// another shard does not, where a database has more than one writer at all (M31, M34).
+func TestLockTakesTurns(t *testing.T) {
+	eachULID(t, func(x *events) {
+		ends := []string{"commit", "rollback", "commit, by SQL"}
+		if x.family() == "sqlite" {
+			ends = ends[:2] // it has no functions
+		}
+		x.write(1, 100, 100)
+		// Nothing but the state tells them apart: all of them count on in the same millisecond.
+		request := rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1), Wait: time.Hour}
+		for _, end := range ends {
+			first := x.begin(sql.LevelReadCommitted)
+			u := x.lock(first, request)
+			x.event(first, 1, 1, x.at(u, 1, 0), "")
+			if x.family() != "sqlite" {
+				other := x.begin(sql.LevelReadCommitted)
+				x.lock(other, rowfeed.LockRequest{Shards: []int{2}})
+				x.commit(other)
+			}
+			var began, ended atomic.Bool
+			pool := x.writer(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error { began.Store(true); return nil }})
+			done := make(chan error, 1)
+			go func() {
+				tx, err := pool.BeginTx(x.ctx, &sql.TxOptions{})
+				if err != nil {
+					done <- err
+					return
+				}
+				defer tx.Rollback()
+				var is ulid.ULID
+				if strings.HasSuffix(end, "by SQL") {
+					var h halves
+					h, err = x.lockInTime(tx, 1, "'2000-01-01 00:00:00'")
+					copy(is[:], h.ulid)
+				} else if v, failed := x.feed.Lock(x.ctx, rowfeed.InTx(tx), request); failed != nil {
+					err = failed
+				} else {
+					is, err = v.At(1, 0)
+				}
+				if err == nil && !ended.Load() {
+					err = errors.New("the second writer did not wait")
+				}
+				if err == nil {
+					was, _ := u.At(1, rowfeed.ULIDsPerLock-1)
+					if end != "rollback" && is.Compare(was) <= 0 {
+						err = errors.New("the second writer's ULIDs are not above the first one's")
+					}
+				}
+				done <- err
+			}()
+			x.eventually("the second writer waits", func() bool { return len(done) > 0 || began.Load() && x.waits() })
+			ended.Store(true)
+			if end != "rollback" {
+				x.commit(first)
+			} else if err := first.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(end, err)
+			}
+			x.exec("DELETE FROM events WHERE id = 1")
+		}
+	})
+}
+
+// TestLockRange: of one call and of several in a transaction, ULIDs grow, never overlap, have
+// one time each, and end where they end (M36, M37, M38, M39, M42).
+func TestLockRange(t *testing.T) {
+	eachULID(t, func(x *events) {
+		tx := x.begin(sql.LevelReadCommitted)
+		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{3, -3, 3}})
+		v := x.lock(tx, rowfeed.LockRequest{Shards: []int{3}})
+		for _, i := range []int64{-1, rowfeed.ULIDsPerLock, math.MaxInt64, math.MinInt64} {
+			_, err := u.At(3, i)
+			x.wantCode(err, rowfeed.InvalidRequest)
+		}
+		_, err := u.At(0, 0)
+		x.wantCode(err, rowfeed.InvalidRequest)
+		low, last := x.at(u, 3, 0), x.at(u, 3, rowfeed.ULIDsPerLock-1)
+		if low.Compare(x.at(u, 3, 1)) >= 0 || x.at(u, 3, 1).Compare(last) >= 0 || last.Compare(x.at(v, 3, 0)) >= 0 || low.Time() != last.Time() {
+			t.Errorf("%s, %s, %s, then %s", low, x.at(u, 3, 1), last, x.at(v, 3, 0))
+		}
+		at, err := u.Time(3)
+		if err != nil || !at.Equal(millis(low)) || at.Sub(x.now()).Abs() > time.Minute {
+			t.Errorf("time %s of %s, %v", at, low, err)
+		}
+		high, lower, err := u.HighLow(3)
+		var bytes [16]byte
+		for i := range 8 {
+			bytes[i], bytes[8+i] = byte(high>>(56-8*i)), byte((lower+12345)>>(56-8*i))
+		}
+		if err != nil || bytes != x.at(u, 3, 12345) {
+			t.Errorf("%x, %s, %v", bytes, x.at(u, 3, 12345), err)
+		}
+		if err := errors.Join(u.Verify(x.ctx), v.Verify(x.ctx)); err != nil {
+			t.Error(err)
+		}
+		x.commit(tx)
+		x.wantCode(u.Verify(x.ctx), rowfeed.InvalidRequest)
+	})
+}
+
+// TestLockHint: time follows hints, but never goes back, and a hint from beyond a minute
+// ahead is refused and changes nothing (M41, M60, hazard 8).
+func TestLockHint(t *testing.T) {
+	eachULID(t, func(x *events) {
+		base := x.now().Add(-time.Hour).Truncate(time.Millisecond)
+		want := []time.Duration{0, 3 * time.Minute, 3 * time.Minute, 3 * time.Minute, 10 * time.Minute}
+		last := ""
+		for i, hint := range []time.Duration{0, 3 * time.Minute, 2 * time.Minute, time.Minute, 10 * time.Minute} {
+			tx := x.begin(sql.LevelReadCommitted)
+			u := x.lock(tx, rowfeed.LockRequest{Hint: base.Add(hint)})
+			id := x.at(u, 0, 0)
+			if !millis(id).Equal(base.Add(want[i])) || id.String() <= last {
+				t.Errorf("hint %s gives %s (%s) after %s", hint, id, millis(id), last)
+			}
+			last = id.String()
+			x.event(tx, i+1, 0, id, "")
+			x.commit(tx)
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Hint: x.now().Add(2 * time.Minute)})
+		x.wantCode(err, rowfeed.InvalidRequest)
+		if err := tx.Commit(); err != nil && x.family() != "postgres" { // whoever goes on all the same; there the transaction has failed
+			t.Fatal(err)
+		}
+		tx = x.begin(sql.LevelReadCommitted)
+		id := x.at(x.lock(tx, rowfeed.LockRequest{Hint: base.Add(11 * time.Minute)}), 0, 0)
+		if !millis(id).Equal(base.Add(11 * time.Minute)) {
+			t.Errorf("after a refused hint: %s", millis(id))
+		}
+		x.commit(tx)
+		// By time a shard is found without a search.
+		for after, want := range map[time.Duration][]int{-time.Hour: {1, 2, 3, 4, 5}, time.Second: {2, 3, 4, 5}, 3 * time.Minute: {2, 3, 4, 5}, 4 * time.Minute: {5}, 24 * time.Hour: nil} {
+			x.wantIDs(x.page(x.feed, 0, rowfeed.At(base.Add(after)), 10), false, want...)
+		}
+	})
+}
+
+// TestLockOutside: without a transaction, or in one that has ended, nothing is locked and no
+// state changes (M33).
+func TestLockOutside(t *testing.T) {
+	eachULID(t, func(x *events) {
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, "COMMIT")
+		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{})
+		x.wantCode(err, rowfeed.InvalidRequest)
+		if n := x.scalar("SELECT count(*) FROM rowfeed_shards WHERE ulid_high <> 0"); n != 0 {
+			t.Errorf("%d shards were advanced", n)
+		}
+		_, err = x.feed.Lock(x.ctx, rowfeed.InTx(nil), rowfeed.LockRequest{})
+		x.wantCode(err, rowfeed.InvalidRequest)
+		_, err = x.addKV().Lock(x.ctx, rowfeed.InTx(x.begin(sql.LevelReadCommitted)), rowfeed.LockRequest{})
+		if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLockSavepoint: a savepoint that is rolled back takes the ULIDs of a Lock after it
+// back, and Verify knows; those from before stay good (hazard 8).
+func TestLockSavepoint(t *testing.T) {
+	eachULID(t, func(x *events) {
+		for _, level := range x.isolations() {
+			tx := x.begin(level)
+			before := x.lock(tx, rowfeed.LockRequest{Shards: []int{1}})
+			x.in(tx, "SAVEPOINT s")
+			within := x.lock(tx, rowfeed.LockRequest{Shards: []int{1, 2}})
+			if err := errors.Join(before.Verify(x.ctx), within.Verify(x.ctx)); err != nil {
+				t.Fatal(err)
+			}
+			x.in(tx, "ROLLBACK TO SAVEPOINT s")
+			x.wantCode(within.Verify(x.ctx), rowfeed.Conflict)
+			after := x.lock(tx, rowfeed.LockRequest{Shards: []int{1, 2}})
+			later := x.lock(tx, rowfeed.LockRequest{Shards: []int{1, 2}})
+			x.wantCode(within.Verify(x.ctx), rowfeed.Conflict)
+			for _, u := range []*rowfeed.ULIDs{before, after, later} {
+				if err := u.Verify(x.ctx); err != nil {
+					t.Fatal(level, err)
+				}
+			}
+			for range 6 { // before has eight behind it now, and could have been taken back
+				x.lock(tx, rowfeed.LockRequest{Shards: []int{1}})
+			}
+			if err := before.Verify(x.ctx); !errors.Is(err, rowfeed.Conflict) || !strings.Contains(err.Error(), "or the transaction has locked the shard 8 times since") {
+				t.Error(level, err)
+			}
+			if err := after.Verify(x.ctx); err != nil {
+				t.Error(level, err)
+			}
+			x.commit(tx)
+		}
+	})
+}
+
+// TestLockAfterSnapshot: a transaction that has read before others took ULIDs gets ULIDs above
+// theirs, or none: databases that cannot see the newest state then refuse (hazards 8 and 9).
+func TestLockAfterSnapshot(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(1, 1, 1)
+		for i, level := range x.isolations() {
+			tx := x.begin(level)
+			var n int
+			if err := tx.QueryRowContext(x.ctx, "SELECT count(*) FROM rowfeed_shards").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if x.family() == "mysql" && level == sql.LevelSerializable {
+				tx.Rollback() // what it reads it locks: nobody else takes anything
+				continue
+			}
+			x.write(1, 2+i, 2+i)
+			// The clock is no help: it counts on from the state.
+			u, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1)})
+			if refuses := x.family() == "sqlite" || x.family() == "postgres" && level != sql.LevelReadCommitted; refuses {
+				x.wantCode(err, rowfeed.Locked)
+				tx.Rollback()
+				continue
+			}
+			if err != nil {
+				t.Fatal(level, err)
+			}
+			last := x.page(x.feed, 1, "", 10)
+			if at := x.at(u, 1, 0).String(); at <= last.Entries[len(last.Entries)-1].Position {
+				t.Errorf("%s: %s is not above what was committed before", level, at)
+			}
+			x.commit(tx)
+		}
+	})
+}
+
+// TestULIDMadeElsewhere: a row whose ULID nobody was given, above its shard's state, is
+// read, and its cursor is good while the row is there; check finds it.
+func TestULIDMadeElsewhere(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.write(0, 1, 1)
+		hex := "7f000000000000000000000000000000"
+		x.exec("INSERT INTO events VALUES (2, 0, " + x.by(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"}) + ", '')")
+		page := x.page(x.feed, 0, "", 10)
+		x.wantIDs(page, false, 1, 2)
+		if again := x.page(x.feed, 0, page.Cursor, 10); len(again.Entries) != 0 || again.Cursor != page.Cursor {
+			t.Errorf("%+v", again)
+		}
+		findings, err := x.feed.Check(x.ctx)
+		if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "shard 0") {
+			t.Errorf("check: %+v, %v", findings, err)
+		}
+		x.exec("DELETE FROM events WHERE id = 2")
+		x.wantSound(x.feed)
+		_, err = x.feed.Fetch(x.ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0)})
+		x.wantCode(err, rowfeed.CursorAhead)
+	})
+}

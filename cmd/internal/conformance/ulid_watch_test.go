@@ -1,0 +1,147 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestULIDWatch: who waits is woken by a commit in the shard; the looks for who waits for one
+// shard, or for a sequence, ask for no others (M69).
+func TestULIDWatch(t *testing.T) {
+	eachULID(t, func(x *events) {
+		kv := x.addKV()
+		var all, one, none atomic.Int64 // looks
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case !strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation"):
+			case strings.Contains(ev.SQL, "h.shard IN ("):
+				one.Add(1)
+			case strings.Contains(ev.SQL, "shards"):
+				all.Add(1)
+			default:
+				none.Add(1)
+			}
+			return nil
+		}}, nil)
+		wait := func(name string, shard int) <-chan int {
+			f, err := rf.Feed(x.ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := rowfeed.Request{Wait: time.Minute}
+			if name == "events" {
+				request.Shards = rowfeed.One(shard)
+			}
+			done := make(chan int, 1)
+			go func() {
+				page, err := f.Fetch(x.ctx, request)
+				if err != nil {
+					x.Error(err)
+				}
+				done <- len(page.Entries)
+			}()
+			return done
+		}
+		woken := func(done <-chan int) {
+			x.Helper()
+			if n := <-done; n != 1 {
+				t.Errorf("%d entries", n)
+			}
+		}
+		done := wait("kv", 0)
+		x.eventually("looks without shards", func() bool { return none.Load() > 0 })
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		x.publish(kv)
+		woken(done)
+		done = wait("events", -7)
+		x.eventually("looks for a shard", func() bool { return one.Load() > 1 })
+		x.write(-7, 1, 1)
+		woken(done)
+		if n := all.Load(); n != 0 {
+			t.Errorf("%d looks at all shards", n)
+		}
+	})
+}
+
+// TestULIDLateWait: a row whose ULID was taken by an earlier transaction is no news to who
+// waits, and is on the page that the wait ends with.
+func TestULIDLateWait(t *testing.T) {
+	eachULID(t, func(x *events) {
+		tx := x.begin(sql.LevelReadCommitted)
+		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{1}})
+		x.event(tx, 1, 1, x.at(u, 1, 0), "")
+		x.commit(tx)
+		cursor := x.page(x.feed, 1, "", 10).Cursor
+		for wait, id := 2*time.Second, 2; ; wait, id = 2*wait, id+1 {
+			if wait > 10*time.Minute {
+				t.Fatal("no row was committed while somebody waited")
+			}
+			began := time.Now()
+			done := make(chan rowfeed.Page, 1)
+			go func() {
+				page, err := x.feed.Fetch(x.ctx, rowfeed.Request{After: cursor, Shards: rowfeed.One(1), Wait: wait})
+				if err != nil {
+					x.Error(err)
+				}
+				done <- page
+			}()
+			x.eventually("it waits, or has waited", func() bool { return len(done) > 0 || x.parked("rowfeed.(*watcher).wait(") > 0 })
+			tx := x.begin(sql.LevelReadCommitted)
+			x.event(tx, id, 1, x.at(u, 1, int64(id)), "late")
+			x.commit(tx)
+			inTime := time.Since(began) < wait
+			page := <-done
+			if inTime {
+				x.wantIDs(page, false, id)
+				return
+			}
+			cursor = x.page(x.feed, 1, cursor, 10).Cursor
+		}
+	})
+}
+
+// TestULIDNothingShown: a page of a shard that is not there writes nothing (M45).
+func TestULIDNothingShown(t *testing.T) {
+	eachULID(t, func(x *events) {
+		var writes atomic.Int64
+		rf := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "flushes") && !strings.HasPrefix(ev.SQL, "SELECT") {
+				writes.Add(1)
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(x.ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard := range 5 {
+			x.wantIDs(x.page(f, shard, "", 10), false)
+		}
+		if n := writes.Load(); n != 0 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+// TestULIDManyShards: an Info lists so many shards, and says that there are more (M45).
+func TestULIDManyShards(t *testing.T) {
+	eachULID(t, func(x *events) {
+		x.exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100) "+
+			"SELECT 'events', a.i * 101 + b.i, 1, 65536, 1, '' FROM n a, n b WHERE a.i * 101 + b.i < %d", rowfeed.MaxShardIDs))
+		if info := x.info(x.feed); len(info.ShardIDs) != rowfeed.MaxShardIDs || info.MoreShardIDs {
+			t.Errorf("%d shards, more %v", len(info.ShardIDs), info.MoreShardIDs)
+		}
+		x.write(-1, 1, 1)
+		if info := x.info(x.feed); len(info.ShardIDs) != rowfeed.MaxShardIDs || !info.MoreShardIDs || info.ShardIDs[0] != -1 {
+			t.Errorf("%d shards from %d on, more %v", len(info.ShardIDs), info.ShardIDs[0], info.MoreShardIDs)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestUnreadableFeed: a feed of a mode that this version does not know, or whose record is damaged,
+// is listed, tells why it is refused, and is left as it is; all others go on. Put right it serves (M63, M72).
+func TestUnreadableFeed(t *testing.T) {
+	each(t, func(x *env) {
+		x.addKV()
+		x.add(rowfeed.FeedSpec{Name: "late", Table: "kv"})
+		seen := 0
+		consumer := &rowfeed.Consumer{Name: "c", DB: x.rf, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			seen += len(entries)
+			return nil
+		}}
+		var err error
+		if consumer.Source, err = x.rf.Feed(x.ctx, "late"); err != nil {
+			t.Fatal(err)
+		}
+		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		x.publish(consumer.Source.(*rowfeed.Feed))
+		if err := consumer.RunOnce(x.ctx); err != nil {
+			t.Fatal(err)
+		}
+		for i, broken := range []struct {
+			set, undo string
+			code      rowfeed.Code
+			words     string
+		}{
+			{"mode = 'later'", "mode = 'sequence'", rowfeed.SchemaVersion, `feed "late": its mode is "later": this rowfeed cannot read its record. Next: use a newer rowfeed`},
+			{"delivered_columns = '{'", "delivered_columns = NULL", rowfeed.Failed, "is damaged: this rowfeed cannot read its record"},
+		} {
+			x.exec("UPDATE rowfeed_feeds SET " + broken.set + " WHERE name = 'late'")
+			told := func(err error) {
+				x.Helper()
+				if x.wantCode(err, broken.code); !strings.Contains(err.Error(), broken.words) {
+					t.Errorf("%v, want %q", err, broken.words)
+				}
+			}
+			before := x.db.Dump(x.T)
+			rf := x.tappedDB(testdb.Hooks{}, nil)
+			feeds, err := rf.Feeds(x.ctx)
+			if err != nil || len(feeds) != 2 || feeds[0].Name() != "kv" || feeds[1].Name() != "late" || feeds[1].Source().Name != "kv" {
+				t.Fatalf("%v, %v", feeds, err)
+			}
+			kv, late := feeds[0], feeds[1]
+			_, err = rf.Feed(x.ctx, "late")
+			told(err)
+			_, err = late.Publish(x.ctx)
+			told(err)
+			_, err = late.Fetch(x.ctx, rowfeed.Request{})
+			told(err)
+			_, err = late.Info(x.ctx)
+			told(err)
+			_, err = late.Verify(x.ctx)
+			told(err)
+			_, err = late.Check(x.ctx)
+			told(err)
+			_, err = late.Repair(x.ctx)
+			told(err)
+			_, err = late.Upgrade(x.ctx)
+			told(err)
+			_, err = late.Reshard(x.ctx, 4, nil)
+			told(err)
+			told(rf.DropFeed(x.ctx, "late"))
+			_, err = rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "late", Table: "kv"}, nil)
+			told(err)
+			if s, err := late.Status(x.ctx); err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0], broken.words) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			if err := rf.MigrateDown(x.ctx); err == nil || !strings.Contains(err.Error(), "there are feeds: kv, late") {
+				t.Error(err)
+			}
+			if all, err := rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 {
+				t.Errorf("%+v, %v", all, err)
+			}
+			x.sameDump(before, broken.set)
+
+			x.exec("UPDATE kv SET v = v + 1")
+			x.publish(kv)
+			if page := x.fetch(kv, "", 10); len(page.Entries) != 1 {
+				t.Errorf("%+v", page)
+			}
+			if _, err := rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "more", Table: "kv"}, nil); err != nil {
+				t.Error(err)
+			}
+			if err := rf.DropFeed(x.ctx, "more"); err != nil {
+				t.Error(err)
+			}
+
+			x.exec("UPDATE rowfeed_feeds SET " + broken.undo + " WHERE name = 'late'")
+			x.publish(late)
+			if page := x.fetch(late, "", 10); len(page.Entries) != 1 || late.Mode() != rowfeed.ModeSequence {
+				t.Errorf("%+v", page)
+			}
+			if err := consumer.RunOnce(x.ctx); err != nil || seen != i+2 {
+				t.Errorf("%d entries, %v", seen, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package server_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/server"
+)
+
+// TestSlowHeaders: a header has its own time, however long a body may take.
+func TestSlowHeaders(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond, BodyTimeout: time.Hour}})
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: l"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // only what hangs meets this bound
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// TestHTTP2TakesLittle: over HTTP/2 a client may send, before anybody reads it, no more than any
+// request has.
+func TestHTTP2TakesLittle(t *testing.T) {
+	x := newFixture(t)
+	s := runSecured(t, x, server.Config{})
+	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const settings, windowUpdate, ping = 4, 8, 6
+	frame := func(kind byte, body ...byte) string {
+		return string(append([]byte{0, 0, byte(len(body)), kind, 0, 0, 0, 0, 0}, body...))
+	}
+	if _, err := io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(settings)+frame(ping, 1, 2, 3, 4, 5, 6, 7, 8)); err != nil {
+		t.Fatal(err)
+	}
+	window := 65_535 // as HTTP/2 begins
+	for in := bufio.NewReader(c); ; {
+		head := make([]byte, 9)
+		if _, err := io.ReadFull(in, head); err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, binary.BigEndian.Uint32(append([]byte{0}, head[:3]...)))
+		if _, err := io.ReadFull(in, body); err != nil {
+			t.Fatal(err)
+		}
+		if head[3] == windowUpdate {
+			window += int(binary.BigEndian.Uint32(body))
+		} else if head[3] == ping { // what comes before the answer has come
+			break
+		}
+	}
+	if window > 64<<10 {
+		t.Errorf("the server takes %d bytes", window)
+	}
+}

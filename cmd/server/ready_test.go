@@ -1,0 +1,105 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestReadyOnAFullDisk: a server whose publisher finds no room is not ready, and says so, until there is some.
+func TestReadyOnAFullDisk(t *testing.T) {
+	x := newFixture(t, "_pragma=max_page_count(150)")
+	x.exec(t, `CREATE TABLE filler (b BLOB)`)
+	x.exec(t, `WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO kv SELECT i, 'v' FROM n`)
+	for size := 1 << 16; size > 0; size /= 2 {
+		for err := error(nil); err == nil; {
+			_, err = x.sql.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, size)
+		}
+	}
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	r.waitReasons(t, `feed "kv"`, "free space for the database")
+	if _, err := x.feed.Fetch(t.Context(), rowfeed.Request{}); err != nil {
+		t.Errorf("nor are entries read: %v", err)
+	}
+	x.exec(t, `DELETE FROM filler`)
+	r.waitReasons(t)
+	page, err := r.feed().Fetch(t.Context(), rowfeed.Request{Limit: 500, Consistent: true, Wait: feedhttp.MaxWait})
+	if err != nil || len(page.Entries) != 500 {
+		t.Errorf("%d entries, %v", len(page.Entries), err)
+	}
+}
+
+// TestReadyWithAnotherSchema: tables of a newer rowfeed, and of an older one, are told from good ones while the
+// server runs: somebody upgrades them beside it.
+func TestReadyWithAnotherSchema(t *testing.T) {
+	x := newFixture(t)
+	r := run(t, server.Config{DB: x.db, Publish: true})
+	r.waitReasons(t)
+	x.exec(t, `INSERT INTO rowfeed_schema_version VALUES (99, 0)`)
+	r.waitReasons(t, "they have version 99", "use a newer rowfeed")
+	x.exec(t, `DELETE FROM rowfeed_schema_version WHERE version > 7`)
+	r.waitReasons(t, "run `rowfeed init`, which upgrades them")
+	if _, body := r.get(t, "/readyz"); strings.Contains(body, "true") {
+		t.Error(body)
+	}
+}
+
+// TestReadyWhileStandingBy: a server whose publishers stand by behind another's is ready, and the one that works
+// hands over when it ends.
+func TestReadyWhileStandingBy(t *testing.T) {
+	x := newFixture(t)
+	first := run(t, server.Config{DB: x.db, Publish: true})
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	first.waitEntries(t, 1)
+	m := metrics.New(&metrics.Config{Every: 1})
+	db, err := rowfeed.Open(t.Context(), x.database.OpenTapped(t, testdb.Hooks{}), sqlite.New(), &rowfeed.Config{Observer: m.Observer()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := run(t, server.Config{DB: db, Publish: true, Metrics: m})
+	publishes := func(want string) {
+		t.Helper()
+		body := ""
+		await(t, func() bool {
+			_, body = second.get(t, "/metrics")
+			return strings.Contains(body, `rowfeed_publisher{feed="kv"} `+want)
+		}, func() string { return body })
+	}
+	publishes("0")
+	second.waitReasons(t)
+	first.end(t)
+	publishes("1")
+	second.waitReasons(t)
+	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
+	second.waitEntries(t, 2)
+}
+
+// TestReadyOnAReadOnlyDatabase: a server that is to publish is not ready where nothing can be written; one that
+// only reads is.
+func TestReadyOnAReadOnlyDatabase(t *testing.T) {
+	x := newFixture(t)
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	if _, err := x.feed.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *rowfeed.DB {
+		pool := x.database.OpenTapped(t, testdb.Hooks{}, "_pragma=query_only(1)")
+		db, err := rowfeed.Open(t.Context(), pool, sqlite.New(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	reads := run(t, server.Config{DB: open()})
+	reads.waitReasons(t)
+	reads.waitEntries(t, 1)
+	publishes := run(t, server.Config{DB: open(), Publish: true})
+	publishes.waitReasons(t, `feed "kv"`, "the right to write it")
+	publishes.waitEntries(t, 1)
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/cmd/metrics"
+)
+
+// scrape answers metrics, which name every feed and consumer, to who may read every feed.
+func scrape(metrics http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !access.From(r.Context()).May(access.Read, access.EveryFeed) {
+			http.Error(w, "Metrics are for who may read every feed.", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		metrics.ServeHTTP(w, r)
+	}
+}
+
+// routeOf names what a request is for, in one of few words, whatever its path is.
+func routeOf(r *http.Request) string {
+	switch path := r.URL.Path; path {
+	case "/healthz", "/readyz", "/metrics":
+		return path[1:]
+	case "/_feeds", "/_feeds/":
+		return "list"
+	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/_feeds/"); ok {
+		switch kind, _, deeper := strings.Cut(rest, "/"); {
+		case !deeper:
+			return "info"
+		case kind == "fetch" || kind == "stream" || kind == "shards" || kind == "http-feeds":
+			return kind
+		}
+		return "other"
+	}
+	if r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/_console/") {
+		return "console"
+	}
+	return "other"
+}
+
+// Scraping is what a process that serves no feeds tells of itself over HTTP.
+type Scraping struct {
+	Metrics *metrics.Metrics
+	// Listen is the address, host:port; port 0 takes a free one. Without a host only this machine
+	// can reach it. Whoever can sees the names of all feeds and consumers.
+	Listen string
+	// DB is the database whose state is told, too. Nil: none.
+	DB *rowfeed.DB
+	// Log is told what operators should know. Default: nobody.
+	Log *slog.Logger
+}
+
+// StartMetrics answers /metrics and /healthz, and nothing else, until stop is called. It answers an
+// error when it cannot listen.
+func StartMetrics(ctx context.Context, what Scraping) (address string, stop func(), err error) {
+	cfg := Config{Listen: what.Listen, Log: what.Log, Metrics: what.Metrics}.withDefaults()
+	if strings.HasPrefix(cfg.Listen, ":") {
+		cfg.Listen = "127.0.0.1" + cfg.Listen
+	}
+	listener, err := listen(ctx, "metrics", cfg.Listen)
+	if err != nil {
+		return "", nil, err
+	}
+	requests, end := context.WithCancel(context.WithoutCancel(ctx))
+	if what.DB != nil {
+		what.Metrics.Watch(requests, what.DB)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", onlyGet(new(health).alive))
+	mux.HandleFunc("/metrics", onlyGet(scrape(what.Metrics.Handler())))
+	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), newLimiter(cfg.Limits), mux))
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		// Publishing and delivering go on without it.
+		if err := srv.Serve(newCountedListener(listener, cfg.Limits, cfg.tellRefused(requests))); !errors.Is(err, http.ErrServerClosed) {
+			cfg.Log.ErrorContext(requests, "metrics are told no more", "error", err)
+		}
+	}()
+	address = listener.Addr().String()
+	cfg.Log.InfoContext(ctx, "telling metrics", "address", address)
+	if !isLoopback(listener.Addr()) {
+		cfg.Log.WarnContext(ctx, "everyone who can reach this address can read the metrics, which name all feeds and consumers", "address", address)
+	}
+	return address, func() {
+		end()
+		_ = srv.Close()
+		<-served
+	}, nil
+}

@@ -1,0 +1,243 @@
+// Package kafka is the sink that produces to a Kafka topic, a record an entry.
+//
+// A record's key is the row's key as JSON, so that all versions of a row are in one
+// partition, in order. Its value is the entry as it is fetched; that of a delete is
+// null, which a compacted topic takes for the end of the key. Headers say the rest:
+// rowfeed-id (the idempotency key), rowfeed-feed, rowfeed-op, rowfeed-generation,
+// rowfeed-shard, rowfeed-position, rowfeed-epoch.
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/sink"
+)
+
+// Config of a Sink. Brokers and Topic are needed.
+type Config struct {
+	Brokers []string // host:port
+	Topic   string   // must exist, unless the brokers make topics by themselves
+	TLS     bool
+	// User and Password log in, by SASL's Mechanism: "plain" (the default),
+	// "scram-sha-256" or "scram-sha-512".
+	User, Password, Mechanism string
+	// Timeout of a batch: the brokers have acknowledged it by then, or it is sent again.
+	// Default 30 s.
+	Timeout time.Duration
+	// MaxRecordBytes bounds a record, as the topic's max.message.bytes does. Default
+	// 1,000,012, which is that one's.
+	MaxRecordBytes int32
+}
+
+const defaultTimeout = 30 * time.Second
+
+// Sink produces to one topic. Its producer is idempotent: what it sends again within a
+// connection's troubles is in the topic once. Entries that a relay delivers again, as
+// after a crash, are there again.
+type Sink struct {
+	cfg    Config
+	client *kgo.Client
+
+	// left has, by data shard, what is closed when the records of an earlier batch that was
+	// given up are decided: what the client has begun to send it goes on with, whoever waits.
+	mu   sync.Mutex
+	left map[int]chan struct{}
+
+	life   context.Context
+	end    context.CancelFunc
+	inWork sync.WaitGroup
+}
+
+// New prepares a client; it connects when it has something to send.
+func New(cfg Config) (*Sink, error) {
+	switch {
+	case len(cfg.Brokers) == 0 || cfg.Topic == "":
+		return nil, invalid("brokers or topic are missing", "write it like kafka://host:9092/topic")
+	case cfg.Timeout < 0 || cfg.MaxRecordBytes < 0:
+		return nil, invalid("its bounds must not be negative", "leave them at 0 for the defaults")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	options := []kgo.Opt{
+		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID("rowfeed"), kgo.DefaultProduceTopic(cfg.Topic),
+		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, which is the client's default
+		kgo.RecordDeliveryTimeout(cfg.Timeout), kgo.ProduceRequestTimeout(cfg.Timeout),
+		kgo.AllowAutoTopicCreation(), // asks; the brokers decide
+	}
+	if cfg.MaxRecordBytes > 0 {
+		options = append(options, kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes))
+	}
+	if cfg.TLS {
+		options = append(options, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if cfg.User != "" {
+		login, err := cfg.login()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, login)
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return nil, invalid("no client can be made with these settings", "check brokers, topic and bounds")
+	}
+	s := &Sink{cfg: cfg, client: client, left: map[int]chan struct{}{}}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+func (c Config) login() (kgo.Opt, error) {
+	hashed := scram.Auth{User: c.User, Pass: c.Password}
+	switch c.Mechanism {
+	case "", "plain":
+		return kgo.SASL(plain.Auth{User: c.User, Pass: c.Password}.AsMechanism()), nil
+	case "scram-sha-256":
+		return kgo.SASL(hashed.AsSha256Mechanism()), nil
+	case "scram-sha-512":
+		return kgo.SASL(hashed.AsSha512Mechanism()), nil
+	}
+	return nil, invalid(fmt.Sprintf("%q is no mechanism to log in", c.Mechanism), "take plain, scram-sha-256 or scram-sha-512")
+}
+
+func invalid(cause, next string) error {
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: "kafka", Cause: cause, Next: next}
+}
+
+var errClosed = errors.New("kafka: the sink is closed")
+
+// Deliver produces the batch and waits until the brokers have acknowledged it.
+func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
+	s.inWork.Add(1)
+	defer s.inWork.Done()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	for _, earlier := range s.leftOf(batch) {
+		select {
+		case <-earlier:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return sink.All(batch, sink.Retry(0, s.why(ctx.Err())))
+	}
+	type decision struct {
+		i   int
+		err error
+	}
+	decided := make(chan decision, len(batch))
+	var producing sync.WaitGroup
+	producing.Add(len(batch))
+	for i, e := range batch {
+		s.client.Produce(ctx, record(ctx, e), func(_ *kgo.Record, err error) {
+			decided <- decision{i, err}
+			producing.Done()
+		})
+	}
+	results := make([]sink.Result, len(batch))
+	for n := range batch {
+		select {
+		case d := <-decided:
+			results[d.i] = s.judge(d.err)
+		case <-ctx.Done():
+			s.leave(batch, &producing)
+			return s.giveUp(results, n, ctx.Err())
+		}
+	}
+	return results
+}
+
+// leftOf is what a batch has to wait for.
+func (s *Sink) leftOf(batch []sink.Entry) (all []chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range batch {
+		if earlier := s.left[e.Shard]; earlier != nil && !slices.Contains(all, earlier) {
+			all = append(all, earlier)
+		}
+	}
+	return all
+}
+
+// leave lets later batches of the same shards wait until this one's records are decided.
+func (s *Sink) leave(batch []sink.Entry, producing *sync.WaitGroup) {
+	decided := make(chan struct{})
+	s.mu.Lock()
+	for _, e := range batch {
+		s.left[e.Shard] = decided
+	}
+	s.mu.Unlock()
+	go func() {
+		producing.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.DeleteFunc(s.left, func(_ int, c chan struct{}) bool { return c == decided })
+		close(decided)
+	}()
+}
+
+// giveUp gives the entries that were not decided in time a reason.
+func (s *Sink) giveUp(results []sink.Result, decided int, err error) []sink.Result {
+	for i, r := range results {
+		if r.State == sink.Undecided && r.Err == nil {
+			results[i] = sink.Retry(0, fmt.Errorf("%d of %d records were acknowledged in time: %w", decided, len(results), s.why(err)))
+		}
+	}
+	return results
+}
+
+func record(ctx context.Context, e sink.Entry) *kgo.Record {
+	r := &kgo.Record{Key: e.Key.AppendJSON(nil)}
+	if e.Op == rowfeed.Upsert {
+		r.Value = e.AppendJSON(nil)
+	}
+	for _, h := range [][2]string{{"id", e.ID()}, {"feed", e.Feed}, {"op", string(e.Op)}, {"generation", strconv.FormatInt(e.Generation, 10)},
+		{"shard", strconv.Itoa(e.Shard)}, {"position", e.Position}, {"epoch", strconv.FormatInt(e.Epoch, 10)}} {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "rowfeed-" + h[0], Value: []byte(h[1])})
+	}
+	rowfeed.TraceHeaders(ctx, func(name, value string) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+	})
+	return r
+}
+
+// judge tells a record that no broker would take from brokers that take none now.
+func (s *Sink) judge(err error) sink.Result {
+	switch {
+	case err == nil:
+		return sink.Accept()
+	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.InvalidRecord):
+		return sink.Reject(err)
+	}
+	return sink.Retry(0, s.why(err))
+}
+
+func (s *Sink) why(err error) error {
+	if s.life.Err() != nil {
+		return errClosed
+	}
+	return err
+}
+
+// Close breaks off what is under way and closes the connections.
+func (s *Sink) Close() error {
+	s.end()
+	s.inWork.Wait()
+	s.client.Close()
+	return nil
+}

@@ -1,0 +1,184 @@
+package docs_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/test/docs"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// session is a shell and a database, as somebody has them who follows a document.
+type session struct {
+	t       *testing.T
+	db      *testdb.Database
+	stdin   io.Writer
+	out     *bufio.Reader
+	address string // of what the document has on 127.0.0.1:8080
+	printed string // by the last block
+	folder  string
+	grants  []grant
+}
+
+// newSession begins in a new folder. The shell ends with the first command that fails, and takes
+// what it has started with it.
+func newSession(t *testing.T, e testdb.Engine, bin string) *session {
+	t.Helper()
+	s := &session{t: t, db: e.New(t), folder: t.TempDir()}
+	s.db.Admin() // for cleaning up, too: its pool is closed last
+	s.address = testdb.Address(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-u", "-o", "pipefail", "-m", "-s")
+	cmd.Dir = s.folder
+	if err := os.WriteFile(filepath.Join(s.folder, ".curlrc"), []byte("silent\nshow-error\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "CURL_HOME="+s.folder, "PATH="+bin+":"+os.Getenv("PATH"), "ROWFEED_SOURCE="+root(t))
+	if e.HasServer() {
+		cmd.Env = append(cmd.Env, "ROWFEED_DB="+s.db.URL)
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = writer, writer
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	s.stdin, s.out = stdin, bufio.NewReader(reader)
+	t.Cleanup(func() {
+		stdin.Close()
+		_, _ = io.Copy(io.Discard, s.out)
+		_ = cmd.Wait()
+		cancel()
+		reader.Close()
+	})
+	_, _ = io.WriteString(stdin, "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	return s
+}
+
+// mark is behind what a block prints, with the exit code of its last command.
+const mark = "\x1e"
+
+// typed types lines into the shell, and answers what was printed up to their end. Whether they fail
+// is as it has to be.
+func (s *session) typed(lines string, fails bool) string {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "typed")
+	if err := os.WriteFile(file, []byte(s.here(lines)), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	before, behind := "", ""
+	if fails {
+		before, behind = "set +e; ", "; set -e"
+	}
+	fmt.Fprintf(s.stdin, "%ssource %s </dev/null; printf '%s%%s\\n' \"$?\"%s\n", before, file, mark, behind)
+	var out strings.Builder
+	for {
+		line, err := s.out.ReadString('\n')
+		text, code, ended := strings.Cut(line, mark)
+		out.WriteString(text)
+		if err != nil {
+			s.t.Fatalf("the shell has ended (%v):\n%s\nprinted:\n%s", err, lines, out.String())
+		}
+		if ended {
+			if failed := strings.TrimSpace(code) != "0"; failed != fails {
+				s.t.Fatalf("exit code %s of\n%s\nwhich printed\n%s", strings.TrimSpace(code), lines, out.String())
+			}
+			return out.String()
+		}
+	}
+}
+
+// here is the text with this machine's addresses, and with what is on the machine already left out.
+func (s *session) here(text string) string {
+	text = doneBefore.ReplaceAllString(text, "")
+	text = serving.ReplaceAllString(text, fmt.Sprintf("rowfeed serve$1 --listen %s &\nuntil curl -s -o /dev/null %s/readyz; do kill -0 $$!; done\n", s.address, s.address))
+	text = strings.ReplaceAll(text, "kill $!\n", "kill $! && wait $! || true\n")
+	text = strings.ReplaceAll(text, "127.0.0.1:8080", s.address)
+	if u, err := url.Parse(s.db.URL); err == nil && s.db.HasServer() {
+		text = server.ReplaceAllString(text, u.Host+"/"+s.db.Name)
+	}
+	return text
+}
+
+var (
+	doneBefore = regexp.MustCompile(`(?m)^(apt-get install .*|go build -o rowfeed \./cmd/rowfeed|export ROWFEED_SOURCE="\$PWD"|export PATH="\$PWD:\$PATH" && cd "\$\(mktemp -d\)")$`)
+	serving    = regexp.MustCompile(`rowfeed serve( [^&\n]*?)? *& sleep 1`)
+	server     = regexp.MustCompile(`127\.0\.0\.1:(5432|3306)/shop\b`)
+	shop       = regexp.MustCompile(`\bshop\b`)
+	login      = regexp.MustCompile(`CREATE (ROLE|USER) (\w+|'\w+'@'[^']*')`)
+	sqliteLine = regexp.MustCompile(`^sqlite3 rowfeed\.db "(.*)"$`)
+)
+
+// sql runs statements as the administrator. Logins that they make go with the session.
+func (s *session) sql(text string) {
+	s.t.Helper()
+	for _, m := range login.FindAllStringSubmatch(text, -1) {
+		s.t.Cleanup(func() {
+			if s.db.Family == "postgres" {
+				s.db.Exec(s.t, "DROP OWNED BY "+m[2]+" CASCADE")
+			}
+			s.db.Exec(s.t, "DROP "+m[1]+" "+m[2])
+		})
+	}
+	s.grants = append(s.grants, grants(text)...)
+	s.db.Exec(s.t, shop.ReplaceAllString(text, s.db.Name))
+}
+
+// shell types a block. On a server the statements that it gives to SQLite's shell are the server's.
+func (s *session) shell(text string) {
+	s.t.Helper()
+	s.printed = ""
+	if !s.db.HasServer() {
+		s.printed = s.typed(text, false)
+		return
+	}
+	lines := ""
+	for line := range strings.Lines(text) {
+		if m := sqliteLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			s.printed += s.typed(lines, false)
+			lines = ""
+			s.db.Exec(s.t, m[1])
+			continue
+		}
+		lines += line
+	}
+	s.printed += s.typed(lines, false)
+}
+
+// follow does what a block says.
+func (s *session) follow(b docs.Block) {
+	s.t.Helper()
+	switch {
+	case b.Verb == "shows":
+		if missing, all := docs.Stand(s.printed, b.Text); !all {
+			s.t.Errorf("%s:%d shows\n%s\nwhich is not in, or not in this order,\n%s", b.Document, b.Line, missing, s.printed)
+		}
+	case b.Verb == "fails":
+		if s.printed = s.typed(b.Text, true); !strings.Contains(s.printed, b.Detail) {
+			s.t.Errorf("%s:%d fails with %q, but printed\n%s", b.Document, b.Line, b.Detail, s.printed)
+		}
+	case b.Verb != "" && b.Verb != "run":
+	case b.Language == "sh":
+		s.t.Logf("%s:%d", b.Document, b.Line)
+		s.shell(b.Text)
+	case b.Language == "sql":
+		s.sql(b.Text)
+	}
+}
