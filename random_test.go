@@ -28,7 +28,7 @@ func (r random) between(low, high int64) int64 {
 	case 1:
 		return high
 	}
-	return low + int64(r.Uint64N(uint64(high-low)+1))
+	return low + int64(r.Uint64()%max(uint64(high-low), 1))
 }
 
 func (r random) coin() bool { return r.IntN(2) == 0 }

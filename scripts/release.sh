@@ -47,7 +47,7 @@ cp -r deploy "$work/extra/deploy"
 
 say "archives in $out"
 rm -rf "$out"
-go run ./internal/release -version "$version" -time "$(git show -s --format=%ct HEAD)" -built "$work/built" -extra "$work/extra" -out "$out"
+go run ./cmd/internal/release -version "$version" -time "$(git show -s --format=%ct HEAD)" -built "$work/built" -extra "$work/extra" -out "$out"
 (cd "$out" && sha256sum --quiet --check SHA256SUMS)
 
 if [[ -n $twice ]]; then

@@ -6,7 +6,7 @@
 #   scripts/test.sh                              what has to pass before anything is merged
 #   scripts/test.sh --all                        and the long tests on the second server of each family, too
 #   scripts/test.sh -run TestPublish -v          more arguments for go test
-#   scripts/test.sh ./internal/testdb            these packages only, no mutants
+#   scripts/test.sh ./internal/test/testdb            these packages only, no mutants
 #   ROWFEED_TEST_ENGINES=sqlite scripts/test.sh  these engines only
 #
 # Nothing is left running: each test process takes its servers with it.
@@ -55,7 +55,7 @@ all=0
 if [[ ${1:-} == --all ]]; then all=1 && shift; fi
 
 # Modules of their own, because of what they need.
-modules=(bench internal/faults examples/orms)
+modules=(bench cmd/internal/faults examples/orms)
 
 packages=(./...)
 for argument in "$@"; do
@@ -75,7 +75,7 @@ for module in "${modules[@]}"; do go vet -C "$module" ./...; done
 
 if [[ ${#packages[@]} -gt 0 ]]; then
   say 'mutants compile'
-  go run ./internal/mutants --compile
+  go run ./internal/test/mutants --compile
 fi
 
 # A raced binary leaves nothing out of the race detector, also not SQLite's translated C, which
@@ -98,8 +98,8 @@ say 'the conformance suite, and the other packages'
 work=$(mktemp -d)
 # Vetted they are already, and nobody looks at their variables in a debugger.
 built=(-vet=off -ldflags=-w)
-go test "${built[@]}" "${race[@]}" -c -o "$work/raced" ./internal/conformance
-go test "${built[@]}" -c -o "$work/plain" ./internal/conformance
+go test "${built[@]}" "${race[@]}" -c -o "$work/raced" ./cmd/internal/conformance
+go test "${built[@]}" -c -o "$work/plain" ./cmd/internal/conformance
 alone='KilledAtEveryStatement$|^Test(Plans|Reshard|RestoredBackup)|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
 # About rowfeed's own processes, or long: run on one server of a family, the other adds its version only.
 once='KilledAtEvery(Statement|Step)$|^Test(RestoredBackup|ULIDMatrix|ReshardUnderAPage|WaitersCostNothing|BackFillKilled|OutboxDropKilled|Divided|(Group|ShardIDs|ShardCount|ShardRests|Relay|Recount|Consumers?|Consume|Dead|Lease|Rest|Held|Tail|Wait|Start|Processed|Standing|Publishers?|Retain)([A-Z].*)?)$'
@@ -117,7 +117,7 @@ suite() { # BINARY ENGINE [ARGUMENT...]
   shift 2
   [[ ,${ROWFEED_TEST_ENGINES:-$engine}, == *,$engine,* ]] || return 0
   if took=$( (
-    cd internal/conformance
+    cd cmd/internal/conformance
     export ROWFEED_TEST_ENGINES=$engine
     time "$work/$binary" -test.timeout 30m -test.parallel 4 "$@" >"$log" 2>&1
   ) 2>&1); then
@@ -142,7 +142,7 @@ timed() { # FUNCTION
   return "$status"
 }
 serve() { go list ./... | grep -E "$serving" | grep -v /sink/sqlmirror | ROWFEED_TEST_ENGINES=$above xargs go test "${built[@]}" "${race[@]}" -timeout 20m; }
-faults() { go test -C internal/faults "${built[@]}" "${race[@]}" -timeout 20m ./...; }
+faults() { go test -C cmd/internal/faults "${built[@]}" "${race[@]}" -timeout 20m ./...; }
 orms() { go test -C examples/orms "${built[@]}" -timeout 10m ./...; }
 # part names the tests of which the second server of a family runs a quarter, another quarter at the
 # next commit: those that match, and where that is not all also the others, all of them.
@@ -150,7 +150,7 @@ commit=$(git rev-list --count HEAD 2>/dev/null || echo 0)
 part() { # PATTERN
   local quarter=$((commit % 4))
   if [[ $all -eq 1 ]]; then quarter=; fi
-  (cd internal/conformance && "$work/plain" -test.list .) | awk -v of="$1" -v quarter="$quarter" '
+  (cd cmd/internal/conformance && "$work/plain" -test.list .) | awk -v of="$1" -v quarter="$quarter" '
     /^Test/ { if (quarter == "" || $0 !~ of || ++n % 4 == quarter) names = names "|" $0 }
     END { print "^(" substr(names, 2) ")$" }'
 }
@@ -176,6 +176,6 @@ if [[ -e $work/failed ]]; then failed=1; fi
 
 if [[ $failed -eq 0 ]]; then
   say 'mutants'
-  go run ./internal/mutants --short --green || failed=1
+  go run ./internal/test/mutants --short --green || failed=1
 fi
 exit "$failed"

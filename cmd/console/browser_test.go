@@ -424,7 +424,7 @@ func (b *tab) picture(name string) {
 		folders = append(folders, *shots)
 	}
 	if *update && slices.Contains(committed, name) {
-		folders = append(folders, "../docs/console")
+		folders = append(folders, "../../docs/console")
 	}
 	if len(folders) == 0 {
 		return

@@ -16,10 +16,10 @@ import (
 
 // The files that operators load.
 const (
-	dashboardFile = "../deploy/grafana/rowfeed.json"
-	rulesFile     = "../deploy/prometheus/rowfeed.rules.yaml"
-	rulesTest     = "../deploy/prometheus/rowfeed.test.yaml"
-	document      = "../docs/OBSERVABILITY.md"
+	dashboardFile = "../../deploy/grafana/rowfeed.json"
+	rulesFile     = "../../deploy/prometheus/rowfeed.rules.yaml"
+	rulesTest     = "../../deploy/prometheus/rowfeed.test.yaml"
+	document      = "../../docs/OBSERVABILITY.md"
 )
 
 type dashboard struct {
@@ -229,7 +229,7 @@ func promtool(t *testing.T) string {
 	if path, err := exec.LookPath("promtool"); err == nil {
 		return path
 	}
-	for _, folder := range []string{os.Getenv("ROWFEED_ENGINES_DIR"), "../.engines"} {
+	for _, folder := range []string{os.Getenv("ROWFEED_ENGINES_DIR"), "../../.engines"} {
 		path, err := filepath.Abs(filepath.Join(folder, "promtool", "promtool"))
 		if err == nil && folder != "" {
 			if _, err := os.Stat(path); err == nil {

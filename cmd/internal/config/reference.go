@@ -17,7 +17,7 @@ func Reference() (string, error) {
 
 %s
 
-`+"`rowfeed config check`"+` says whether a file is in order, and where it is not. The [JSON schema](../internal/config/schema.json)
+`+"`rowfeed config check`"+` says whether a file is in order, and where it is not. The [JSON schema](../cmd/internal/config/schema.json)
 (`+"`rowfeed config schema`"+`) is what this page is made of, and what the file is compared with whenever it is read. Editors that
 know YAML's language server complete keys where a file says so:
 

@@ -172,7 +172,7 @@ func TestConfigReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../docs/CONFIG.md")
+	got, err := os.ReadFile("../../../docs/CONFIG.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +183,13 @@ func TestConfigReference(t *testing.T) {
 
 // TestDocumentedFiles: every rowfeed.yaml in a document is in order.
 func TestDocumentedFiles(t *testing.T) {
-	documents, err := docs.Documents("../..")
+	documents, err := docs.Documents("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
 	for _, document := range documents {
-		blocks, _, err := docs.Read("../..", document)
+		blocks, _, err := docs.Read("../../..", document)
 		if err != nil {
 			t.Fatal(err)
 		}

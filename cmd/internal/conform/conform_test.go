@@ -119,7 +119,7 @@ func TestOurServerConforms(t *testing.T) {
 
 // TestProtocolHasTheSentences: docs/PROTOCOL.md and the checks say the same.
 func TestProtocolHasTheSentences(t *testing.T) {
-	text, err := os.ReadFile("../../docs/PROTOCOL.md")
+	text, err := os.ReadFile("../../../docs/PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
 	}

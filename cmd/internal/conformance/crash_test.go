@@ -75,7 +75,7 @@ func crashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 	url := os.Getenv("URL")
 	var params []string
 	if strings.HasPrefix(url, "mysql:") {
-		params = []string{"charset=utf8mb4"} // as in internal/open: triggers remember it
+		params = []string{"charset=utf8mb4"} // as in cmd/internal/open: triggers remember it
 	}
 	pool, err := testdb.OpenURL(url, testdb.BlockAt(n), params...)
 	if err != nil {

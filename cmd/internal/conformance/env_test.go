@@ -1,6 +1,6 @@
 // Package conformance is the one suite that every database passes, through the
 // public API of the library and, where a rule is about statements, against the
-// dialect. It has tests only. Each test runs on every engine of internal/testdb
+// dialect. It has tests only. Each test runs on every engine of internal/test/testdb
 // with a database of its own; a behaviour that a database lacks is asserted as a
 // refusal, not skipped. Tests name the checklist row or hazard they show.
 //

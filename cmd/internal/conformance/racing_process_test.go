@@ -36,7 +36,7 @@ type programs struct{ rowfeed, checker string }
 func build(t *testing.T) programs {
 	t.Helper()
 	folder := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", folder+"/", "../../cmd/rowfeed", "../checker")
+	cmd := exec.Command("go", "build", "-o", folder+"/", "../../rowfeed", "../../../internal/test/checker")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

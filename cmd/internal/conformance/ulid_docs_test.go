@@ -29,7 +29,7 @@ func (b sqlBlock) is(x *env) bool {
 func (b sqlBlock) routine() bool { return strings.HasPrefix(b.statements[0], "CREATE PROCEDURE") }
 
 func ulidDocument(t *testing.T) (blocks []sqlBlock) {
-	text, err := os.ReadFile("../../docs/ULIDS.md")
+	text, err := os.ReadFile("../../../docs/ULIDS.md")
 	if err != nil {
 		t.Fatal(err)
 	}

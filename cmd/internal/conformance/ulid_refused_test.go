@@ -86,7 +86,7 @@ func TestULIDRefused(t *testing.T) {
 // guaranteed reads the table: by row and column what is said.
 func guaranteed(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/GUARANTEES.md")
+	text, err := os.ReadFile("../../../docs/GUARANTEES.md")
 	if err != nil {
 		t.Fatal(err)
 	}

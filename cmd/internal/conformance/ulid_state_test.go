@@ -33,7 +33,7 @@ type vector struct {
 
 func vectors(t *testing.T) (all []vector) {
 	t.Helper()
-	data, err := os.ReadFile("../../testdata/ulids.json")
+	data, err := os.ReadFile("../../../testdata/ulids.json")
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // oldBinary makes the saved databases of testdata/upgrade anew: build rowfeed of an older commit,
-// and run go test ./internal/conformance -run TestUpgradeSaved -args -old-binary FILE. What it
+// and run go test ./cmd/internal/conformance -run TestUpgradeSaved -args -old-binary FILE. What it
 // writes is named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
 

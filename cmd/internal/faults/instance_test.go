@@ -23,7 +23,7 @@ func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rowfeed")
 	cmd := exec.Command("go", "build", "-o", program, "./cmd/rowfeed")
-	cmd.Dir = "../.."
+	cmd.Dir = "../../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -3,8 +3,8 @@
 //
 // It is a module of its own, because of the proxy that cuts connections:
 //
-//	go test -C internal/faults                                           15 s of faults, on PostgreSQL
-//	ROWFEED_FAULTS_SECONDS=60 go test -C internal/faults -v -timeout 30m  a minute, on PostgreSQL and MariaDB
+//	go test -C cmd/internal/faults                                           15 s of faults, on PostgreSQL
+//	ROWFEED_FAULTS_SECONDS=60 go test -C cmd/internal/faults -v -timeout 30m  a minute, on PostgreSQL and MariaDB
 //
 // ROWFEED_FAULTS_SEED repeats the choices of a run (what processes make of them is theirs),
 // ROWFEED_FAULTS_SHARDS sets the number of shards (8), ROWFEED_FAULTS_LEASE the term of their

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -27,12 +26,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	})
 	setDefault("ROWFEED_TEST_ENGINES", map[bool]string{false: "postgres15", true: "postgres15,mariadb"}[os.Getenv(secondsVariable) != ""])
-	// scripts/setup.sh unpacks servers beside the library's go.mod, not beside this one.
-	if folder, err := filepath.EvalSymlinks("../../.engines"); err == nil {
-		if folder, err = filepath.Abs(folder); err == nil {
-			setDefault("ROWFEED_ENGINES_DIR", folder)
-		}
-	}
 	testdb.Main(m)
 }
 

@@ -1,4 +1,4 @@
-// Package sinks turns the URL of a relay's receiver into a sink, as internal/open does
+// Package sinks turns the URL of a relay's receiver into a sink, as cmd/internal/open does
 // with those of databases.
 //
 //	stdout:                                  entry lines

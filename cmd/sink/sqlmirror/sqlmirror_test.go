@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // TestSink runs the suite on every database; what the relay does with the sink, in one
-// transaction with its cursor, is in internal/conformance (TestMirror…).
+// transaction with its cursor, is in cmd/internal/conformance (TestMirror…).
 func TestSink(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		large := map[string]string{"sqlite": "text", "postgres": "text", "mysql": "longtext"}[e.Family]

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 
 func root(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ var build = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "rowfeed-docs-"); err != nil {
 		return "", err
 	}
-	return folder, exec.Command("go", "build", "-o", filepath.Join(folder, "rowfeed"), "../../cmd/rowfeed").Run()
+	return folder, exec.Command("go", "build", "-o", filepath.Join(folder, "rowfeed"), "../../../cmd/rowfeed").Run()
 })
 
 // TestDocuments types every command line of the documents into a shell, as a reader would: each

@@ -26,37 +26,34 @@ type pkg struct {
 	Imports    []string
 }
 
-// packages are the module's, and those of the modules inside it that have code besides
-// measurements.
+// packages are those of all modules.
 func packages(t *testing.T) (all []pkg) {
 	t.Helper()
-	for _, folder := range []string{".", "internal/faults"} {
-		cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
-		cmd.Dir = filepath.Join(root(t), folder)
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("go list in %s: %v", folder, err)
-		}
-		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-			var p pkg
-			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, p)
-		}
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"/...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
 	}
-	return all
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
 }
 
+// root is the folder of go.work.
 func root(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.Command("go", "env", "GOWORK").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
 // drivers are imported by internal/open alone (and by tests' helpers): whoever uses

@@ -58,9 +58,9 @@ func enginesDir() string {
 	if dir := os.Getenv("ROWFEED_ENGINES_DIR"); dir != "" {
 		return dir
 	}
-	// go test starts a test in its package's folder, somewhere below go.mod.
+	// go test starts a test in its package's folder, somewhere below go.work.
 	dir, err := os.Getwd()
-	for err == nil && !exists(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+	for err == nil && !exists(filepath.Join(dir, "go.work")) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
 	dir = filepath.Join(dir, ".engines")

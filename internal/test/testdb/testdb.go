@@ -26,7 +26,7 @@
 //
 //	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; an absent one is a failure
 //	ROWFEED_ENGINES_DIR   the folder scripts/setup.sh unpacks servers into
-//	                      (.engines beside go.mod)
+//	                      (.engines beside go.work)
 //	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
 //	CI                    true: a missing engine is a failure (MySQL is optional)
 package testdb

@@ -19,6 +19,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testtls"
 )
 
+// clients is the folder of the clients' sources.
+const clients = "../../../../clients"
+
 var made = filepath.Join(os.TempDir(), fmt.Sprintf("rowfeed-clients-%d", os.Getpid())) // what all tests share
 
 func TestMain(m *testing.M) { testdb.Main(m, func() { os.RemoveAll(made) }) }
@@ -29,7 +32,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(made, "rowfeed")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/rowfeed").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", path, "../../../rowfeed").CombinedOutput()
 	if err != nil {
 		return "", errors.New("go build: " + err.Error() + "\n" + string(out))
 	}
@@ -45,7 +48,7 @@ func client(t *testing.T, name string) string {
 
 func copied(t *testing.T, name, folder string) string {
 	t.Helper()
-	source, err := filepath.Abs(name)
+	source, err := filepath.Abs(filepath.Join(clients, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,7 @@ func certificates(t *testing.T) (folder string) {
 // TestPython runs the Python client's own tests.
 func TestPython(t *testing.T) {
 	testdb.SQLite.Require(t)
-	modules, err := filepath.Glob("python/tests/test_*.py")
+	modules, err := filepath.Glob(clients + "/python/tests/test_*.py")
 	if err != nil || len(modules) == 0 {
 		t.Fatal(modules, err)
 	}
@@ -197,7 +200,7 @@ func typescript(t *testing.T) (folder string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Fatal("THE TYPESCRIPT CLIENT IS NOT TESTED: there is no node; run scripts/setup.sh")
 	}
-	modules, err := filepath.Abs("typescript/node_modules")
+	modules, err := filepath.Abs(clients + "/typescript/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // licence is rowfeed's own, which every archive has to hold.
 func licence(t *testing.T, path string) {
 	t.Helper()
-	want, err := os.ReadFile("../LICENSE")
+	want, err := os.ReadFile("../../../../LICENSE")
 	if err != nil {
 		t.Fatal(err)
 	}

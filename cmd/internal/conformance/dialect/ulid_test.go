@@ -29,7 +29,7 @@ func ulidVectors(t *testing.T) (all []struct {
 	}
 }) {
 	t.Helper()
-	data, err := os.ReadFile("../testdata/ulids.json")
+	data, err := os.ReadFile("../../../../testdata/ulids.json")
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}
