@@ -127,7 +127,7 @@ func (r *consuming) handOver(ctx context.Context, batch []Entry) (refused []Refu
 	slices.SortFunc(refused, func(a, b Refusal) int { return a.Entry - b.Entry })
 	for i, refusal := range refused {
 		if refusal.Entry < 0 || refusal.Entry >= len(batch) || refusal.Err == nil || i > 0 && refusal.Entry == refused[i-1].Entry {
-			return nil, fmt.Errorf("Deliver refused entry %d of %d with error %v", refusal.Entry, len(batch), refusal.Err)
+			return nil, fmt.Errorf("the consumer's Deliver refused entry %d of %d with error %v", refusal.Entry, len(batch), refusal.Err)
 		}
 	}
 	return refused, nil

@@ -19,11 +19,11 @@ func nobody(context.Context, string) (access.Identity, error) {
 }
 
 // oneToken knows "good".
-func oneToken(_ context.Context, token string) (access.Identity, error) {
+func oneToken(ctx context.Context, token string) (access.Identity, error) {
 	if token == "good" {
 		return may("read kv"), nil
 	}
-	return nobody(nil, "")
+	return nobody(ctx, "")
 }
 
 // TestLogin: a token that is good goes into a cookie that no script reads and no other site sends,

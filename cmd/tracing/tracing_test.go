@@ -46,7 +46,7 @@ func span(t *testing.T, all *tracetest.SpanRecorder, op string) sdk.ReadOnlySpan
 func attributeOf(s sdk.ReadOnlySpan, name string) string {
 	for _, a := range s.Attributes() {
 		if a.Key == attribute.Key(name) {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

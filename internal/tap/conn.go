@@ -91,13 +91,7 @@ func (c *conn) declinedAs(k Kind, query string) *Event {
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := around(ctx, c, &Event{Kind: Begin}, func() (driver.Tx, error) {
-		if b, ok := c.Conn.(driver.ConnBeginTx); ok {
-			return b.BeginTx(ctx, opts)
-		}
-		if opts != (driver.TxOptions{}) {
-			return nil, errors.New("tap: the driver has no transaction options")
-		}
-		return c.Conn.Begin() //nolint:staticcheck // the old interface is all it has
+		return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	})
 	if err != nil {
 		return nil, err
@@ -229,27 +223,13 @@ func (s *statement) event(k Kind, args []driver.NamedValue) *Event {
 
 func (s *statement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return around(ctx, s.conn, s.event(Exec, args), func() (driver.Result, error) {
-		if e, ok := s.Stmt.(driver.StmtExecContext); ok {
-			return e.ExecContext(ctx, args)
-		}
-		values, err := positional(args)
-		if err != nil {
-			return nil, err
-		}
-		return s.Stmt.Exec(values) //nolint:staticcheck // the old interface is all it has
+		return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 	})
 }
 
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return around(ctx, s.conn, s.event(Query, args), func() (driver.Rows, error) {
-		if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
-			return q.QueryContext(ctx, args)
-		}
-		values, err := positional(args)
-		if err != nil {
-			return nil, err
-		}
-		return s.Stmt.Query(values) //nolint:staticcheck // the old interface is all it has
+		return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 	})
 }
 
@@ -258,16 +238,4 @@ func (s *statement) CheckNamedValue(v *driver.NamedValue) error {
 		return checker.CheckNamedValue(v)
 	}
 	return s.conn.CheckNamedValue(v)
-}
-
-// positional turns arguments into those of drivers that know no names.
-func positional(args []driver.NamedValue) ([]driver.Value, error) {
-	values := make([]driver.Value, len(args))
-	for i, a := range args {
-		if a.Name != "" {
-			return nil, errors.New("tap: the driver has no named arguments")
-		}
-		values[i] = a.Value
-	}
-	return values, nil
 }

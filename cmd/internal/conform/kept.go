@@ -151,7 +151,7 @@ func ofCaches() []check {
 				named[strings.ToLower(strings.TrimSpace(name))] = true
 			}
 			if !named["accept"] || a.header.Get("Content-Encoding") != "" && !named["accept-encoding"] {
-				return fmt.Errorf("Vary: %s", strings.Join(a.header.Values("Vary"), ", "))
+				return fmt.Errorf("the response has Vary: %s", strings.Join(a.header.Values("Vary"), ", "))
 			}
 			return nil
 		}},

@@ -192,13 +192,6 @@ func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 	})
 }
 
-// reopened is a feed as a process sees it that begins now.
-func (x *env) reopened(name string) *rowfeed.Feed {
-	x.Helper()
-	x.rf = openEnv(x.T, x.db, nil).rf
-	return x.feedNamed(name)
-}
-
 // TestDumpOfTableAlone (V5): where rowfeed's tables are in another database than the feed's table, the triggers in a
 // copy of that table's database write to them. check in the original names the table, and what to run.
 func TestDumpOfTableAlone(t *testing.T) {

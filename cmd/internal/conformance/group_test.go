@@ -52,7 +52,7 @@ func TestGroup(t *testing.T) {
 
 		// A member in a process of its own joins, and is killed with SIGKILL.
 		child := testdb.CrashChild(x.T, "group member", "URL="+x.db.URL)
-		was = x.awaitBalance("g", groupJobs, 8, was)
+		x.awaitBalance("g", groupJobs, 8, was)
 		child.Kill()
 		was = x.standing("g", groupJobs)
 		x.awaitBalance("g", groupJobs, 7, was)

@@ -357,7 +357,7 @@ func sameAcross(a, b any) bool {
 		case []byte:
 			return fmt.Sprintf("%x", v)
 		}
-		s := fmt.Sprintf("%s", fmt.Sprint(v))
+		s := fmt.Sprint(v)
 		if strings.HasPrefix(s, "[") { // json.RawMessage
 			s = fmt.Sprintf("%s", v)
 		}

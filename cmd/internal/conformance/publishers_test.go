@@ -16,14 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// takes recognises the statement that reads the changes, locks the one that locks
-// the sequence, deletes the one that deletes the changes read.
+// takes recognises the statement that reads the changes, deletes the one that deletes
+// the changes read.
 func takes(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && ev.InTx && strings.Contains(ev.SQL, "changes_kv") && strings.Contains(ev.SQL, "kind")
-}
-
-func locks(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Query && ev.InTx && strings.Contains(ev.SQL, "rowfeed_sequences")
 }
 
 func deletes(ev testdb.TapEvent) bool {

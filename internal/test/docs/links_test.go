@@ -14,7 +14,7 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	unsaid  = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	unsaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // TestLinks: links of documents lead to files and headings that are there.

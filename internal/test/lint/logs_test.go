@@ -73,7 +73,7 @@ func TestLogAttributes(t *testing.T) {
 						}
 					}
 				case *ast.CallExpr:
-					if isNamed(n.Fun, "append") && len(n.Args) > 1 && isNamed(n.Args[0], "attributes") && strings.Contains(p.ImportPath, "cmd/rowfeed") {
+					if isNamed(n.Fun, "append") && len(n.Args) > 1 && isNamed(n.Args[0], "attributes") && strings.Contains(p.Path, "cmd/rowfeed") {
 						for i := 1; i < len(n.Args); i += 2 {
 							check(t, files, n.Args[i], known)
 						}
