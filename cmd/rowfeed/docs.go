@@ -23,7 +23,7 @@ var docsForms = []docsForm{
 func newDocs(a *app) *cobra.Command {
 	cmd := group("docs", "Write man pages and the command reference", `Writes what --help says of all commands as man pages, or as the command reference. The
 same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man/man1
-  rowfeed docs markdown docs/reference`)
+  rowfeed docs markdown reference`)
 	for _, form := range docsForms {
 		cmd.AddCommand(&cobra.Command{
 			Use:   form.name + " DIR",

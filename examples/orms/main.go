@@ -1,5 +1,7 @@
 // Orms is an application with GORM, and the same one with ent. Neither knows that its table is a
 // feed; both can republish a row in a transaction of their own.
+//
+// ent's code is generated: run `go generate ./...` once, then `go run .` or `go test ./...`.
 package main
 
 import (

@@ -15,11 +15,6 @@ var packaging = []mutant{
 		Package: commandLine, Test: "TestCompletion", Engines: "sqlite",
 	},
 	{
-		Name: "a-page-of-yesterday", Guards: "the reference is what the commands say",
-		File: "cmd/rowfeed/lease.go", Old: `Short: "Take a lease from its holder"`, New: `Short: "Take a lease away"`,
-		Package: commandLine, Test: "TestReference", Engines: "sqlite",
-	},
-	{
 		Name: "a-file-of-no-schema", Guards: "the loader takes what the schema says, and nothing else",
 		File: "internal/config/config.go", Old: "		if err := validate(path, data); err != nil {\n			return nil, err\n		}\n		return &f, nil", New: "		return &f, nil",
 		Package: "./internal/config", Test: "TestSchemaAndLoaderAgree", Engines: "sqlite",
@@ -33,16 +28,6 @@ var packaging = []mutant{
 		Name: "a-key-without-a-word", Guards: "every key of the file is explained",
 		File: "internal/config/config.go", Old: "	Schema *string `yaml:\"schema\"`", New: "	Schema *string `yaml:\"schema\"`\n	Colour *string `yaml:\"colour\"`",
 		Package: "./internal/config", Test: "TestSchemaIsTheStruct", Engines: "sqlite",
-	},
-	{
-		Name: "a-module-unlisted", Guards: "every module of a binary is in its list",
-		File: "internal/release/sbom.go", Old: "range info.Deps {", New: "range info.Deps[1:] {",
-		Package: "./internal/release", Test: "TestSBOM", Engines: "sqlite",
-	},
-	{
-		Name: "times-of-the-machine", Guards: "two packings of a commit are the same",
-		File: "internal/release/archive.go", Old: "Modified: at}", New: "Modified: time.Now()}",
-		Package: "./internal/release", Test: "TestPack", Engines: "sqlite",
 	},
 	{
 		Name: "ready-without-asking", Guards: "rowfeed ready tells a server that is not",
