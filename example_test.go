@@ -74,7 +74,7 @@ func Example() {
 		fmt.Println(e.Position, e.Op, row.K, row.V)
 	}
 	fmt.Println("store the cursor", page.Cursor, "and send it next time; more:", page.More)
-	// Output:
+	// Prints:
 	// 2 upsert fred joe
 	// store the cursor 2 and send it next time; more: false
 }
@@ -106,7 +106,7 @@ func ExampleFeed_Fetch() {
 			break // the head of this moment; wait a little, then go on
 		}
 	}
-	// Output:
+	// Prints:
 	// 1 2 cursor 2@5
 	// 3 4 cursor 4@5
 	// 5 cursor 5
@@ -144,7 +144,7 @@ func ExampleFeed_Record() {
 	kv.Wake() // a publisher of this process looks at once
 	n, err := kv.Publish(ctx)
 	fmt.Println(n, err)
-	// Output: 1 <nil>
+	// Prints: 1 <nil>
 }
 
 // Feeds over HTTP, and read there as if they were here.
@@ -166,7 +166,7 @@ func Example_http() {
 		log.Fatal(err)
 	}
 	fmt.Print(string(page.AppendLines(nil)))
-	// Output:
+	// Prints:
 	// {"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"k":"fred","v":"jim"}}
 	// {"cursor":"1","more":false,"base64":[]}
 }
@@ -194,7 +194,7 @@ func ExampleLease_Hold() {
 	})
 	leases, _ := feeds.Leases(ctx)
 	fmt.Println(err, leases[0].Name, leases[0].State, leases[0].Epoch)
-	// Output:
+	// Prints:
 	// <nil> nightly free 1
 }
 

@@ -50,7 +50,7 @@ func ExampleFeed_Lock() {
 		what, _ := e.Row.Get("what")
 		fmt.Println("customer", e.Shard, what)
 	}
-	// Output:
+	// Prints:
 	// customer 7 ordered
 	// customer 7 paid
 }
@@ -91,6 +91,6 @@ func ExampleFeed_AppendOutbox() {
 		what, _ := e.Row.Get("what")
 		fmt.Println("customer", e.Shard, what, e.Position[:10]) // which is the time
 	}
-	// Output:
+	// Prints:
 	// customer 7 ordered 01KG9YS7G0
 }

@@ -1,8 +1,8 @@
 module github.com/rowfeed/rowfeed
 
-go 1.26.8
+go 1.26.0
 
 require (
-	github.com/klauspost/compress v1.20.3
-	github.com/oklog/ulid/v2 v2.1.2
+	github.com/klauspost/compress v1.17.0
+	github.com/oklog/ulid/v2 v2.1.1
 )
