@@ -122,7 +122,7 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 	needed := map[arrow]bool{}
 	for _, p := range packages {
 		if _, ok := l.name(p.Path); !ok {
-			say("%s has no layer: add it to internal/lint/layers.txt, below all packages that import it and above all that it imports", p.Path)
+			say("%s has no layer: add it to layers.txt, below all packages that import it and above all that it imports", p.Path)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -144,7 +144,7 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 				return a.from == p.Path && (imported == a.to || strings.HasPrefix(imported, a.to+"/"))
 			})
 			if known < 0 {
-				say("%s imports %s, which internal/lint/layers.txt does not list for it under outside", p.Path, imported)
+				say("%s imports %s, which layers.txt does not list for it under outside", p.Path, imported)
 				continue
 			}
 			needed[l.outside[known]] = true
@@ -152,7 +152,7 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 	}
 	for _, a := range slices.Concat(l.exceptions, l.outside) {
 		if !needed[a] {
-			say("%s needs no permission to import %s any more: remove it from internal/lint/layers.txt", a.from, a.to)
+			say("%s needs no permission to import %s any more: remove it from layers.txt", a.from, a.to)
 		}
 	}
 	return wrong
@@ -162,7 +162,7 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 func TestLayers(t *testing.T) {
 	l, err := parseLayers(layersText)
 	if err != nil {
-		t.Fatalf("internal/lint/layers.txt: %v", err)
+		t.Fatalf("layers.txt: %v", err)
 	}
 	for _, wrong := range l.compare(packages(t)) {
 		t.Error(wrong)

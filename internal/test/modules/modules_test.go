@@ -72,8 +72,7 @@ func TestLibraryRaisesNothing(t *testing.T) {
 	}
 	run("build", "-o", os.DevNull, ".")
 	all = run("list", "-m", "all")
-	// getopt is of a command in ulid's module, and not compiled.
-	want := []string{"github.com/oklog/ulid/v2", "github.com/pborman/getopt", "github.com/rowfeed/rowfeed"}
+	want := []string{"github.com/oklog/ulid/v2", "github.com/rowfeed/rowfeed"}
 	if !slices.Equal(inherited, want) {
 		t.Errorf("with the library, these modules are there or are raised: %q, want %q", inherited, want)
 	}
