@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The one test command: installs the database servers (scripts/setup.sh), then
-# vets, checks the formatting, and runs the tests on all servers (where goroutines share memory,
-# with the race detector), and the short list of mutants.
+# The one test command: installs the database servers (scripts/setup.sh), looks at the code without running it,
+# and runs the tests and the short list of mutants. SQLite, PostgreSQL 15 and MariaDB run every test, PostgreSQL 18
+# and MySQL the quick set, which the tests' code names (testdb.Quick).
 #
 #   scripts/test.sh                              what has to pass before anything is merged
-#   scripts/test.sh --all                        and the long tests on the second server of each family, too
+#   scripts/test.sh --all                        every test on every server
 #   scripts/test.sh -run TestPublish -v          more arguments for go test
-#   scripts/test.sh ./internal/test/testdb            these packages only, no mutants
+#   scripts/test.sh ./internal/test/testdb       these packages only, no mutants
 #   ROWFEED_TEST_ENGINES=sqlite scripts/test.sh  these engines only
 #
 # Nothing is left running: each test process takes its servers with it.
@@ -51,19 +51,22 @@ if ! scripts/setup.sh; then
   say 'setup failed: engines that are missing will not be tested'
 fi
 
-all=0
-if [[ ${1:-} == --all ]]; then all=1 && shift; fi
-
-# Modules of their own, because of what they need.
-modules=(bench cmd/internal/faults examples/orms)
-
-packages=(./...)
-for argument in "$@"; do
-  if [[ $argument == ./* || $argument == . ]]; then packages=(); fi
-done
+if [[ ${1:-} == --all ]]; then
+  export ROWFEED_TEST_ALL=1
+  shift
+fi
 
 # ent's code is generated, not kept.
 go generate -C examples/orms ./...
+
+if [[ $# -gt 0 ]]; then
+  packages=(github.com/rowfeed/rowfeed/...)
+  for argument in "$@"; do
+    if [[ $argument == ./* || $argument == . ]]; then packages=(); fi
+  done
+  go test -race -timeout 40m "$@" "${packages[@]}"
+  exit
+fi
 
 say 'gofmt'
 unformatted=$(find . -name '*.go' -not -path './.engines/*' -not -path './.git/*' -exec gofmt -l {} +)
@@ -72,113 +75,77 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 
+say 'go.mod'
+scripts/tidy.sh --diff
+
 say 'go vet'
-go vet ./...
-for module in "${modules[@]}"; do go vet -C "$module" ./...; done
+go vet github.com/rowfeed/rowfeed/...
 
-if [[ ${#packages[@]} -gt 0 ]]; then
-  say 'mutants compile'
-  go run ./internal/test/mutants --compile
-fi
+say 'mutants compile'
+go run ./internal/test/mutants --compile
 
-# A raced binary leaves nothing out of the race detector, also not SQLite's translated C, which
-# runs slowly under it: functions of type parameters (sync.Map, atomic.Pointer) are compiled
-# in every package that uses them and linked once, so that one package without would take
-# the others' order away, and the detector see races where there are none.
-race=(-race)
-
-if [[ ${#packages[@]} -eq 0 || $# -gt 0 ]]; then
-  say 'go test'
-  go test "${race[@]}" -timeout 40m "$@" "${packages[@]}"
-  exit
-fi
-
-# Four suites run at a time, as they wait for disks, servers and terms of leases, too.
-# The race detector runs on one PostgreSQL, where several goroutines are at work, and in the
-# packages that serve: it sees nothing where one step comes after the other, elsewhere the
-# same Go code runs, and of SQLite's translated C it makes minutes. What takes longest begins first.
-say 'the conformance suite, and the other packages'
+# Four suites run at a time, as they wait for disks, servers and terms of leases, too. What takes longest begins
+# first. The race detector runs where several goroutines are at work: on one PostgreSQL, and in the packages that
+# serve. Elsewhere the same Go code runs, and of SQLite's translated C the detector makes minutes.
+say 'staticcheck, and tests'
 work=$(mktemp -d)
 # Vetted they are already, and nobody looks at their variables in a debugger.
 built=(-vet=off -ldflags=-w)
-go test "${built[@]}" "${race[@]}" -c -o "$work/raced" ./cmd/internal/conformance
-go test "${built[@]}" -c -o "$work/plain" ./cmd/internal/conformance
-alone='KilledAtEveryStatement$|^Test(Plans|Reshard|RestoredBackup)|^TestShardsShareTheFeed$|^TestWaitersCostNothing$|^TestGroup(IdleCost|Moves)$|^Test(ULIDMatrix|OutboxDropKilled|BackFillKilled)$'
-# About rowfeed's own processes, or long: run on one server of a family, the other adds its version only.
-once='KilledAtEvery(Statement|Step)$|^Test(RestoredBackup|ULIDMatrix|ReshardUnderAPage|WaitersCostNothing|BackFillKilled|OutboxDropKilled|Divided|(Group|ShardIDs|ShardCount|ShardRests|Relay|Recount|Consumers?|Consume|Dead|Lease|Rest|Held|Tail|Wait|Start|Processed|Standing|Publishers?|Retain)([A-Z].*)?)$'
-# Where several goroutines share memory.
-shared="$once"'|Racing|Race$|Many|Together|Beside|Wait|Woken|WakeUp|Crowd|Shared|Sleep|ReadAhead|AtOnce|OnePage|OnePlace|Interrupted|Killed|Publisher|Movers|Cached|Unflushed|Flush|Stand|Deliver|Mirror|Consistent|Conflict|Pooler|OverHTTP|Stream|Watch'
-if [[ $all -eq 1 ]]; then
-  once='^$' shared=.
-else
-  echo 'tests of consumers, relays, leases, groups and kills at every statement not run on mysql and postgres18, nor three quarters of the others (another quarter at the next commit) where their relatives run them; tests of one session at a time not on postgres15, commands and documents on neither mysql nor postgres18: --all runs them' >>"$ROWFEED_NOT_TESTED"
-fi
+suite=./cmd/internal/conformance
+go test "${built[@]}" -race -c -o "$work/raced" "$suite"
+go test "${built[@]}" -c -o "$work/plain" "$suite"
 TIMEFORMAT='%0R s, %0U+%0S s of processors'
-suite() { # BINARY ENGINE [ARGUMENT...]
-  local binary=$1 engine=$2 log took
-  log=$(mktemp "$work/$2.XXXXXX")
-  shift 2
+
+# conform runs the suite on one server. On the two that take longest, each of two processes with a server of its own
+# runs every other test.
+conform() { # BINARY ENGINE [odd|even]
+  local binary=$1 engine=$2 half=${3:-} names=. log took
   [[ ,${ROWFEED_TEST_ENGINES:-$engine}, == *,$engine,* ]] || return 0
+  log=$(mktemp "$work/$engine.XXXXXX")
+  if [[ -n $half ]]; then
+    names=$(cd "$suite" && "$work/$binary" -test.list . |
+      awk -v first="$half" '/^Test/ && ++n % 2 == (first == "odd") { names = names "|" $0 } END { print "^(" substr(names, 2) ")$" }')
+  fi
   if took=$( (
-    cd cmd/internal/conformance
+    cd "$suite"
     export ROWFEED_TEST_ENGINES=$engine
-    time "$work/$binary" -test.timeout 30m -test.parallel 4 "$@" >"$log" 2>&1
+    time "$work/$binary" -test.timeout 30m -test.parallel 4 -test.run "$names" >"$log" 2>&1
   ) 2>&1); then
-    echo "ok    $engine ($binary, $took)"
+    echo "ok    $engine $half ($binary, $took)"
   else
     cat "$log"
-    echo "FAIL  $engine ($binary, $took)"
+    echo "FAIL  $engine $half ($binary, $took)"
     return 1
   fi
 }
-serving='/(access|feedhttp|metrics|relay|server|sink|tracing)(/|$)|^[^/]*/rowfeed/rowfeed$'
-# One server of a family is enough for what stands above the databases.
-above=${ROWFEED_TEST_ENGINES:-sqlite,postgres15,mariadb}
-if [[ $all -eq 1 ]]; then above=${ROWFEED_TEST_ENGINES:-}; fi
+serving=(. ./feedhttp ./cmd/{access,metrics,relay,server,sink,tracing}/... "$suite/feedhttp" ./cmd/internal/faults)
+serve() { go test "${built[@]}" -race -timeout 20m "${serving[@]}"; }
 others() {
-  go test "${built[@]}" -timeout 20m ./dialect/... ./sink/sqlmirror || return
-  go list ./... | grep -Ev "/internal/conformance|/dialect|$serving" | ROWFEED_TEST_ENGINES=$above xargs go test "${built[@]}" -timeout 20m
+  go list github.com/rowfeed/rowfeed/... | grep -vxF "$(go list "${serving[@]}" "$suite" ./cmd/bench/...)" |
+    xargs go test "${built[@]}" -timeout 20m
 }
+static() { go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 github.com/rowfeed/rowfeed/...; }
 timed() { # FUNCTION
   local status=0
   time "$1" || status=$?
   return "$status"
 }
-serve() { go list ./... | grep -E "$serving" | grep -v /sink/sqlmirror | ROWFEED_TEST_ENGINES=$above xargs go test "${built[@]}" "${race[@]}" -timeout 20m; }
-faults() { go test -C cmd/internal/faults "${built[@]}" "${race[@]}" -timeout 20m ./...; }
-orms() { go test -C examples/orms "${built[@]}" -timeout 10m ./...; }
-# part names the tests of which the second server of a family runs a quarter, another quarter at the
-# next commit: those that match, and where that is not all also the others, all of them.
-commit=$(git rev-list --count HEAD 2>/dev/null || echo 0)
-part() { # PATTERN
-  local quarter=$((commit % 4))
-  if [[ $all -eq 1 ]]; then quarter=; fi
-  (cd cmd/internal/conformance && "$work/plain" -test.list .) | awk -v of="$1" -v quarter="$quarter" '
-    /^Test/ { if (quarter == "" || $0 !~ of || ++n % 4 == quarter) names = names "|" $0 }
-    END { print "^(" substr(names, 2) ")$" }'
-}
 beside() { # COMMAND...
   while (($(jobs -rp | wc -l) >= 4)); do wait -n || true; done
   { "$@" || touch "$work/failed"; } &
 }
-beside suite raced postgres15 -test.run "$shared" -test.skip "$alone"
-beside suite plain mariadb -test.skip "$once"
-beside suite plain mariadb -test.run "$once"
+beside conform raced postgres15 odd
+beside conform raced postgres15 even
+beside conform plain mariadb odd
+beside conform plain mariadb even
+beside timed static
 beside timed others
-beside suite plain mysql -test.run "$(part .)" -test.skip "$once"
-beside suite plain postgres18 -test.run "$(part "$shared")" -test.skip "$once"
 beside timed serve
-beside timed faults
-beside suite plain sqlite
-beside suite plain postgres15 -test.run "$alone"
-beside timed orms
+beside conform plain sqlite
+beside conform plain mysql
+beside conform plain postgres18
 wait
+[[ ! -e $work/failed ]] || exit 1
 
-failed=0
-if [[ -e $work/failed ]]; then failed=1; fi
-
-if [[ $failed -eq 0 ]]; then
-  say 'mutants'
-  go run ./internal/test/mutants --short --green || failed=1
-fi
-exit "$failed"
+say 'mutants'
+go run ./internal/test/mutants --short --green
