@@ -176,16 +176,12 @@ func major(version string) string {
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// sameLines is the new text of an edit, with as many lines as the old one has: packages are
-// compiled against the lines of declarations, too. before is what stands before it.
+// sameLines returns the new text of an edit with as many lines as the old text has, since packages are compiled
+// against the lines of declarations, too. It leaves the edit alone if it ends within the text of a statement.
 func sameLines(before, old, replacement string) string {
 	missing := strings.Count(old, "\n") - strings.Count(replacement, "\n")
-	if missing <= 0 || strings.Count(before, "`")%2 == 1 { // a statement's text stays as it is
+	if missing <= 0 || strings.Count(before+replacement, "`")%2 == 1 {
 		return replacement
 	}
-	at := strings.LastIndex(replacement, "\n")
-	if at < 0 {
-		at = len(replacement)
-	}
-	return replacement[:at] + strings.Repeat("\n", missing) + replacement[at:]
+	return replacement + strings.Repeat("\n", missing)
 }
