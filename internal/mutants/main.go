@@ -109,17 +109,21 @@ func main() {
 		os.Exit(1)
 	}
 	results := make([]result, len(chosen))
-	slots := make(chan struct{}, *parallel)
+	next := make(chan int)
 	var group sync.WaitGroup
-	for i, m := range chosen {
+	for range *parallel {
 		group.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			results[i] = try(linker, m)
-			how := map[bool]string{true: ", linked"}[results[i].linked]
-			fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", m.ID, results[i].outcome, results[i].took.Seconds(), how)
+			for i := range next {
+				results[i] = try(linker, chosen[i])
+				how := map[bool]string{true: ", linked"}[results[i].linked]
+				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome, results[i].took.Seconds(), how)
+			}
 		})
 	}
+	for i := range chosen {
+		next <- i
+	}
+	close(next)
 	group.Wait()
 	survivors := 0
 	table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
