@@ -19,9 +19,8 @@ import (
 	"strings"
 )
 
-// checker type-checks packages with an edit laid over them: all mutants in the time
-// that compiling a few of them takes. A mutant that does not compile guards nothing,
-// and is otherwise found only when its turn comes. What no mutant changes is read once.
+// checker type-checks packages with an edit laid over them. It reads a file that no mutant changes once, so that
+// checking all mutants takes as long as compiling a few of them.
 type checker struct {
 	packages map[string]listed // by folder
 	exports  map[string]string // import path to the file with its compiled declarations
@@ -54,8 +53,15 @@ func newChecker(root string, mutants []mutant) (*checker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &checker{packages: map[string]listed{}, exports: map[string]string{}, fset: token.NewFileSet(), parsed: map[string]*ast.File{}}
-	c.imported = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })
+	c := &checker{
+		packages: map[string]listed{},
+		exports:  map[string]string{},
+		fset:     token.NewFileSet(),
+		parsed:   map[string]*ast.File{},
+	}
+	c.imported = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(c.exports[path])
+	})
 	for dec := json.NewDecoder(out); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -67,7 +73,7 @@ func newChecker(root string, mutants []mutant) (*checker, error) {
 	}
 }
 
-// check answers why the mutant does not compile; nil when it does.
+// check returns an error if the mutant does not apply or does not compile.
 func (c *checker) check(root string, m mutant) error {
 	edited, err := m.edited(root, false)
 	if err != nil || filepath.Ext(m.File) != ".go" { // only the tests of other languages can tell more
@@ -94,7 +100,7 @@ func (c *checker) check(root string, m mutant) error {
 	return err
 }
 
-// parse answers a file as it is.
+// parse reads a file as it is without a mutant.
 func (c *checker) parse(path string) (*ast.File, error) {
 	file := c.parsed[path]
 	if file != nil {

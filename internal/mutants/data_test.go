@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,15 +28,13 @@ func TestParse(t *testing.T) {
 	if err != nil || len(got) != 1 {
 		t.Fatalf("parse returned %v, %v", got, err)
 	}
-	m := got[0]
-	if strings.Join(m.Keeps, " ") != "G1 H2" || m.Why != "Nothing is lost." || m.Package != "./b" || m.Test != "TestC" || !m.Short {
-		t.Errorf("parse returned %+v", m)
+	want := mutant{
+		ID: "first", Keeps: []string{"G1", "H2"}, Why: "Nothing is lost.", File: "a.go",
+		Old: "func f() {\n\tlock()\n}\n", New: "func f() {\n\tunlock()\n}\n",
+		Package: "./b", Test: "TestC", Engines: "sqlite", Short: true,
 	}
-	if want := "func f() {\n\tlock()\n}\n"; m.Old != want {
-		t.Errorf("the old text is %q, not %q", m.Old, want)
-	}
-	if want := "func f() {\n\tunlock()\n}\n"; m.New != want {
-		t.Errorf("the new text is %q, not %q", m.New, want)
+	if !reflect.DeepEqual(got[0], want) {
+		t.Errorf("parse returned %+v, not %+v", got[0], want)
 	}
 }
 
@@ -105,7 +104,8 @@ func TestEdited(t *testing.T) {
 }
 
 func TestUncovered(t *testing.T) {
-	needs, err := guarantees(fstest.MapFS{"guarantees.txt": {Data: []byte("# About.\nG1 One.\nH2 Two.\nH3 Three.\n  none: No reason.\n")}})
+	text := "# About.\nG1 One.\nH2 Two.\nH3 Three.\n  none: No reason.\n"
+	needs, err := guarantees(fstest.MapFS{"guarantees.txt": {Data: []byte(text)}})
 	if err != nil || len(needs) != 3 || needs[2].None != "No reason." {
 		t.Fatalf("guarantees returned %v, %v", needs, err)
 	}

@@ -73,7 +73,8 @@ func list(w io.Writer, all []kept, mutants []mutant) {
 		}
 		for _, m := range mutants {
 			if slices.Contains(m.Keeps, k.ID) {
-				fmt.Fprintf(w, "    %-45s %s %s\n", m.ID, m.Test, strings.TrimSpace(m.Engines+" "+map[bool]string{true: "(CI)"}[m.Short]))
+				ci := map[bool]string{true: "(CI)"}[m.Short]
+				fmt.Fprintf(w, "    %-45s %s\n", m.ID, strings.Join(strings.Fields(m.Test+" "+m.Engines+" "+ci), " "))
 			}
 		}
 	}

@@ -153,8 +153,8 @@ func fail(problem ...any) {
 	os.Exit(2)
 }
 
-// baseline runs the tests of the chosen mutants on the code as it is, in a binary that is made as
-// theirs are. They must be green: a red test kills every mutant.
+// baseline runs the tests of the chosen mutants without a mutant, in binaries that are built as theirs are. They must
+// pass: a test that fails anyway kills every mutant.
 func baseline(l *linker, chosen []mutant) bool {
 	type suite struct{ pkg, engines string }
 	groups := map[suite][]mutant{}
@@ -180,7 +180,7 @@ func baseline(l *linker, chosen []mutant) bool {
 	return green
 }
 
-// noTests is what a test binary says whose tests match nothing.
+// noTests is what a test binary prints if no test matches.
 const noTests = "no tests to run"
 
 func try(l *linker, m mutant) (r result) {
@@ -203,8 +203,8 @@ func try(l *linker, m mutant) (r result) {
 	return r
 }
 
-// run runs the mutant's test, and answers what it printed, and whether its binary was linked of
-// what is compiled; the error is an *exec.ExitError where the test failed.
+// run runs the mutant's test. It returns what the test printed and whether its binary was linked. The error is an
+// *exec.ExitError if the test failed.
 func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool, err error) {
 	overlay, cleanup, err := m.overlay(l.root)
 	if err != nil {
