@@ -12,13 +12,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 )
 
-// checker type-checks packages with an edit laid over them: all mutants in the time
-// that compiling a few of them takes. A mutant that does not compile guards nothing,
-// and is otherwise found only when its turn comes. What no mutant changes is read once.
+// checker type-checks packages with an edit laid over them. It reads a file that no mutant changes once, so that
+// checking all mutants takes as long as compiling a few of them.
 type checker struct {
 	packages map[string]listed // by folder
 	exports  map[string]string // import path to the file with its compiled declarations
@@ -32,8 +34,17 @@ type listed struct {
 	GoFiles                 []string
 }
 
-func newChecker(root string) (*checker, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+// newChecker reads the packages that the mutants change. It names their folders: in a workspace, `./...` means
+// the packages of one module only.
+func newChecker(root string, mutants []mutant) (*checker, error) {
+	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
+	for _, m := range mutants {
+		if _, err := os.Stat(filepath.Join(root, m.File)); err == nil && filepath.Ext(m.File) == ".go" {
+			args = append(args, "./"+path.Dir(m.File))
+		}
+	}
+	slices.Sort(args[4:])
+	cmd := exec.Command("go", slices.Compact(args)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -42,8 +53,15 @@ func newChecker(root string) (*checker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &checker{packages: map[string]listed{}, exports: map[string]string{}, fset: token.NewFileSet(), parsed: map[string]*ast.File{}}
-	c.imported = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })
+	c := &checker{
+		packages: map[string]listed{},
+		exports:  map[string]string{},
+		fset:     token.NewFileSet(),
+		parsed:   map[string]*ast.File{},
+	}
+	c.imported = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(c.exports[path])
+	})
 	for dec := json.NewDecoder(out); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -55,25 +73,21 @@ func newChecker(root string) (*checker, error) {
 	}
 }
 
-// check answers why the mutant does not compile; nil when it does.
+// check returns an error if the mutant does not apply or does not compile.
 func (c *checker) check(root string, m mutant) error {
-	if filepath.Ext(m.File) != ".go" { // of a client in another language: its tests tell
-		_, err := m.edited(root, false)
-		return err
-	}
-	path := filepath.Join(root, m.File)
-	p, ok := c.packages[filepath.Dir(path)]
-	if !ok || !slices.Contains(p.GoFiles, filepath.Base(path)) {
-		return fmt.Errorf("%s is in no package that is built", m.File)
-	}
 	edited, err := m.edited(root, false)
-	if err != nil {
+	if err != nil || filepath.Ext(m.File) != ".go" { // only the tests of other languages can tell more
 		return err
+	}
+	file := filepath.Join(root, m.File)
+	p, ok := c.packages[filepath.Dir(file)]
+	if !ok || !slices.Contains(p.GoFiles, filepath.Base(file)) {
+		return fmt.Errorf("%s is in no package that is built", m.File)
 	}
 	files := make([]*ast.File, len(p.GoFiles))
 	for i, name := range p.GoFiles {
-		if name == filepath.Base(path) {
-			files[i], err = parser.ParseFile(c.fset, path, edited, parser.SkipObjectResolution)
+		if name == filepath.Base(file) {
+			files[i], err = parser.ParseFile(c.fset, file, edited, parser.SkipObjectResolution)
 		} else {
 			files[i], err = c.parse(filepath.Join(p.Dir, name))
 		}
@@ -86,7 +100,7 @@ func (c *checker) check(root string, m mutant) error {
 	return err
 }
 
-// parse answers a file as it is.
+// parse reads a file as it is without a mutant.
 func (c *checker) parse(path string) (*ast.File, error) {
 	file := c.parsed[path]
 	if file != nil {
@@ -97,19 +111,44 @@ func (c *checker) parse(path string) (*ast.File, error) {
 	return file, err
 }
 
-// compile says which mutants do not apply or compile, and answers their number.
-func compile(root string, chosen []mutant) (bad int) {
-	c, err := newChecker(root)
+// tests returns an error if the mutant's test does not exist. Only `go test` can tell of a subtest.
+func (c *checker) tests(root string, m mutant) error {
+	name, _, _ := strings.Cut(m.Test, "/")
+	pattern, err := regexp.Compile(name)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants: go list:", err)
-		os.Exit(2)
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, m.Package, "*_test.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		parsed, err := c.parse(file)
+		if err != nil {
+			return err
+		}
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && pattern.MatchString(f.Name.Name) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s has no test %s", m.Package, name)
+}
+
+// compile prints which mutants do not apply or compile, or have no test, and returns their number.
+func compile(root string, chosen []mutant) (bad int) {
+	c, err := newChecker(root, chosen)
+	if err != nil {
+		fail("go list:", err)
 	}
 	for _, m := range chosen {
-		if err := c.check(root, m); err != nil {
-			fmt.Printf("%s: %v\n", m.Name, err)
+		if err := errors.Join(c.check(root, m), c.tests(root, m)); err != nil {
+			fmt.Printf("%s: %v\n", m.ID, err)
 			bad++
 		}
 	}
-	fmt.Printf("%d mutants, %d compile, %d do not\n", len(chosen), len(chosen)-bad, bad)
+	fmt.Printf("%d mutants, %d apply, %d do not\n", len(chosen), len(chosen)-bad, bad)
 	return bad
 }

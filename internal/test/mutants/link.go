@@ -14,13 +14,11 @@ import (
 	"sync"
 )
 
-// linker makes the test binary of a mutant of packages that are compiled already: only the
-// one with the edit is compiled, and linked with everything else as it is. `go test` compiles
-// every package above an edit again, though mostly nothing has changed that they see of
-// it, which with 40,000 lines of tests is ten times the work. The toolchain's own linker
-// compares what each package was compiled against with what it is linked to, by a
-// checksum; where an edit changes that (a declaration, a type parameter's body) it refuses,
-// and `go test` does it all.
+// linker builds the test binary of a mutant. It compiles only the package with the edit, and links it with packages
+// that are compiled already. `go test` would compile every package above the edit again, which takes ten times as
+// long with 40,000 lines of tests. The toolchain's linker compares checksums of what each package was compiled
+// against and of what it is linked to. If an edit changes them (a declaration, the body of a generic function), the
+// linker refuses, and `go test` builds the binary.
 type linker struct {
 	root string
 
@@ -41,15 +39,15 @@ type archive struct {
 	Module                                   *struct{ GoVersion string }
 }
 
-// errNotLinked: the mutant's tests can only be made by `go test`.
+// errNotLinked says that only `go test` can build the mutant's tests.
 var errNotLinked = errors.New("not linked")
 
 func newLinker(root string) *linker {
 	return &linker{root: root, sets: map[string]func() (*archives, error){}}
 }
 
-// compiled are the packages of a test package's binary, with functions' bodies kept out of
-// what others are compiled against: nothing is inlined.
+// compiled returns the packages of a test package's binary. They are compiled without inlining, so that a package
+// depends on the declarations of others only.
 func (l *linker) compiled(pkg string) (*archives, error) {
 	l.mu.Lock()
 	once, ok := l.sets[pkg]
@@ -89,8 +87,8 @@ func (l *linker) list(pkg string) (*archives, error) {
 	return set, nil
 }
 
-// target is the package with the mutant's edit among those of its test binary, or none, where
-// only the go command can make the binary.
+// target returns the package with the mutant's edit, and the packages of its test binary. It returns errNotLinked if
+// only the go command can build the binary.
 func (l *linker) target(m mutant) (set *archives, target archive, err error) {
 	if set, err = l.compiled(m.Package); err != nil {
 		return nil, archive{}, err
@@ -104,20 +102,21 @@ func (l *linker) target(m mutant) (set *archives, target archive, err error) {
 			return nil, archive{}, errNotLinked // compiled together with its own tests
 		}
 	}
-	if !slices.Contains(target.GoFiles, filepath.Base(m.File)) || target.Module == nil || len(target.CgoFiles)+len(target.SFiles)+len(target.EmbedPatterns) > 0 {
-		return nil, archive{}, errNotLinked // there is more to do than to compile it
+	more := len(target.CgoFiles) + len(target.SFiles) + len(target.EmbedPatterns) // than the compiler does
+	if !slices.Contains(target.GoFiles, filepath.Base(m.File)) || target.Module == nil || more > 0 {
+		return nil, archive{}, errNotLinked
 	}
 	return set, target, nil
 }
 
-// links tells whether a mutant's tests can be linked.
+// links reports whether a mutant's tests can be linked.
 func (l *linker) links(m mutant) bool {
 	_, _, err := l.target(m)
 	return err == nil
 }
 
-// link makes the mutant's test binary in the folder work, and answers where it is and in which
-// folder it runs; or errNotLinked.
+// link builds the mutant's test binary in the folder work. It returns the path of the binary and the folder in which
+// it runs, or errNotLinked.
 func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
 	set, target, err := l.target(m)
 	if err != nil {
@@ -132,12 +131,14 @@ func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
 	if err := errors.Join(os.Mkdir(sources, 0o700), os.WriteFile(source, edited, 0o600)); err != nil {
 		return "", "", err
 	}
-	binary, object, config := filepath.Join(work, "mutant.test"), filepath.Join(work, "mutant.a"), filepath.Join(work, "importcfg")
+	binary, object := filepath.Join(work, "mutant.test"), filepath.Join(work, "mutant.a")
+	config := filepath.Join(work, "importcfg")
 	if err := set.importcfg(config, target.ImportPath, object); err != nil {
 		return "", "", err
 	}
-	compile := []string{"tool", "compile", "-o", object, "-p", target.ImportPath, "-lang=go" + major(target.Module.GoVersion), "-complete", "-pack",
-		"-nolocalimports", "-l", "-dwarf=false", "-importcfg", config, "-trimpath", sources + "=>" + target.Dir}
+	compile := []string{"tool", "compile", "-o", object, "-p", target.ImportPath,
+		"-lang=go" + major(target.Module.GoVersion), "-complete", "-pack", "-nolocalimports",
+		"-l", "-dwarf=false", "-importcfg", config, "-trimpath", sources + "=>" + target.Dir}
 	for _, name := range target.GoFiles {
 		if name == filepath.Base(m.File) {
 			compile = append(compile, source)
@@ -145,7 +146,8 @@ func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
 			compile = append(compile, filepath.Join(target.Dir, name))
 		}
 	}
-	link := []string{"tool", "link", "-o", binary, "-importcfg", config, "-buildmode=exe", "-s", "-w", "-X", "testing.testBinary=1", set.main.Export}
+	link := []string{"tool", "link", "-o", binary, "-importcfg", config, "-buildmode=exe", "-s", "-w",
+		"-X", "testing.testBinary=1", set.main.Export}
 	for _, args := range [][]string{compile, link} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = target.Dir
@@ -156,7 +158,7 @@ func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
 	return binary, set.dir, nil
 }
 
-// importcfg writes where each package is, with the mutant's in its place.
+// importcfg writes the files of all packages for compiler and linker, with the mutant's package in its place.
 func (s *archives) importcfg(path, mutated, object string) error {
 	var b strings.Builder
 	for _, a := range s.packages {
@@ -170,22 +172,18 @@ func (s *archives) importcfg(path, mutated, object string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// major is the language's version of a go directive: 1.26 of 1.26.8.
+// major returns the language version of a go directive: 1.26 of 1.26.8.
 func major(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// sameLines is the new text of an edit, with as many lines as the old one has: packages are
-// compiled against the lines of declarations, too. before is what stands before it.
+// sameLines returns the new text of an edit with as many lines as the old text has, since packages are compiled
+// against the lines of declarations, too. It leaves the edit alone if it ends within the text of a statement.
 func sameLines(before, old, replacement string) string {
 	missing := strings.Count(old, "\n") - strings.Count(replacement, "\n")
-	if missing <= 0 || strings.Count(before, "`")%2 == 1 { // a statement's text stays as it is
+	if missing <= 0 || strings.Count(before+replacement, "`")%2 == 1 {
 		return replacement
 	}
-	at := strings.LastIndex(replacement, "\n")
-	if at < 0 {
-		at = len(replacement)
-	}
-	return replacement[:at] + strings.Repeat("\n", missing) + replacement[at:]
+	return replacement + strings.Repeat("\n", missing)
 }

@@ -1,14 +1,37 @@
-// Mutants shows that the tests guard what they claim to: it takes each protection
-// out of the code, one small edit at a time, and runs the test that must then fail.
+// Mutants shows that tests guard what rowfeed promises. Each mutant is one small edit that takes a protection out
+// of the code, and names the test that must then fail.
 //
-//	go run ./internal/mutants              all of them, half an hour
-//	go run ./internal/mutants --short      those that CI runs
-//	go run ./internal/mutants --run lease  those whose name matches
-//	go run ./internal/mutants --compile    only whether they apply and compile; seconds
+//	go run ./internal/test/mutants              run all mutants; about an hour
+//	go run ./internal/test/mutants --short      run the mutants that CI runs
+//	go run ./internal/test/mutants --run lease  run the mutants whose id matches
+//	go run ./internal/test/mutants --compile    check only that every mutant applies and compiles, that its test exists,
+//	                                       and that every guarantee has a mutant; seconds
+//	go run ./internal/test/mutants --list       print which mutants keep each guarantee and hazard
 //
-// The edit is laid over the sources by `go test -overlay`; no file is changed. Most are
-// linked with the tests that are compiled already (see linker). A mutant survives when its test stays green; that, an edit that no longer applies
-// or no longer compiles, and a test that matches nothing, all end in exit code 1.
+// The edit is laid over the sources by `go test -overlay`; no file is changed. Most mutants are linked with packages
+// that are compiled already (see linker). A mutant survives if its test passes. The exit code is 1 if a mutant
+// survives, no longer applies, no longer compiles, or names a test that does not exist.
+//
+// # Adding a mutant
+//
+// Mutants are in data/*.txt, one file for each area, separated by empty lines:
+//
+//	mutant cursor-without-compare
+//	keeps G8 H3: A consumer stores its cursor only if the cursor is still the one that it has read.
+//	file consume_cursor.go
+//	test ./cmd/internal/conformance TestConsumeTwoInstances
+//	engines sqlite
+//	short
+//	-	the lines that the edit removes
+//	+	the lines that it puts there
+//	 	a line that stays; only to make the text unique
+//
+// The identifiers behind keeps are those of guarantees.txt. Paths are from the repository's root. The lines that begin
+// with a minus or a blank must be in the file exactly once, with the white space as it is there. The line engines
+// (the value of ROWFEED_TEST_ENGINES) is left out if the test needs no database. The line short is for mutants that
+// CI runs; all of them together take no more than two minutes. Choose the fastest test that fails, on SQLite or
+// PostgreSQL if the SQL does not differ. Leave out a mutant that shows the same as another one.
+// Then run it once: go run ./internal/test/mutants --run '^id$'.
 package main
 
 import (
@@ -27,19 +50,6 @@ import (
 	"time"
 )
 
-// mutant is one edit and the test that must go red.
-type mutant struct {
-	Name    string
-	Guards  string // the guarantee or hazard
-	File    string // from the module's root
-	Old     string // must stand in the file exactly once
-	New     string
-	Package string
-	Test    string // -run
-	Engines string // for ROWFEED_TEST_ENGINES; empty: all
-	Short   bool   // CI runs it
-}
-
 type result struct {
 	outcome string
 	killed  bool
@@ -51,31 +61,45 @@ type result struct {
 
 func main() {
 	short := flag.Bool("short", false, "only the mutants that CI runs")
-	run := flag.String("run", "", "only the mutants whose name matches this regular expression")
+	run := flag.String("run", "", "only the mutants whose id matches this regular expression")
 	verbose := flag.Bool("v", false, "print the tests' output of mutants that survive")
-	compiles := flag.Bool("compile", false, "only check that the edits apply and compile")
-	green := flag.Bool("green", false, "take the tests to be green without any mutant: they have just been run")
-	parallel := flag.Int("p", 2, "mutants at once")
+	compiles := flag.Bool("compile", false, "check only that mutants apply and compile, and that none is missing")
+	lists := flag.Bool("list", false, "print which mutants keep each guarantee and hazard")
+	green := flag.Bool("green", false, "assume that the tests pass without any mutant")
+	parallel := flag.Int("p", 2, "number of mutants to run at once")
 	flag.Parse()
 	pattern, err := regexp.Compile(*run)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants: --run:", err)
-		os.Exit(2)
+		fail("--run:", err)
 	}
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root, err := repository()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants: run it inside the module:", err)
-		os.Exit(2)
+		fail(err)
 	}
-	root := strings.TrimSpace(string(out))
+	all, err := load(files)
+	if err != nil {
+		fail(err)
+	}
+	needs, err := guarantees(files)
+	if err != nil {
+		fail(err)
+	}
 	var chosen []mutant
-	for _, m := range mutants {
-		if (!*short || m.Short) && pattern.MatchString(m.Name) {
+	for _, m := range all {
+		if (!*short || m.Short) && pattern.MatchString(m.ID) {
 			chosen = append(chosen, m)
 		}
 	}
-	if *compiles {
-		if compile(root, chosen) > 0 {
+	switch {
+	case *lists:
+		list(os.Stdout, needs, chosen)
+		return
+	case *compiles:
+		problems := uncovered(needs, all)
+		for _, problem := range problems {
+			fmt.Println(problem)
+		}
+		if compile(root, chosen)+len(problems) > 0 {
 			os.Exit(1)
 		}
 		return
@@ -85,22 +109,27 @@ func main() {
 		os.Exit(1)
 	}
 	results := make([]result, len(chosen))
-	slots := make(chan struct{}, *parallel)
+	next := make(chan int)
 	var group sync.WaitGroup
-	for i, m := range chosen {
+	for range *parallel {
 		group.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			results[i] = try(linker, m)
-			fmt.Fprintf(os.Stderr, "%-40s %s (%.0f s%s)\n", m.Name, results[i].outcome, results[i].took.Seconds(), map[bool]string{true: ", linked"}[results[i].linked])
+			for i := range next {
+				results[i] = try(linker, chosen[i])
+				how := map[bool]string{true: ", linked"}[results[i].linked]
+				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome, results[i].took.Seconds(), how)
+			}
 		})
 	}
+	for i := range chosen {
+		next <- i
+	}
+	close(next)
 	group.Wait()
 	survivors := 0
 	table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "mutant\tguards\ttest\toutcome")
+	fmt.Fprintln(table, "mutant\tkeeps\ttest\toutcome")
 	for i, m := range chosen {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Name, m.Guards, m.Test, results[i].outcome)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.ID, strings.Join(m.Keeps, " "), m.Test, results[i].outcome)
 		if !results[i].killed {
 			survivors++
 		}
@@ -110,7 +139,7 @@ func main() {
 	if *verbose {
 		for i, m := range chosen {
 			if !results[i].killed {
-				fmt.Printf("\n=== %s\n%s\n", m.Name, results[i].output)
+				fmt.Printf("\n=== %s\n%s\n", m.ID, results[i].output)
 			}
 		}
 	}
@@ -119,8 +148,13 @@ func main() {
 	}
 }
 
-// baseline runs the tests of the chosen mutants on the code as it is, in a binary that is made as
-// theirs are. They must be green: a red test kills every mutant.
+func fail(problem ...any) {
+	fmt.Fprintln(os.Stderr, append([]any{"mutants:"}, problem...)...)
+	os.Exit(2)
+}
+
+// baseline runs the tests of the chosen mutants without a mutant, in binaries that are built as theirs are. They must
+// pass: a test that fails anyway kills every mutant.
 func baseline(l *linker, chosen []mutant) bool {
 	type suite struct{ pkg, engines string }
 	groups := map[suite][]mutant{}
@@ -146,7 +180,7 @@ func baseline(l *linker, chosen []mutant) bool {
 	return green
 }
 
-// noTests is what a test binary says whose tests match nothing.
+// noTests is what a test binary prints if no test matches.
 const noTests = "no tests to run"
 
 func try(l *linker, m mutant) (r result) {
@@ -169,8 +203,8 @@ func try(l *linker, m mutant) (r result) {
 	return r
 }
 
-// run runs the mutant's test, and answers what it printed, and whether its binary was linked of
-// what is compiled; the error is an *exec.ExitError where the test failed.
+// run runs the mutant's test. It returns what the test printed and whether its binary was linked. The error is an
+// *exec.ExitError if the test failed.
 func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool, err error) {
 	overlay, cleanup, err := m.overlay(l.root)
 	if err != nil {
@@ -220,21 +254,4 @@ func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
 		return "", nil, err
 	}
 	return path, cleanup, nil
-}
-
-// edited is the file with the edit in it; with its lines where they were, if asked for and possible.
-func (m mutant) edited(root string, lines bool) ([]byte, error) {
-	source, err := os.ReadFile(filepath.Join(root, m.File))
-	if err != nil {
-		return nil, err
-	}
-	if n := strings.Count(string(source), m.Old); n != 1 {
-		return nil, fmt.Errorf("DOES NOT APPLY: the old text stands %d times in %s", n, m.File)
-	}
-	before, after, _ := strings.Cut(string(source), m.Old)
-	replacement := m.New
-	if lines {
-		replacement = sameLines(before, m.Old, m.New)
-	}
-	return []byte(before + replacement + after), nil
 }
