@@ -114,9 +114,9 @@ packages() {
 unpack() {
   local folder=$1 version=$2 work=$1.new old=$1.old
   shift 2
+  rm -rf "$work" "$old"
   if [[ -e $folder/version && $(<"$folder/version") == "$version" ]]; then return 0; fi
   say "unpacking $(basename "$folder")"
-  rm -rf "$work" "$old"
   mkdir -p "$work"
   (cd "$work" && "$@")
   printf '%s' "$version" >"$work/made/version"
