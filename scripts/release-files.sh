@@ -10,6 +10,7 @@ rm -rf "$folder"
 mkdir -p "$folder/completions"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export CGO_ENABLED=0 # As the release is built, so that it takes from the same build cache.
 go build -trimpath -buildvcs=false -ldflags "-X main.stamp=$version -X main.stampTime=$time" -o "$work/rowfeed" ./cmd/rowfeed
 "$work/rowfeed" docs man "$folder/man" >/dev/null
 "$work/rowfeed" docs markdown "$folder/reference" >/dev/null
@@ -27,7 +28,7 @@ licences() {
   [[ -n $found ]] || { echo "release: $1 has no licence in $2" >&2; exit 1; }
 }
 for platform in linux darwin windows; do
-  GOOS=$platform CGO_ENABLED=0 go list -deps \
+  GOOS=$platform go list -deps \
     -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/rowfeed
 done | sort -u >"$work/modules"
 {
