@@ -74,7 +74,7 @@ update_packages() {
 
 # forbid_services makes policy-rc.d tell the scripts of packages that starting services is not allowed.
 forbid_services() {
-  if [[ ! -e $policy ]]; then
+  if [[ ! -x $policy ]]; then
     printf '#!/bin/sh\n# rowfeed: scripts/setup.sh\nexit 101\n' | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
   fi
@@ -101,7 +101,7 @@ install_packages() {
 # packages completes an installation of packages that was interrupted: dpkg configures what is
 # unpacked only, and apt-get installs what that depends on.
 packages() {
-  have dpkg && [[ -n $(dpkg --audit) ]] || return 0
+  have dpkg && [[ -n $(dpkg --audit; compgen -G '/var/lib/dpkg/updates/[0-9]*') ]] || return 0
   say 'completing packages whose installation was interrupted'
   forbid_services
   as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >/dev/null || true
@@ -114,9 +114,9 @@ packages() {
 unpack() {
   local folder=$1 version=$2 work=$1.new old=$1.old
   shift 2
+  rm -rf "$work" "$old"
   if [[ -e $folder/version && $(<"$folder/version") == "$version" ]]; then return 0; fi
   say "unpacking $(basename "$folder")"
-  rm -rf "$work" "$old"
   mkdir -p "$work"
   (cd "$work" && "$@")
   printf '%s' "$version" >"$work/made/version"

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
-const deploy = "../../../deploy"
+const deploy = "../../deploy"
 
 // TestUnit: systemd takes the unit, and finds it well closed.
 func TestUnit(t *testing.T) {
@@ -68,7 +68,7 @@ func TestDockerfile(t *testing.T) {
 	if len(stages) != 2 || !strings.HasPrefix(stages[0], "golang:") || !strings.HasPrefix(stages[1], "scratch\n") {
 		t.Fatalf("the stages are %q", stages)
 	}
-	mod, err := os.ReadFile("../../../go.mod")
+	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestDockerfile(t *testing.T) {
 
 // TestChangelog: it has the form that docs/VERSIONING.md says, newest version first.
 func TestChangelog(t *testing.T) {
-	data, err := os.ReadFile("../../../CHANGELOG.md")
+	data, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}
