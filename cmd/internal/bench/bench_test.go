@@ -60,7 +60,7 @@ type user struct {
 func each(t *testing.T, test func(u *user)) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		u := &user{T: t, Database: e.New(t)}
-		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/testdb.init.func1.1")) // which starts child processes
+		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/test/testdb.init.func1.1")) // which starts child processes
 		db := u.library("")
 		_, err := db.Migrate(t.Context())
 		u.must(err)
