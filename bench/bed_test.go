@@ -3,7 +3,6 @@ package bench
 import (
 	"database/sql"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func newBed(t *testing.T, e testdb.Engine) *bed {
 	if !e.HasServer() {
 		return bedOn(t, e.New(t))
 	}
-	return bedOn(t, e.Dedicated(t, durable(e)...).NewDatabase(t))
+	return bedOn(t, e.Dedicated(t, e.Production()...).NewDatabase(t))
 }
 
 // bedOn measures on a database that there is.
@@ -47,27 +46,6 @@ func bedOn(t *testing.T, d *testdb.Database) *bed {
 	b := &bed{T: t, Database: d}
 	b.pool, b.dialect = b.open("")
 	return b
-}
-
-// durable shapes a server as production has it; more are settings besides.
-func durable(e testdb.Engine, more ...string) []testdb.Option {
-	options := []testdb.Option{testdb.Durable()}
-	for _, s := range append(slices.Clone(settings[e.Family]), more...) {
-		options = append(options, testdb.Setting(s))
-	}
-	switch e {
-	case testdb.MariaDB:
-		options = append(options, testdb.Setting("innodb-log-file-size=512M"))
-	case testdb.MySQL:
-		options = append(options, testdb.Setting("innodb-redo-log-capacity=512M"))
-	}
-	return options
-}
-
-// settings are the ones that tests keep small and a production server does not.
-var settings = map[string][]string{
-	"postgres": {"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on"},
-	"mysql":    {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1"},
 }
 
 func (b *bed) must(err error) {

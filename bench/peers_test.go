@@ -232,7 +232,7 @@ func (s *peerServers) start(t *testing.T, e testdb.Engine, m peerMeasure) *testd
 		}
 	}
 	if !testing.Short() {
-		return e.Dedicated(t, durable(e, more...)...)
+		return e.Dedicated(t, e.Production(more...)...)
 	}
 	if s.kept[e] == nil {
 		if s.kept == nil {
