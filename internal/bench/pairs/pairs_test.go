@@ -69,8 +69,10 @@ func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progr
 		db.Exec(t, "PRAGMA journal_mode = WAL") // makes the file
 	}
 	folder := t.TempDir()
-	for pair := range c.Pairs {
-		for _, m := range measures {
+	// All pairs of a measure run one after the other, so that each build begins in what the other has left: a file that
+	// has grown, a disk that is still written to.
+	for _, m := range measures {
+		for pair := range c.Pairs {
 			before, err := base.take(t.Context(), m, folder, db.URL, more...)
 			if err != nil && !errors.Is(err, errNoMeasure) {
 				t.Fatal(err)
