@@ -85,6 +85,9 @@ func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progr
 			for _, ratio := range c.add(e.Name, before, after) {
 				line += fmt.Sprintf(" %.2f", ratio)
 			}
+			if before == nil {
+				line += " not in " + base.name
+			}
 			fmt.Fprintln(progress, line)
 		}
 	}
