@@ -23,19 +23,19 @@ var backlogRows = flag.Int("backlog", 1_000_000, "rows of TestBacklog, 100000 at
 func TestBacklog(t *testing.T) {
 	const parts = 10
 	rows := scaled(*backlogRows)
-	out := table{title: fmt.Sprintf("A backlog of %s rows, tenth by tenth", count(float64(rows))),
-		head: []string{"database", "measure", "1st", "2nd", "5th", "9th", "10th", "last ÷ 2nd"}}
-	more := table{title: fmt.Sprintf("At %s rows", count(float64(rows))), head: []string{"database", "new rows, µs per key", "updates all over it, µs per key", "page at the start, ms", "in the middle", "at the end"}}
+	out := table{Title: fmt.Sprintf("A backlog of %s rows, tenth by tenth", count(float64(rows))),
+		Head: []string{"database", "measure", "1st", "2nd", "5th", "9th", "10th", "last ÷ 2nd"}}
+	more := table{Title: fmt.Sprintf("At %s rows", count(float64(rows))), Head: []string{"database", "new rows, µs per key", "updates all over it, µs per key", "page at the start, ms", "in the middle", "at the end"}}
 	each(t, func(b *bed) {
 		b.fill("items", rows)
-		p := b.passes(b.pool, 5000)
-		f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		p := b.passes(b.Pool, 5000)
+		f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 		line := func(measure string, format string, of [parts]float64) {
 			cells := []string{b.Engine.Name, measure}
 			for _, part := range []int{0, 1, 4, parts - 2, parts - 1} {
 				cells = append(cells, fmt.Sprintf(format, of[part]))
 			}
-			out.row(append(cells, fmt.Sprintf("%.2f", of[parts-1]/of[1]))...)
+			out.Row(append(cells, fmt.Sprintf("%.2f", of[parts-1]/of[1]))...)
 		}
 
 		var took, memory, heap [parts]float64
@@ -63,7 +63,7 @@ func TestBacklog(t *testing.T) {
 			done, started = done+len(entries), time.Now()
 			return nil
 		}}
-		b.must(c.RunOnce(b.Context()))
+		b.Must(c.RunOnce(b.Context()))
 		if done != rows {
 			b.Fatalf("%d entries of %d", done, rows)
 		}
@@ -79,23 +79,23 @@ func TestBacklog(t *testing.T) {
 				*to = append(*to, took.Seconds()*1e6/float64(keys))
 			}
 			n := min(5000, rows)
-			b.sql(fmt.Sprintf("INSERT INTO items SELECT id + %d, payload FROM items WHERE id <= %d", rows+rep*n, n))
+			b.SQL(fmt.Sprintf("INSERT INTO items SELECT id + %d, payload FROM items WHERE id <= %d", rows+rep*n, n))
 			publish(&fresh)
 			every := max(rows/n, 1)
-			b.sql(fmt.Sprintf("UPDATE items SET payload = '%s' WHERE id %% %d = %d AND id <= %d", payload[:150], every, rep%every, rows))
+			b.SQL(fmt.Sprintf("UPDATE items SET payload = '%s' WHERE id %% %d = %d AND id <= %d", payload[:150], every, rep%every, rows))
 			publish(&spread)
 			for i, after := range []int{0, rows / 2, rows - 1000} {
 				started := time.Now()
 				_, err := f.Fetch(b.Context(), rowfeed.Request{After: cursor(max(after, 0)), Limit: 1000})
-				b.must(err)
+				b.Must(err)
 				pages[i] = append(pages[i], milliseconds(time.Since(started)))
 			}
 		}
-		more.row(b.Engine.Name, fmt.Sprintf("%.1f", fresh.median()), fmt.Sprintf("%.1f", spread.median()),
-			fmt.Sprintf("%.1f", pages[0].median()), fmt.Sprintf("%.1f", pages[1].median()), fmt.Sprintf("%.1f", pages[2].median()))
+		more.Row(b.Engine.Name, fmt.Sprintf("%.1f", fresh.Median()), fmt.Sprintf("%.1f", spread.Median()),
+			fmt.Sprintf("%.1f", pages[0].Median()), fmt.Sprintf("%.1f", pages[1].Median()), fmt.Sprintf("%.1f", pages[2].Median()))
 	})
-	out.print()
-	more.print()
+	out.Print()
+	more.Print()
 }
 
 // resident is this process's memory in MiB, where the system tells.

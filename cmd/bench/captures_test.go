@@ -11,37 +11,37 @@ import (
 // waiting in the rows themselves: their first publication, and once more when every
 // key has a position already.
 func TestPublishByCapture(t *testing.T) {
-	out := table{title: "Publishing by capture, batches of 1000, keys/s", head: []string{"database", "publication", "trigger", "column", "column ÷ trigger"}}
+	out := table{Title: "Publishing by capture, batches of 1000, keys/s", Head: []string{"database", "publication", "trigger", "column", "column ÷ trigger"}}
 	each(t, func(b *bed) {
 		rows := scaled(100_000)
 		b.fill("items", rows)
-		p := b.passes(b.pool, 1000)
+		p := b.passes(b.Pool, 1000)
 		results := figures[string]{}
 		for range *reps {
 			for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureColumn} {
-				f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items", Capture: capture})
+				f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items", Capture: capture})
 				for _, publication := range []string{"first", "again"} {
 					switch {
 					case publication == "first":
 					case capture == dialect.CaptureColumn:
-						b.sql("UPDATE items SET feed_sync_id = NULL")
+						b.SQL("UPDATE items SET feed_sync_id = NULL")
 					default:
-						b.sql("UPDATE items SET payload = payload")
+						b.SQL("UPDATE items SET payload = payload")
 					}
 					b.analyze("items")
 					took, keys := turns(func() int { return p.pass(f) })
 					if keys[0] != rows {
 						b.Fatalf("%d keys of %d", keys[0], rows)
 					}
-					results.add(publication+string(capture), float64(rows)/took[0].Seconds())
+					results.Add(publication+string(capture), float64(rows)/took[0].Seconds())
 				}
-				b.must(p.db.DropFeed(b.Context(), "items"))
+				b.Must(p.db.DropFeed(b.Context(), "items"))
 			}
 		}
 		for _, publication := range []string{"first", "again"} {
 			trigger, column := results[publication+"trigger"], results[publication+"column"]
-			out.row(b.Engine.Name, publication, count(trigger.median()), count(column.median()), column.over(trigger).ratio())
+			out.Row(b.Engine.Name, publication, count(trigger.Median()), count(column.Median()), column.Over(trigger).Ratio())
 		}
 	})
-	out.print()
+	out.Print()
 }

@@ -36,30 +36,30 @@ const (
 func TestFanOut(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rowfeed")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
-	build.Dir = ".."
+	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n := scaled(1000)
-	out := table{title: "Every row to " + count(float64(n)) + " consumers", head: []string{"database", "consumers", "one row: to the last, ms", "entries/s", "÷ pollers",
+	out := table{Title: "Every row to " + count(float64(n)) + " consumers", Head: []string{"database", "consumers", "one row: to the last, ms", "entries/s", "÷ pollers",
 		fmt.Sprintf("at most %d rows ahead: rows/s", ahead), "entries/s", "÷ pollers"}}
 	each(t, func(b *bed) {
-		db := b.rowfeed(b.pool, nil)
+		db := b.Rowfeed(b.Pool, nil)
 		b.fill("items", 1)
-		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 		hows := []string{byPolling, inProcess, byStream, byWaiting}
 		last, one, rate, flow := figures[string]{}, figures[string]{}, figures[string]{}, figures[string]{}
 		id := 1
 		woken := func() {}
 		commit := func() {
 			id++
-			b.sql(fmt.Sprintf("INSERT INTO items VALUES (%d, '%s')", id, payload))
+			b.SQL(fmt.Sprintf("INSERT INTO items VALUES (%d, '%s')", id, payload))
 			woken()
 		}
 		for range *reps {
 			for _, how := range hows {
 				_, err := f.Publish(b.Context())
-				b.must(err) // nothing of the one before is still to come
+				b.Must(err) // nothing of the one before is still to come
 				address, stop := "", func() {}
 				switch woken = func() {}; how {
 				case byPolling: // nobody publishes
@@ -77,26 +77,26 @@ func TestFanOut(t *testing.T) {
 					c.all(id, 0)
 					rounds = append(rounds, milliseconds(time.Since(began)))
 				}
-				last.add(how, rounds.median())
-				one.add(how, float64(n)/rounds.median()*1000)
+				last.Add(how, rounds.Median())
+				one.Add(how, float64(n)/rounds.Median()*1000)
 				began, first := time.Now(), id
 				for time.Since(began) < *window {
 					commit()
 					c.all(id, ahead)
 				}
 				c.all(id, 0)
-				rate.add(how, float64(id-first)/time.Since(began).Seconds())
-				flow.add(how, float64(id-first)*float64(n)/time.Since(began).Seconds())
+				rate.Add(how, float64(id-first)/time.Since(began).Seconds())
+				flow.Add(how, float64(id-first)*float64(n)/time.Since(began).Seconds())
 				c.close()
 				stop()
 			}
 		}
 		for _, how := range hows {
-			out.row(b.Engine.Name, how, fmt.Sprintf("%.0f", last[how].median()), count(one[how].median()), one[how].over(one[hows[0]]).ratio(),
-				count(rate[how].median()), count(flow[how].median()), flow[how].over(flow[hows[0]]).ratio())
+			out.Row(b.Engine.Name, how, fmt.Sprintf("%.0f", last[how].Median()), count(one[how].Median()), one[how].Over(one[hows[0]]).Ratio(),
+				count(rate[how].Median()), count(flow[how].Median()), flow[how].Over(flow[hows[0]]).Ratio())
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // consumers are those who are told of every row, and count.
@@ -117,7 +117,7 @@ func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *con
 	b.Cleanup(c.end)
 	switch how {
 	case byPolling:
-		pool, _ := b.open("")
+		pool, _ := b.Open("")
 		pool.SetMaxOpenConns(16)
 		pool.SetMaxIdleConns(16)
 		for i := range c.got {
@@ -133,7 +133,7 @@ func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *con
 			dialing <- struct{}{}
 			conn, err := net.Dial("tcp", address)
 			<-dialing
-			b.must(err)
+			b.Must(err)
 			context.AfterFunc(c.ctx, func() { _ = conn.Close() })
 			c.running.Go(func() { c.read(conn, how, &c.got[i], row) })
 		}
@@ -176,7 +176,7 @@ func (c *consumers) close() {
 // poll asks for rows again and again, and rests where there was less than a page.
 func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	const interval = 50 * time.Millisecond
-	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.dialect.Placeholder(1), rowfeed.DefaultLimit)
+	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.Dialect.Placeholder(1), rowfeed.DefaultLimit)
 	rest := rand.N(interval)
 	for {
 		select {
@@ -212,7 +212,7 @@ func (b *bed) publishing(f *rowfeed.Feed) (stop func()) {
 	go func() { ended <- f.RunPublisher(ctx) }()
 	return func() {
 		end()
-		b.must(<-ended)
+		b.Must(<-ended)
 	}
 }
 

@@ -30,7 +30,7 @@ var errCut = errors.New("cut off")
 
 func (b *bed) groupMember(sent *atomic.Int64) *groupMember {
 	m := &groupMember{sent: sent, ended: make(chan error, 1)}
-	m.db = b.rowfeed(b.OpenTapped(b.T, testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
+	m.db = b.Rowfeed(b.OpenTapped(b.T, testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
 		if m.cut.Load() {
 			return errCut
 		}
@@ -57,21 +57,21 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 // balanced tells whether all jobs are held, by so many, in shares that differ by one at
 // most.
 func (b *bed) balanced(members int) bool {
-	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+b.dialect.Now()+
+	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+b.Dialect.Now()+
 		" AND name NOT LIKE '%seat%' GROUP BY "+map[string]string{
 		"sqlite":   "substr(owner, 1, length(owner) - 27)",
 		"postgres": "left(owner, length(owner) - 27)",
 		"mysql":    "left(owner, length(owner) - 27)",
 	}[b.Engine.Family])
-	b.must(err)
+	b.Must(err)
 	defer rows.Close()
 	least, most, all, n := groupJobs, 0, 0, 0
 	for rows.Next() {
 		var has int
-		b.must(rows.Scan(&has))
+		b.Must(rows.Scan(&has))
 		least, most, all, n = min(least, has), max(most, has), all+has, n+1
 	}
-	b.must(rows.Err())
+	b.Must(rows.Err())
 	return n == members && all == groupJobs && most-least <= 1
 }
 
@@ -82,10 +82,10 @@ func TestGroups(t *testing.T) {
 	if testing.Short() {
 		ttl, most = time.Second, 2
 	}
-	out := table{title: "32 jobs shared evenly again, in terms (of 10 s), after an instance", head: []string{"database", "instances", "came", "left", "died"}}
+	out := table{Title: "32 jobs shared evenly again, in terms (of 10 s), after an instance", Head: []string{"database", "instances", "came", "left", "died"}}
 	each(t, func(b *bed) {
 		var sent atomic.Int64
-		b.rowfeed(b.pool, nil)
+		b.Rowfeed(b.Pool, nil)
 		came, left, died := figures[int]{}, figures[int]{}, figures[int]{}
 		for range *reps {
 			var members []*groupMember
@@ -95,7 +95,7 @@ func TestGroups(t *testing.T) {
 				for !b.balanced(len(members)) {
 					time.Sleep(5 * time.Millisecond)
 				}
-				to.add(len(members), time.Since(started).Seconds()/ttl.Seconds())
+				to.Add(len(members), time.Since(started).Seconds()/ttl.Seconds())
 				time.Sleep(ttl / 5) // somewhere between two beats
 			}
 			last := func() *groupMember {
@@ -121,35 +121,35 @@ func TestGroups(t *testing.T) {
 				even(left, func() {
 					m := last()
 					m.stop()
-					b.must(<-m.ended)
+					b.Must(<-m.ended)
 				})
 			}
 			members[0].stop()
-			b.must(<-members[0].ended)
+			b.Must(<-members[0].ended)
 		}
 		for n := 1; n <= most; n++ {
 			cell := func(f figure) string {
 				if len(f) == 0 {
 					return "–"
 				}
-				return fmt.Sprintf("%.2f (%.2f–%.2f)", f.median(), f.quantile(0), f.quantile(1))
+				return fmt.Sprintf("%.2f (%.2f–%.2f)", f.Median(), f.Quantile(0), f.Quantile(1))
 			}
-			out.row(b.Engine.Name, fmt.Sprint(n), cell(came[n]), cell(left[n]), cell(died[n]))
+			out.Row(b.Engine.Name, fmt.Sprint(n), cell(came[n]), cell(left[n]), cell(died[n]))
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // TestGroupsIdle counts what quiet instances ask of the database: members of a group of
 // 32 jobs, and instances of a consumer of 32 shards, whose leases have terms of 10 s.
 func TestGroupsIdle(t *testing.T) {
-	out := table{title: "Quiet instances: statements/s sent, BEGIN and COMMIT included", head: []string{"database", "what", "instances", "statements/s", "each"}}
+	out := table{Title: "Quiet instances: statements/s sent, BEGIN and COMMIT included", Head: []string{"database", "what", "instances", "statements/s", "each"}}
 	each(t, func(b *bed) {
-		db := b.rowfeed(b.pool, nil)
+		db := b.Rowfeed(b.Pool, nil)
 		b.fill("items", 1000)
-		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items", DataShards: 1024})
+		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items", DataShards: 1024})
 		_, err := f.Publish(b.Context())
-		b.must(err)
+		b.Must(err)
 		for what, run := range map[string]func(m *groupMember) func(ctx context.Context) error{
 			"group of 32 jobs": func(m *groupMember) func(ctx context.Context) error {
 				return func(ctx context.Context) error {
@@ -183,7 +183,7 @@ func TestGroupsIdle(t *testing.T) {
 				before := sent.Load()
 				time.Sleep(*window)
 				rate := float64(sent.Load()-before) / window.Seconds()
-				out.row(b.Engine.Name, what, fmt.Sprint(n), fmt.Sprintf("%.1f", rate), fmt.Sprintf("%.1f", rate/float64(n)))
+				out.Row(b.Engine.Name, what, fmt.Sprint(n), fmt.Sprintf("%.1f", rate), fmt.Sprintf("%.1f", rate/float64(n)))
 				var leaving sync.WaitGroup
 				for _, m := range members {
 					leaving.Go(func() {
@@ -195,5 +195,5 @@ func TestGroupsIdle(t *testing.T) {
 			}
 		}
 	})
-	out.print()
+	out.Print()
 }

@@ -54,7 +54,7 @@ func (l *latencies) commit(first, commits, perSecond int) (waits figure) {
 	defer pace.Stop()
 	for i := range commits {
 		<-pace.C
-		l.sql(l.insert(first + i))
+		l.SQL(l.insert(first + i))
 		committed[i] = time.Now()
 	}
 	for i, at := range committed {
@@ -77,7 +77,7 @@ func (l *latencies) since(id int, at time.Time) float64 {
 		if known {
 			return milliseconds(max(had.Sub(at), 0)) // it may come before the answer to COMMIT
 		}
-		l.must(l.Context().Err())
+		l.Must(l.Context().Err())
 		<-time.After(time.Millisecond)
 	}
 }
@@ -85,6 +85,6 @@ func (l *latencies) since(id int, at time.Time) float64 {
 func (l *latencies) end() {
 	l.Helper()
 	l.stop()
-	l.must(<-l.ended)
-	l.must(<-l.ended)
+	l.Must(<-l.ended)
+	l.Must(<-l.ended)
 }

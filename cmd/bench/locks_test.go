@@ -19,7 +19,7 @@ const lockers = 16
 // table; and how long they wait for the lock (M45). The wait is all of Feed.Lock, its round trips
 // included: with as many shards as writers it is those alone.
 func TestLocks(t *testing.T) {
-	out := table{title: fmt.Sprintf("%d writers with ULIDs", lockers), head: []string{"database", "write", "commits/s", "÷ plain", "lock p50, ms", "lock p99, ms", "longest, ms"}}
+	out := table{Title: fmt.Sprintf("%d writers with ULIDs", lockers), Head: []string{"database", "write", "commits/s", "÷ plain", "lock p50, ms", "lock p99, ms", "longest, ms"}}
 	each(t, func(b *bed) {
 		l := b.locks()
 		lanes := []int{0, 1, 4, 16}
@@ -28,7 +28,7 @@ func TestLocks(t *testing.T) {
 			for i := range lanes {
 				shards := lanes[(i+rep)%len(lanes)]
 				commits, wait := l.run(shards)
-				results.add(shards, commits)
+				results.Add(shards, commits)
 				waits[shards] = append(waits[shards], wait...)
 			}
 		}
@@ -36,23 +36,23 @@ func TestLocks(t *testing.T) {
 			name, cells := "plain INSERT", []string{"", "", ""}
 			if shards > 0 {
 				w := waits[shards]
-				name, cells = fmt.Sprintf("Feed.Lock, shards: %d", shards), []string{fmt.Sprintf("%.2f", w.median()), fmt.Sprintf("%.2f", w.quantile(0.99)), count(w.max())}
+				name, cells = fmt.Sprintf("Feed.Lock, shards: %d", shards), []string{fmt.Sprintf("%.2f", w.Median()), fmt.Sprintf("%.2f", w.Quantile(0.99)), count(w.Max())}
 			}
-			out.row(append([]string{b.Engine.Name, name, count(results[shards].median()), results[shards].over(results[0]).ratio()}, cells...)...)
+			out.Row(append([]string{b.Engine.Name, name, count(results[shards].Median()), results[shards].Over(results[0]).Ratio()}, cells...)...)
 		}
 		findings, err := l.feed.Check(b.Context())
-		if b.must(err); len(findings) > 0 {
+		if b.Must(err); len(findings) > 0 {
 			b.Errorf("%v", findings)
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // TestLockMillion times one INSERT … SELECT of a million rows whose ULIDs the database makes
 // itself (M36), and the same with bytes that it makes otherwise.
 func TestLockMillion(t *testing.T) {
 	rows := scaled(1_000_000)
-	out := table{title: fmt.Sprintf("one INSERT of %s rows", count(float64(rows))), head: []string{"database", "ULIDs, s", "÷ a hash of the number"}}
+	out := table{Title: fmt.Sprintf("one INSERT of %s rows", count(float64(rows))), Head: []string{"database", "ULIDs, s", "÷ a hash of the number"}}
 	each(t, func(b *bed) {
 		if !b.HasServer() {
 			return // no functions
@@ -69,9 +69,9 @@ func TestLockMillion(t *testing.T) {
 		for range *reps {
 			for _, way := range []string{ways[b.Family], plain} {
 				tx, err := l.pool.BeginTx(b.Context(), nil)
-				b.must(err)
+				b.Must(err)
 				_, err = tx.ExecContext(b.Context(), lock)
-				b.must(err)
+				b.Must(err)
 				first := int(l.next.Add(int64(rows))) - rows + 1
 				last := first + rows - 1
 				if b.Family == "mysql" {
@@ -79,15 +79,15 @@ func TestLockMillion(t *testing.T) {
 				}
 				started := time.Now()
 				_, err = tx.ExecContext(b.Context(), "INSERT INTO locked (id, shard, ulid, payload) SELECT i, 1, "+way+", 'x' FROM "+fmt.Sprintf(source, first, last))
-				b.must(err)
-				times.add(way, time.Since(started).Seconds())
-				b.must(tx.Rollback())
+				b.Must(err)
+				times.Add(way, time.Since(started).Seconds())
+				b.Must(tx.Rollback())
 			}
 		}
 		made := times[ways[b.Family]]
-		out.row(b.Engine.Name, fmt.Sprintf("%.1f", made.median()), made.over(times[plain]).ratio())
+		out.Row(b.Engine.Name, fmt.Sprintf("%.1f", made.Median()), made.Over(times[plain]).Ratio())
 	})
-	out.print()
+	out.Print()
 }
 
 type locks struct {
@@ -105,14 +105,14 @@ func (b *bed) locks() *locks {
 	if b.Family == "mysql" {
 		query = "?interpolateParams=true"
 	}
-	l.pool, _ = b.open(query)
+	l.pool, _ = b.Open(query)
 	ulid := map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "binary(16)"}[b.Family]
 	for _, name := range []string{"locked", "free"} {
-		b.sql("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid " + ulid + " NOT NULL, payload varchar(200) NOT NULL)")
-		b.sql("CREATE UNIQUE INDEX " + name + "_feed ON " + name + " (shard, ulid)")
+		b.SQL("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid " + ulid + " NOT NULL, payload varchar(200) NOT NULL)")
+		b.SQL("CREATE UNIQUE INDEX " + name + "_feed ON " + name + " (shard, ulid)")
 	}
-	l.feed = b.add(b.rowfeed(l.pool, nil), rowfeed.FeedSpec{Name: "locked", Table: "locked", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"})
-	p := b.dialect.Placeholder
+	l.feed = b.Feed(b.Rowfeed(l.pool, nil), rowfeed.FeedSpec{Name: "locked", Table: "locked", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"})
+	p := b.Dialect.Placeholder
 	l.insert = "INSERT INTO %s (id, shard, ulid, payload) VALUES (" + p(1) + ", " + p(2) + ", " + p(3) + ", " + p(4) + ")"
 	return l
 }

@@ -1,48 +1,36 @@
 package bench
 
 import (
+	"cmp"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/rowfeed/rowfeed/internal/test/testdb"
+	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
+)
+
+var take = flag.Bool("figures", false, "take the measures; all of them take more than an hour")
+
+// TestMain measures nothing unless it is asked to, so that `go test ./...` stays quick.
+func TestMain(m *testing.M) {
+	if flag.Parse(); !*take {
+		return
+	}
+	measuring.Main(m, "../..")
+}
+
+// What measurements share, by the names that are used here.
+type (
+	figure                 = measuring.Figure
+	figures[K cmp.Ordered] = measuring.Figures[K]
+	table                  = measuring.Table
 )
 
 var (
-	reps   = flag.Int("reps", 3, "repetitions of each figure")
-	window = flag.Duration("window", 3*time.Second, "how long writers run for one figure")
-	hold   = flag.Duration("hold", 5*time.Second, "how long a transaction is held, or a handler hangs, among peers")
-	tune   = flag.Bool("tune", false, "try all configurations of the peers")
-	record = flag.Bool("record", false, "keep the figures of peers in results, and write those into docs/PERFORMANCE.md")
+	reps, window = measuring.Reps, measuring.Window
+
+	count, milliseconds, scaled = measuring.Count, measuring.Milliseconds, measuring.Scaled
+
+	payload = measuring.Payload
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	setDefault("ROWFEED_TEST_ENGINES", "sqlite,postgres15,mariadb")
-	// scripts/setup.sh unpacks servers beside the library's go.mod, not beside this one.
-	if folder, err := filepath.EvalSymlinks("../.engines"); err == nil {
-		if folder, err = filepath.Abs(folder); err == nil {
-			setDefault("ROWFEED_ENGINES_DIR", folder)
-		}
-	}
-	if testing.Short() {
-		*reps, *window, *hold = 1, 100*time.Millisecond, 300*time.Millisecond
-	}
-	testdb.Main(m)
-}
-
-func setDefault(variable, value string) {
-	if os.Getenv(variable) == "" {
-		_ = os.Setenv(variable, value)
-	}
-}
-
-// scaled makes a size small when the run is only to show that it works.
-func scaled(n int) int {
-	if testing.Short() {
-		return max(n/100, 1)
-	}
-	return n
-}
+const writerCount = measuring.Writers

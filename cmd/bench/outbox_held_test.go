@@ -15,30 +15,30 @@ import (
 // writer's record has an order below those that come after it.
 func TestHeld(t *testing.T) {
 	const perSecond = 200
-	out := table{title: fmt.Sprintf("From commit to handler at %d commits/s beside a writer that does not commit, ms", perSecond),
-		head: []string{"database", "feed", "p50 without it", "p99", "longest", "p50 beside it", "p99", "longest", "held for", "its own row"}}
+	out := table{Title: fmt.Sprintf("From commit to handler at %d commits/s beside a writer that does not commit, ms", perSecond),
+		Head: []string{"database", "feed", "p50 without it", "p99", "longest", "p50 beside it", "p99", "longest", "held for", "its own row"}}
 	each(t, func(b *bed) {
 		if !b.HasServer() {
 			return // one writer at a time: it stops them all, rowfeed or not
 		}
-		db := b.rowfeed(b.pool, nil)
+		db := b.Rowfeed(b.Pool, nil)
 		commits := max(int(5*window.Seconds()*perSecond/3), 10)
 		for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
-			b.sql("CREATE TABLE " + mode + "s (id BIGINT NOT NULL PRIMARY KEY, payload VARCHAR(200) NOT NULL)")
-			l := b.latencies(db, b.add(db, rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: dialect.CaptureTrigger}), mode+"s")
+			b.SQL("CREATE TABLE " + mode + "s (id BIGINT NOT NULL PRIMARY KEY, payload VARCHAR(200) NOT NULL)")
+			l := b.latencies(db, b.Feed(db, rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: dialect.CaptureTrigger}), mode+"s")
 			waits, id := map[bool]figure{}, 1
 			var held, own figure
 			for range *reps {
 				waits[false] = append(waits[false], l.commit(id, commits, perSecond)...)
 				id += commits
-				stuck, err := b.pool.BeginTx(b.Context(), nil)
-				b.must(err)
+				stuck, err := b.Pool.BeginTx(b.Context(), nil)
+				b.Must(err)
 				_, err = stuck.ExecContext(b.Context(), l.insert(-id))
-				b.must(err)
+				b.Must(err)
 				since := time.Now()
 				waits[true] = append(waits[true], l.commit(id, commits, perSecond)...)
 				held = append(held, milliseconds(time.Since(since)))
-				b.must(stuck.Commit())
+				b.Must(stuck.Commit())
 				own = append(own, l.since(-id, time.Now()))
 				id += commits
 			}
@@ -46,11 +46,11 @@ func TestHeld(t *testing.T) {
 			cells := []string{b.Engine.Name, mode}
 			for _, beside := range []bool{false, true} {
 				for _, q := range []float64{0.5, 0.99, 1} {
-					cells = append(cells, fmt.Sprintf("%.1f", waits[beside].quantile(q)))
+					cells = append(cells, fmt.Sprintf("%.1f", waits[beside].Quantile(q)))
 				}
 			}
-			out.row(append(cells, count(held.median()), fmt.Sprintf("%.1f", own.median()))...)
+			out.Row(append(cells, count(held.Median()), fmt.Sprintf("%.1f", own.Median()))...)
 		}
 	})
-	out.print()
+	out.Print()
 }

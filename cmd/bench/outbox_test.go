@@ -32,25 +32,25 @@ var appendings = []appending{
 // TestOutboxWriters counts the commits of 8 writers, each transaction BEGIN, one INSERT, what
 // the feed needs besides, and COMMIT, next to the INSERT alone. Nobody reads meanwhile.
 func TestOutboxWriters(t *testing.T) {
-	out := table{title: fmt.Sprintf("%d writers, commits/s", writerCount), head: []string{"database", "write", "commits/s", "÷ plain"}}
+	out := table{Title: fmt.Sprintf("%d writers, commits/s", writerCount), Head: []string{"database", "write", "commits/s", "÷ plain"}}
 	each(t, func(b *bed) {
 		query := ""
 		if b.Family == "mysql" {
 			query = "?interpolateParams=true" // one round trip for a statement, as with the others
 		}
-		pool, _ := b.open(query)
-		db := b.rowfeed(b.pool, nil)
+		pool, _ := b.Open(query)
+		db := b.Rowfeed(b.Pool, nil)
 		var next atomic.Int64
 		feeds := make([]*rowfeed.Feed, len(appendings))
 		for i, a := range appendings {
-			b.sql(fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i))
+			b.SQL(fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i))
 			if a.spec != nil {
 				spec := *a.spec
 				spec.Name, spec.Table = fmt.Sprint("items", i), fmt.Sprint("items", i)
-				feeds[i] = b.add(db, spec)
+				feeds[i] = b.Feed(db, spec)
 			}
 		}
-		p := b.dialect.Placeholder
+		p := b.Dialect.Placeholder
 		write := func(i int) error {
 			tx, err := pool.BeginTx(b.Context(), nil)
 			if err != nil {
@@ -87,25 +87,25 @@ func TestOutboxWriters(t *testing.T) {
 					})
 				}
 				running.Wait()
-				results.add(i, float64(done.Load())/time.Since(started).Seconds())
+				results.Add(i, float64(done.Load())/time.Since(started).Seconds())
 			}
 		}
 		for i, a := range appendings {
-			out.row(b.Engine.Name, a.name, count(results[i].median()), results[i].over(results[0]).ratio())
+			out.Row(b.Engine.Name, a.name, count(results[i].Median()), results[i].Over(results[0]).Ratio())
 			if feeds[i] != nil { // nothing was left out
 				_, err := feeds[i].Publish(b.Context())
-				b.must(err)
+				b.Must(err)
 				b.same(i, b.read(feeds[i]))
 			}
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // same fails where a reader has not got all rows of a table.
 func (b *bed) same(i, got int) {
 	b.Helper()
-	if want := b.number(fmt.Sprintf("SELECT count(*) FROM items%d", i)); int64(got) != want {
+	if want := b.Number(fmt.Sprintf("SELECT count(*) FROM items%d", i)); int64(got) != want {
 		b.Errorf("%d of %d rows were read from items%d", got, want, i)
 	}
 }
@@ -115,7 +115,7 @@ func (b *bed) read(f *rowfeed.Feed) (rows int) {
 	b.Helper()
 	for after := rowfeed.Beginning; ; {
 		page, err := f.Fetch(b.Context(), rowfeed.Request{After: after, Limit: 1000})
-		b.must(err)
+		b.Must(err)
 		rows, after = rows+len(page.Entries), page.Cursor
 		if len(page.Entries) == 0 && !page.More {
 			return rows
@@ -128,16 +128,16 @@ func (b *bed) read(f *rowfeed.Feed) (rows int) {
 // rows, which is published and then read.
 func TestOutboxRead(t *testing.T) {
 	rows := scaled(100_000)
-	out := table{title: fmt.Sprintf("reading %s rows, rows/s", count(float64(rows))), head: []string{"database", "sequence, published and read", "outbox, first reader", "÷", "sequence, read", "outbox, read again", "÷"}}
+	out := table{Title: fmt.Sprintf("reading %s rows, rows/s", count(float64(rows))), Head: []string{"database", "sequence, published and read", "outbox, first reader", "÷", "sequence, read", "outbox, read again", "÷"}}
 	each(t, func(b *bed) {
 		b.fill("base", rows)
-		db := b.rowfeed(b.pool, nil)
+		db := b.Rowfeed(b.Pool, nil)
 		results := figures[string]{}
 		timed := func(name string, i int, do func() int) {
 			b.Helper()
 			started := time.Now()
 			got := do()
-			results.add(name, float64(rows)/time.Since(started).Seconds())
+			results.Add(name, float64(rows)/time.Since(started).Seconds())
 			b.same(i, got)
 		}
 		for rep := range *reps {
@@ -148,44 +148,44 @@ func TestOutboxRead(t *testing.T) {
 			for i, mode := range modes {
 				i += 2 * rep
 				name := fmt.Sprint("items", i)
-				b.sql("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-				f := b.add(db, rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, Capture: dialect.CaptureTrigger})
-				b.sql("INSERT INTO " + name + " SELECT id, payload FROM base ORDER BY id")
+				b.SQL("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
+				f := b.Feed(db, rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, Capture: dialect.CaptureTrigger})
+				b.SQL("INSERT INTO " + name + " SELECT id, payload FROM base ORDER BY id")
 				if mode == rowfeed.ModeOutbox {
 					timed("first", i, func() int { return b.read(f) })
 					timed("again", i, func() int { return b.read(f) })
 				} else {
 					timed("published", i, func() int {
 						_, err := f.Publish(b.Context())
-						b.must(err)
+						b.Must(err)
 						return b.read(f)
 					})
 					timed("sequence", i, func() int { return b.read(f) })
 				}
-				b.must(db.DropFeed(b.Context(), name))
-				b.sql("DROP TABLE " + name)
+				b.Must(db.DropFeed(b.Context(), name))
+				b.SQL("DROP TABLE " + name)
 			}
 		}
-		out.row(b.Engine.Name, count(results["published"].median()), count(results["first"].median()), results["first"].over(results["published"]).ratio(),
-			count(results["sequence"].median()), count(results["again"].median()), results["again"].over(results["sequence"]).ratio())
+		out.Row(b.Engine.Name, count(results["published"].Median()), count(results["first"].Median()), results["first"].Over(results["published"]).Ratio(),
+			count(results["sequence"].Median()), count(results["again"].Median()), results["again"].Over(results["sequence"]).Ratio())
 	})
-	out.print()
+	out.Print()
 }
 
 // TestOutboxOldSnapshot: what an old snapshot costs those who read, since records that were moved beside it
 // linger where the next one is looked for: a page at the head, and a pass that finds nothing.
 func TestOutboxOldSnapshot(t *testing.T) {
 	rows := scaled(100_000)
-	out := table{title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))), head: []string{"database", "page at the head: before", "beside the snapshot", "when it has ended", "empty pass: before", "beside the snapshot", "when it has ended", "moving them"}}
+	out := table{Title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))), Head: []string{"database", "page at the Head: before", "beside the snapshot", "when it has ended", "empty pass: before", "beside the snapshot", "when it has ended", "moving them"}}
 	each(t, func(b *bed) {
 		if b.Engine.Family == "sqlite" {
 			return // it would read them from the log
 		}
 		b.fill("base", rows)
-		db := b.rowfeed(b.pool, nil)
-		b.sql("CREATE TABLE items (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger})
-		b.sql("INSERT INTO items VALUES (-1, 'first')")
+		db := b.Rowfeed(b.Pool, nil)
+		b.SQL("CREATE TABLE items (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
+		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger})
+		b.SQL("INSERT INTO items VALUES (-1, 'first')")
 		ms := func(do func()) string {
 			var all figure
 			for range 5 {
@@ -193,34 +193,34 @@ func TestOutboxOldSnapshot(t *testing.T) {
 				do()
 				all = append(all, float64(time.Since(started).Microseconds())/1000)
 			}
-			return fmt.Sprintf("%.1f", all.median())
+			return fmt.Sprintf("%.1f", all.Median())
 		}
-		publish := func() { _, err := f.Publish(b.Context()); b.must(err) }
+		publish := func() { _, err := f.Publish(b.Context()); b.Must(err) }
 		publish()
 		var pages, passes []string
 		idle := func() {
 			at, err := f.Fetch(b.Context(), rowfeed.Request{After: rowfeed.Now, Shards: rowfeed.One(0)})
-			b.must(err)
+			b.Must(err)
 			pages = append(pages, ms(func() {
 				_, err := f.Fetch(b.Context(), rowfeed.Request{After: at.Cursor, Shards: rowfeed.One(0)})
-				b.must(err)
+				b.Must(err)
 			}))
 			passes = append(passes, ms(publish))
 		}
 		idle()
-		old, err := b.pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-		b.must(err)
+		old, err := b.Pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		b.Must(err)
 		defer old.Rollback()
 		_, err = old.ExecContext(b.Context(), "SELECT count(*) FROM base")
-		b.must(err)
-		b.sql("INSERT INTO items SELECT id, payload FROM base ORDER BY id")
+		b.Must(err)
+		b.SQL("INSERT INTO items SELECT id, payload FROM base ORDER BY id")
 		started := time.Now()
 		publish()
 		moving := fmt.Sprintf("%.0f", time.Since(started).Seconds()*1000)
 		idle()
-		b.must(old.Rollback())
+		b.Must(old.Rollback())
 		idle()
-		out.row(append(append([]string{b.Engine.Name}, append(pages, passes...)...), moving)...)
+		out.Row(append(append([]string{b.Engine.Name}, append(pages, passes...)...), moving)...)
 	})
-	out.print()
+	out.Print()
 }

@@ -15,13 +15,13 @@ import (
 // statement, and in the client between it and the next one (reading rows, and all
 // that rowfeed does itself).
 func TestProfile(t *testing.T) {
-	out := table{title: "A pass of 1000 keys, ms", head: []string{"database", "statement", "answered after", "then in the client", "share"}}
+	out := table{Title: "A pass of 1000 keys, ms", Head: []string{"database", "statement", "answered after", "then in the client", "share"}}
 	each(t, func(b *bed) {
 		b.fill("items", scaled(100_000))
 		var clock stopwatch
 		pool := b.OpenTapped(b.T, clock.hooks())
 		p := b.passes(pool, 1000)
-		f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 		p.drain(f)
 		var took time.Duration
 		passes := 0
@@ -29,7 +29,7 @@ func TestProfile(t *testing.T) {
 		for range *reps {
 			clock.running = false
 			_, err := f.RepublishWhere(b.Context(), "", 10_000, nil)
-			b.must(err)
+			b.Must(err)
 			clock.running, clock.last = true, nil
 			keys, t := p.drain(f)
 			passes += (keys + 999) / 1000
@@ -37,11 +37,11 @@ func TestProfile(t *testing.T) {
 		}
 		per := func(d time.Duration) string { return fmt.Sprintf("%.2f", milliseconds(d)/float64(passes)) }
 		for _, s := range clock.order {
-			out.row(b.Engine.Name, s.name, per(s.server), per(s.client), fmt.Sprintf("%.0f %%", 100*float64(s.server+s.client)/float64(took)))
+			out.Row(b.Engine.Name, s.name, per(s.server), per(s.client), fmt.Sprintf("%.0f %%", 100*float64(s.server+s.client)/float64(took)))
 		}
-		out.row(b.Engine.Name, "all", per(took), "", "")
+		out.Row(b.Engine.Name, "all", per(took), "", "")
 	})
-	out.print()
+	out.Print()
 }
 
 // stopwatch adds up the times of statements by their first words.

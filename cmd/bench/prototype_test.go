@@ -20,11 +20,11 @@ func (b *bed) prototype(source string) *prototype {
 	p := &prototype{bed: b, source: source}
 	switch b.Engine.Name {
 	case "mariadb":
-		p.pool, _ = b.open("?tx_isolation='READ-COMMITTED'")
+		p.pool, _ = b.Open("?tx_isolation='READ-COMMITTED'")
 	case "mysql":
-		p.pool, _ = b.open("?transaction_isolation='READ-COMMITTED'")
+		p.pool, _ = b.Open("?transaction_isolation='READ-COMMITTED'")
 	default:
-		p.pool = b.pool
+		p.pool = b.Pool
 	}
 	return p
 }
@@ -33,37 +33,37 @@ func (p *prototype) create() {
 	p.Helper()
 	switch p.Family {
 	case "postgres":
-		p.sql("CREATE TABLE proto_changes (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id bigint NOT NULL)")
-		p.sql("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted boolean NOT NULL)")
+		p.SQL("CREATE TABLE proto_changes (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id bigint NOT NULL)")
+		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted boolean NOT NULL)")
 	case "mysql":
-		p.sql("CREATE TABLE proto_changes (seq bigint AUTO_INCREMENT PRIMARY KEY, id bigint NOT NULL)")
-		p.sql("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL, deleted tinyint NOT NULL, KEY (feed_sync_id))")
+		p.SQL("CREATE TABLE proto_changes (seq bigint AUTO_INCREMENT PRIMARY KEY, id bigint NOT NULL)")
+		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL, deleted tinyint NOT NULL, KEY (feed_sync_id))")
 	default:
-		p.sql("CREATE TABLE proto_changes (seq INTEGER PRIMARY KEY, id bigint NOT NULL)")
-		p.sql("CREATE TABLE proto_positions (id INTEGER PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted bigint NOT NULL)")
+		p.SQL("CREATE TABLE proto_changes (seq INTEGER PRIMARY KEY, id bigint NOT NULL)")
+		p.SQL("CREATE TABLE proto_positions (id INTEGER PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted bigint NOT NULL)")
 	}
-	p.sql("CREATE TABLE proto_sequences (name varchar(40) PRIMARY KEY, last bigint NOT NULL)")
-	p.sql("INSERT INTO proto_sequences VALUES ('f', 0)")
+	p.SQL("CREATE TABLE proto_sequences (name varchar(40) PRIMARY KEY, last bigint NOT NULL)")
+	p.SQL("INSERT INTO proto_sequences VALUES ('f', 0)")
 }
 
 func (p *prototype) drop() {
 	p.Helper()
 	for _, table := range []string{"changes", "positions", "sequences"} {
-		p.sql("DROP TABLE proto_" + table)
+		p.SQL("DROP TABLE proto_" + table)
 	}
 }
 
 // record makes a change of every row.
 func (p *prototype) record() {
 	p.Helper()
-	p.sql("INSERT INTO proto_changes (id) SELECT id FROM " + p.source + " ORDER BY id")
+	p.SQL("INSERT INTO proto_changes (id) SELECT id FROM " + p.source + " ORDER BY id")
 }
 
 // pass publishes one batch; no keys when nothing waits.
 func (p *prototype) pass(size int) (keys int) {
 	p.Helper()
 	keys, err := p.batch(p.Context(), size)
-	p.must(err)
+	p.Must(err)
 	return keys
 }
 

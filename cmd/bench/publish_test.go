@@ -12,41 +12,41 @@ import (
 // more when every key has a position already. rowfeed and the prototype take turns
 // batch by batch, so that both meet the same load.
 func TestPublish(t *testing.T) {
-	out := table{title: "Publishing, keys/s", head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
+	out := table{Title: "Publishing, keys/s", Head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
 	each(t, func(b *bed) {
 		rows := scaled(100_000)
 		b.fill("items", rows)
 		bare := b.prototype("items")
 		for _, size := range []int{100, 1000, 5000} {
-			p := b.passes(b.pool, size)
+			p := b.passes(b.Pool, size)
 			theirs, ours := figures[string]{}, figures[string]{}
 			publications := []string{"first", "again"}
 			for range *reps {
 				bare.create()
-				f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+				f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 				for _, publication := range publications {
 					bare.record()
 					if publication == "again" {
 						_, err := f.RepublishWhere(b.Context(), "", 10_000, nil)
-						b.must(err)
+						b.Must(err)
 					}
 					took, keys := turns(func() int { return bare.pass(size) }, func() int { return p.pass(f) })
 					if keys[0] != rows || keys[1] != rows {
 						b.Fatalf("%v keys of %d", keys, rows)
 					}
-					theirs.add(publication, float64(rows)/took[0].Seconds())
-					ours.add(publication, float64(rows)/took[1].Seconds())
+					theirs.Add(publication, float64(rows)/took[0].Seconds())
+					ours.Add(publication, float64(rows)/took[1].Seconds())
 				}
 				bare.drop()
-				b.must(p.db.DropFeed(b.Context(), "items"))
+				b.Must(p.db.DropFeed(b.Context(), "items"))
 			}
 			for _, publication := range publications {
-				out.row(b.Engine.Name, fmt.Sprint(size), publication, count(theirs[publication].median()), count(ours[publication].median()),
-					ours[publication].over(theirs[publication]).ratio())
+				out.Row(b.Engine.Name, fmt.Sprint(size), publication, count(theirs[publication].Median()), count(ours[publication].Median()),
+					ours[publication].Over(theirs[publication]).Ratio())
 			}
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // turns runs publishers, one pass each in turn, until none finds any change.

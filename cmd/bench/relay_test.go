@@ -31,7 +31,7 @@ import (
 // what is measured is the relay, its sink, and what both ask of their databases.
 func TestRelay(t *testing.T) {
 	rows := scaled(50_000)
-	out := table{title: fmt.Sprintf("Relaying %s entries of 200 bytes, entries/s", count(float64(rows))), head: []string{"from", "to", "batch of 100", "1000", "5000"}}
+	out := table{Title: fmt.Sprintf("Relaying %s entries of 200 bytes, entries/s", count(float64(rows))), Head: []string{"from", "to", "batch of 100", "1000", "5000"}}
 	measured := func(name string) bool {
 		for _, e := range testdb.Engines() {
 			if e.Name == name {
@@ -60,10 +60,10 @@ func TestRelay(t *testing.T) {
 			c.on.Require(t)
 			b := newBed(t, c.on)
 			b.fill("items", rows)
-			db := b.rowfeed(b.pool, nil)
-			f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+			db := b.Rowfeed(b.Pool, nil)
+			f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 			_, err := f.Publish(b.Context())
-			b.must(err)
+			b.Must(err)
 			var to *bed
 			if c.mirror.Name != "" {
 				to = newBed(t, c.mirror)
@@ -78,22 +78,22 @@ func TestRelay(t *testing.T) {
 						r.Sink = c.open(b)
 					}
 					started := time.Now()
-					b.must(r.RunOnce(b.Context()))
+					b.Must(r.RunOnce(b.Context()))
 					took := time.Since(started)
-					b.must(r.Sink.Close())
-					speed.add(size, float64(rows)/took.Seconds())
+					b.Must(r.Sink.Close())
+					speed.Add(size, float64(rows)/took.Seconds())
 				}
 			}
-			out.row(c.from, c.to, count(speed[100].median()), count(speed[1000].median()), count(speed[5000].median()))
+			out.Row(c.from, c.to, count(speed[100].Median()), count(speed[1000].Median()), count(speed[5000].Median()))
 		})
 	}
-	out.print()
+	out.Print()
 }
 
 func (b *bed) toFile() sink.Sink {
 	b.Helper()
 	file, err := os.Create(filepath.Join(b.TempDir(), "entries"))
-	b.must(err)
+	b.Must(err)
 	b.Cleanup(func() { _ = file.Close() })
 	return stdout.New(file)
 }
@@ -105,7 +105,7 @@ func (b *bed) toWebhook() sink.Sink {
 	}))
 	b.Cleanup(hook.Close)
 	s, err := webhook.New(webhook.Config{URL: hook.URL, AllowPrivate: true})
-	b.must(err)
+	b.Must(err)
 	return s
 }
 
@@ -114,7 +114,7 @@ func (b *bed) toWebhook() sink.Sink {
 func (b *bed) toNATS() sink.Sink {
 	b.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: b.TempDir(), NoLog: true, NoSigs: true})
-	b.must(err)
+	b.Must(err)
 	s.Start()
 	b.Cleanup(func() {
 		s.Shutdown()
@@ -124,24 +124,24 @@ func (b *bed) toNATS() sink.Sink {
 		b.Fatal("the NATS server does not start")
 	}
 	conn, err := nats.Connect(s.ClientURL())
-	b.must(err)
+	b.Must(err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	b.must(err)
+	b.Must(err)
 	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "items", Subjects: []string{"items"}, Storage: jetstream.FileStorage})
-	b.must(err)
+	b.Must(err)
 	to, err := natssink.New(natssink.Config{URL: s.ClientURL(), Subject: "items"})
-	b.must(err)
+	b.Must(err)
 	return to
 }
 
 func (b *bed) toKafka() sink.Sink {
 	b.Helper()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "items"))
-	b.must(err)
+	b.Must(err)
 	b.Cleanup(fake.Close)
 	s, err := kafka.New(kafka.Config{Brokers: fake.ListenAddrs(), Topic: "items"})
-	b.must(err)
+	b.Must(err)
 	return s
 }
 
@@ -152,8 +152,8 @@ func (b *bed) mirror(table string) sink.Sink {
 	if b.Family == "sqlite" {
 		key = "INTEGER"
 	}
-	b.sql("CREATE TABLE " + table + " (id " + key + " NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-	s, err := sqlmirror.New(b.Context(), sqlmirror.Config{Pool: b.pool, Dialect: b.dialect, DB: b.rowfeed(b.pool, nil), Table: table})
-	b.must(err)
+	b.SQL("CREATE TABLE " + table + " (id " + key + " NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
+	s, err := sqlmirror.New(b.Context(), sqlmirror.Config{Pool: b.Pool, Dialect: b.Dialect, DB: b.Rowfeed(b.Pool, nil), Table: table})
+	b.Must(err)
 	return s
 }

@@ -17,21 +17,21 @@ var shardRows = flag.Int("shard-rows", 1_000_000, "rows of TestShards")
 func TestShards(t *testing.T) {
 	const shards = 1024
 	counts := []int{1, 4, 5, 32}
-	out := table{title: fmt.Sprintf("Reading a feed of %s rows and %d data shards by so many readers, pages of 1000", count(float64(scaled(*shardRows))), shards),
-		head: []string{"database", "readers", "rows/s", "÷ one reader of a feed without shards", "entries a page", "index entries read for one delivered"}}
+	out := table{Title: fmt.Sprintf("Reading a feed of %s rows and %d data shards by so many readers, pages of 1000", count(float64(scaled(*shardRows))), shards),
+		Head: []string{"database", "readers", "rows/s", "÷ one reader of a feed without shards", "entries a page", "index entries read for one delivered"}}
 	each(t, func(b *bed) {
 		rows := scaled(*shardRows)
 		b.fill("plain", rows)
-		p := b.passes(b.pool, 5000)
-		plain := b.add(p.db, rowfeed.FeedSpec{Name: "plain", Table: "plain"})
-		sharded := b.add(p.db, rowfeed.FeedSpec{Name: "sharded", Table: "plain", DataShards: shards})
+		p := b.passes(b.Pool, 5000)
+		plain := b.Feed(p.db, rowfeed.FeedSpec{Name: "plain", Table: "plain"})
+		sharded := b.Feed(p.db, rowfeed.FeedSpec{Name: "sharded", Table: "plain", DataShards: shards})
 		for _, f := range []*rowfeed.Feed{plain, sharded} {
 			keys, took := p.drain(f)
 			b.Logf("%s: %d keys published, %.0f/s", f.Name(), keys, float64(keys)/took.Seconds())
 		}
 		for _, name := range []string{"rowfeed_positions_plain", "rowfeed_positions_sharded"} {
 			if b.Family == "postgres" {
-				b.sql("VACUUM ANALYZE " + name)
+				b.SQL("VACUUM ANALYZE " + name)
 			} else {
 				b.analyze(name)
 			}
@@ -55,7 +55,7 @@ func TestShards(t *testing.T) {
 				if entries != rows {
 					b.Fatalf("%d readers got %d of %d rows", readers, entries, rows)
 				}
-				results.add(readers, float64(rows)/time.Since(started).Seconds())
+				results.Add(readers, float64(rows)/time.Since(started).Seconds())
 				if n := b.indexEntries() - before; n > 0 {
 					read[readers] = fmt.Sprintf("%.2f", float64(n)/float64(rows))
 				}
@@ -66,11 +66,11 @@ func TestShards(t *testing.T) {
 			if readers == 0 {
 				name = "1, of a feed without shards"
 			}
-			rate := results[readers].median()
-			out.row(b.Engine.Name, name, count(rate), results[readers].over(results[0]).ratio(), fmt.Sprint(rows/pages[readers]), read[readers])
+			rate := results[readers].Median()
+			out.Row(b.Engine.Name, name, count(rate), results[readers].Over(results[0]).Ratio(), fmt.Sprint(rows/pages[readers]), read[readers])
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // drainPart reads a part to its head.
@@ -78,7 +78,7 @@ func (b *bed) drainPart(f *rowfeed.Feed, part rowfeed.Shards) (entries, pages in
 	b.Helper()
 	for after := rowfeed.Beginning; ; {
 		page, err := f.Fetch(b.Context(), rowfeed.Request{After: after, Limit: 1000, Shards: part})
-		b.must(err)
+		b.Must(err)
 		entries, pages, after = entries+len(page.Entries), pages+1, page.Cursor
 		if !page.More {
 			return entries, pages
@@ -92,14 +92,14 @@ func (b *bed) indexEntries() (n int64) {
 	b.Helper()
 	switch b.Family {
 	case "postgres":
-		b.pool.SetMaxIdleConns(0)
-		b.pool.SetMaxIdleConns(2)
+		b.Pool.SetMaxIdleConns(0)
+		b.Pool.SetMaxIdleConns(2)
 		for last := int64(-1); n != last; time.Sleep(100 * time.Millisecond) {
-			last, n = n, b.number("SELECT COALESCE(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE relname LIKE 'rowfeed_positions_%' AND indexrelname NOT LIKE '%pkey'")
+			last, n = n, b.Number("SELECT COALESCE(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE relname LIKE 'rowfeed_positions_%' AND indexrelname NOT LIKE '%pkey'")
 		}
 	case "mysql":
 		var name string
-		b.must(b.Admin().QueryRowContext(b.Context(), "SHOW GLOBAL STATUS LIKE 'Handler_read_next'").Scan(&name, &n))
+		b.Must(b.Admin().QueryRowContext(b.Context(), "SHOW GLOBAL STATUS LIKE 'Handler_read_next'").Scan(&name, &n))
 	}
 	return n
 }

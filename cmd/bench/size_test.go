@@ -16,18 +16,18 @@ func TestSize(t *testing.T) {
 	for _, size := range sizes {
 		head = append(head, count(float64(size))+" rows")
 	}
-	out := table{title: "Cost against the size of the table (batches of 1000)", head: append(head, "1 M ÷ 10 k")}
-	pages := table{title: "Pages of 1000 entries, ms", head: []string{"database", "rows", "start", "middle", "end", "end ÷ start"}}
+	out := table{Title: "Cost against the size of the table (batches of 1000)", Head: append(head, "1 M ÷ 10 k")}
+	pages := table{Title: "Pages of 1000 entries, ms", Head: []string{"database", "rows", "start", "middle", "end", "end ÷ start"}}
 	each(t, func(b *bed) {
 		results := figures[string]{}
-		p := b.passes(b.pool, 1000)
+		p := b.passes(b.Pool, 1000)
 		feeds := map[int]*rowfeed.Feed{}
 		next := map[int]int{}
 		for _, size := range sizes {
 			name := fmt.Sprint("rows", size)
 			rows := scaled(size)
 			b.fill(name, rows)
-			feeds[size] = b.add(p.db, rowfeed.FeedSpec{Name: name, Table: name})
+			feeds[size] = b.Feed(p.db, rowfeed.FeedSpec{Name: name, Table: name})
 			p.drain(feeds[size])
 			next[size] = rows
 		}
@@ -37,8 +37,8 @@ func TestSize(t *testing.T) {
 				for where, after := range map[string]int{"start": 0, "middle": spare / 2, "end": spare} {
 					started := time.Now()
 					page, err := feeds[size].Fetch(b.Context(), rowfeed.Request{After: cursor(after), Limit: 1000})
-					b.must(err)
-					results.add(fmt.Sprint(where, size), milliseconds(time.Since(started)))
+					b.Must(err)
+					results.Add(fmt.Sprint(where, size), milliseconds(time.Since(started)))
 					if want := min(scaled(size), 1000); len(page.Entries) != want {
 						b.Fatalf("%d entries of %d", len(page.Entries), want)
 					}
@@ -50,15 +50,15 @@ func TestSize(t *testing.T) {
 			for _, size := range sizes {
 				publish := func(measure string) {
 					keys, took := p.drain(feeds[size])
-					results.add(fmt.Sprint(measure, size), took.Seconds()*1e6/float64(keys))
+					results.Add(fmt.Sprint(measure, size), took.Seconds()*1e6/float64(keys))
 				}
 				n := scaled(batch)
-				b.sql(fmt.Sprintf("INSERT INTO rows%d SELECT id + %d, payload FROM rows%d WHERE id <= %d", size, next[size], size, n))
+				b.SQL(fmt.Sprintf("INSERT INTO rows%d SELECT id + %d, payload FROM rows%d WHERE id <= %d", size, next[size], size, n))
 				next[size] += n
 				publish("new rows")
 				// Keys all over the table: every n-th, from another start each time.
 				every := max(scaled(size)/n, 1)
-				b.sql(fmt.Sprintf("UPDATE rows%d SET payload = '%s' WHERE id %% %d = %d", size, payload[:150], every, len(results[fmt.Sprint("spread", size)])%every))
+				b.SQL(fmt.Sprintf("UPDATE rows%d SET payload = '%s' WHERE id %% %d = %d", size, payload[:150], every, len(results[fmt.Sprint("spread", size)])%every))
 				publish("spread")
 			}
 		}
@@ -66,21 +66,21 @@ func TestSize(t *testing.T) {
 			{"new rows", "publishing new rows, µs per key"}, {"spread", "publishing updates all over the table, µs per key"}, {"end", "last page of 1000, ms"}} {
 			cells := []string{b.Engine.Name, m.title}
 			for _, size := range sizes {
-				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(m.name, size)].median(), 'f', 1, 64))
+				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(m.name, size)].Median(), 'f', 1, 64))
 			}
 			smallest, largest := results[fmt.Sprint(m.name, sizes[0])], results[fmt.Sprint(m.name, sizes[len(sizes)-1])]
-			out.row(append(cells, fmt.Sprintf("%.2f", largest.median()/smallest.median()))...)
+			out.Row(append(cells, fmt.Sprintf("%.2f", largest.Median()/smallest.Median()))...)
 		}
 		for _, size := range sizes {
 			cells := []string{b.Engine.Name, count(float64(size))}
 			for _, where := range []string{"start", "middle", "end"} {
-				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(where, size)].median(), 'f', 2, 64))
+				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(where, size)].Median(), 'f', 2, 64))
 			}
-			pages.row(append(cells, fmt.Sprintf("%.2f", results[fmt.Sprint("end", size)].median()/results[fmt.Sprint("start", size)].median()))...)
+			pages.Row(append(cells, fmt.Sprintf("%.2f", results[fmt.Sprint("end", size)].Median()/results[fmt.Sprint("start", size)].Median()))...)
 		}
 	})
-	out.print()
-	pages.print()
+	out.Print()
+	pages.Print()
 }
 
 // cursor is that of a consumer of generation 1 at a position.

@@ -20,7 +20,7 @@ func TestOldSnapshot(t *testing.T) {
 		head = append(head, fmt.Sprint("round ", round))
 	}
 	rows := scaled(100_000)
-	out := table{title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)", count(float64(rows))), head: head}
+	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)", count(float64(rows))), Head: head}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			return // nothing deleted stays where it was
@@ -32,15 +32,15 @@ func TestOldSnapshot(t *testing.T) {
 			for held := range 2 {
 				b := newBed(t, e)
 				b.fill("items", rows)
-				b.sql("CREATE TABLE other (id bigint)")
-				p := b.passes(b.pool, 1000)
-				f := b.add(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+				b.SQL("CREATE TABLE other (id bigint)")
+				p := b.passes(b.Pool, 1000)
+				f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 				if held == 1 {
-					old, err := b.pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-					b.must(err)
+					old, err := b.Pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+					b.Must(err)
 					defer old.Rollback()
 					_, err = old.ExecContext(b.Context(), "SELECT count(*) FROM other")
-					b.must(err)
+					b.Must(err)
 				}
 				feeds, publishers = append(feeds, f), append(publishers, p)
 			}
@@ -48,7 +48,7 @@ func TestOldSnapshot(t *testing.T) {
 				if round > 0 {
 					for i, f := range feeds {
 						_, err := f.RepublishWhere(publishers[i].Context(), "", 10_000, nil)
-						publishers[i].must(err)
+						publishers[i].Must(err)
 					}
 				}
 				took, keys := turns(func() int { return publishers[0].pass(feeds[0]) }, func() int { return publishers[1].pass(feeds[1]) })
@@ -62,7 +62,7 @@ func TestOldSnapshot(t *testing.T) {
 				looks[round] = append(looks[round], milliseconds(time.Since(started)))
 				started = time.Now()
 				_, err := feeds[1].Fetch(t.Context(), rowfeed.Request{After: rowfeed.Now})
-				publishers[1].must(err)
+				publishers[1].Must(err)
 				pages[round] = append(pages[round], milliseconds(time.Since(started)))
 			}
 		}
@@ -72,10 +72,10 @@ func TestOldSnapshot(t *testing.T) {
 		}{{"µs per key beside it", beside}, {"÷ without it", ratios}, {"a look that finds nothing, ms", looks}, {"a page at the head, ms", pages}} {
 			cells := []string{e.Name, m.name}
 			for round := range rounds {
-				cells = append(cells, fmt.Sprintf("%.2f", m.of[round].median()))
+				cells = append(cells, fmt.Sprintf("%.2f", m.of[round].Median()))
 			}
-			out.row(cells...)
+			out.Row(cells...)
 		}
 	})
-	out.print()
+	out.Print()
 }

@@ -23,19 +23,19 @@ import (
 func TestWaiters(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rowfeed")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
-	build.Dir = ".."
+	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n := scaled(10_000)
-	out := table{title: count(float64(n)) + " clients that wait, on one `rowfeed serve`", head: []string{"database", "how", "memory before, MiB", "with them, MiB", "KiB each",
+	out := table{Title: count(float64(n)) + " clients that wait, on one `rowfeed serve`", Head: []string{"database", "how", "memory before, MiB", "with them, MiB", "KiB each",
 		"idle, % of a core", "commit to half of them, ms", "to 99 %", "to the last", "CPU of an entry to all, ms"}}
 	each(t, func(b *bed) {
-		db := b.rowfeed(b.pool, nil)
+		db := b.Rowfeed(b.Pool, nil)
 		b.fill("items", 1)
-		f := b.add(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
+		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 		_, err := f.Publish(b.Context())
-		b.must(err)
+		b.Must(err)
 		for _, how := range []string{"stream", "wait=60s"} {
 			s := b.serve(bin)
 			before := s.memory()
@@ -45,19 +45,19 @@ func TestWaiters(t *testing.T) {
 			var half, most, last, cost figure
 			for i := range *reps {
 				cpu := s.cpu()
-				b.sql(fmt.Sprintf("UPDATE items SET payload = 'v%d'", i))
+				b.SQL(fmt.Sprintf("UPDATE items SET payload = 'v%d'", i))
 				arrived := w.round(time.Now())
-				half, most, last = append(half, arrived.median()), append(most, arrived.quantile(0.99)), append(last, arrived.max())
+				half, most, last = append(half, arrived.Median()), append(most, arrived.Quantile(0.99)), append(last, arrived.Max())
 				cost = append(cost, milliseconds(s.cpu()-cpu))
 			}
 			w.close()
 			s.stop()
 			mib := func(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
-			out.row(b.Engine.Name, how, mib(before), mib(with), fmt.Sprintf("%.0f", float64(with-before)/1024/float64(n)), fmt.Sprintf("%.1f", 100*idle),
-				fmt.Sprintf("%.0f", half.median()), fmt.Sprintf("%.0f", most.median()), fmt.Sprintf("%.0f", last.median()), fmt.Sprintf("%.0f", cost.median()))
+			out.Row(b.Engine.Name, how, mib(before), mib(with), fmt.Sprintf("%.0f", float64(with-before)/1024/float64(n)), fmt.Sprintf("%.1f", 100*idle),
+				fmt.Sprintf("%.0f", half.Median()), fmt.Sprintf("%.0f", most.Median()), fmt.Sprintf("%.0f", last.Median()), fmt.Sprintf("%.0f", cost.Median()))
 		}
 	})
-	out.print()
+	out.Print()
 }
 
 // served is a running `rowfeed serve`.
@@ -72,8 +72,8 @@ func (b *bed) serve(bin string) *served {
 	s := &served{bed: b, cmd: exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--db", b.URL)}
 	s.cmd.Dir = b.TempDir()
 	stderr, err := s.cmd.StderrPipe()
-	b.must(err)
-	b.must(s.cmd.Start())
+	b.Must(err)
+	b.Must(s.cmd.Start())
 	b.Cleanup(s.stop)
 	address := regexp.MustCompile(`address=(\S+)`)
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -101,26 +101,26 @@ func (s *served) stop() {
 // memory is what the process holds of the machine's, in bytes.
 func (s *served) memory() int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	s.must(err)
+	s.Must(err)
 	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(data)
 	if m == nil {
 		s.Fatal("no VmRSS")
 	}
 	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
-	s.must(err)
+	s.Must(err)
 	return kib << 10
 }
 
 // cpu is the time that the process has had on a core.
 func (s *served) cpu() time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	s.must(err)
+	s.Must(err)
 	_, rest, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
 	var ticks int64
 	for _, f := range fields[11:13] { // utime and stime, in hundredths of a second
 		n, err := strconv.ParseInt(f, 10, 64)
-		s.must(err)
+		s.Must(err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond

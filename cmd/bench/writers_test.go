@@ -15,8 +15,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-const writerCount = 8
-
 // lane is one way to write, measured in turns with the others.
 type lane struct {
 	name      string
@@ -42,7 +40,7 @@ var lanes = []lane{
 // INSERT or UPDATE by key, and COMMIT; with capture "app" it records its key too, with
 // capture "column" the UPDATE sets the row's position to NULL.
 func TestWriters(t *testing.T) {
-	out := table{title: fmt.Sprintf("%d writers, commits/s", writerCount), head: []string{"database", "write", "capture", "commits/s",
+	out := table{Title: fmt.Sprintf("%d writers, commits/s", writerCount), Head: []string{"database", "write", "capture", "commits/s",
 		"÷ no capture", "published/s", "longest write, ms", "longest pass, ms", "longest silence, ms", "errors"}}
 	each(t, func(b *bed) {
 		w := b.writers()
@@ -59,7 +57,7 @@ func TestWriters(t *testing.T) {
 						"commits": r.commits, "published": r.published, "errors": float64(r.errors), "write": milliseconds(r.longestWrite),
 						"pass": milliseconds(r.longestPass), "silence": milliseconds(r.longestSilence),
 					} {
-						results.add(write+l.name+name, v)
+						results.Add(write+l.name+name, v)
 					}
 				}
 			}
@@ -70,17 +68,17 @@ func TestWriters(t *testing.T) {
 				if len(r("commits")) == 0 {
 					continue
 				}
-				cells := []string{b.Engine.Name, write, l.name, count(r("commits").median()),
-					r("commits").over(results[write+"no capturecommits"]).ratio(), "", count(r("write").median()), "", "", count(r("errors").max())}
+				cells := []string{b.Engine.Name, write, l.name, count(r("commits").Median()),
+					r("commits").Over(results[write+"no capturecommits"]).Ratio(), "", count(r("write").Median()), "", "", count(r("errors").Max())}
 				if l.publisher {
-					cells[5], cells[7], cells[8] = count(r("published").median()), count(r("pass").median()), count(r("silence").median())
+					cells[5], cells[7], cells[8] = count(r("published").Median()), count(r("pass").Median()), count(r("silence").Median())
 				}
-				out.row(cells...)
+				out.Row(cells...)
 			}
 		}
 		w.check()
 	})
-	out.print()
+	out.Print()
 }
 
 type writers struct {
@@ -107,9 +105,9 @@ func (b *bed) writers() *writers {
 	if b.Family == "mysql" {
 		query = "?interpolateParams=true" // one round trip for a statement, as with the others
 	}
-	w.pool, _ = b.open(query)
+	w.pool, _ = b.Open(query)
 	w.next.Store(int64(rows))
-	db := b.rowfeed(b.pool, &rowfeed.Config{Observer: &rowfeed.Observer{
+	db := b.Rowfeed(b.Pool, &rowfeed.Config{Observer: &rowfeed.Observer{
 		Published: w.observe,
 		Trouble:   func(e rowfeed.TroubleEvent) { b.Errorf("publisher: %v", e.Err) },
 		Retried:   func(e rowfeed.RetryEvent) { b.Logf("retried: %+v", e) },
@@ -120,14 +118,14 @@ func (b *bed) writers() *writers {
 		}
 		b.fill(l.table, rows)
 		if l.capture != "" {
-			w.feeds[l.table] = b.add(db, rowfeed.FeedSpec{Name: l.table, Table: l.table, Capture: l.capture})
+			w.feeds[l.table] = b.Feed(db, rowfeed.FeedSpec{Name: l.table, Table: l.table, Capture: l.capture})
 			_, err := w.feeds[l.table].Publish(b.Context())
-			b.must(err)
+			b.Must(err)
 		}
 	}
-	w.insert = "INSERT INTO %s (id, payload) VALUES (" + b.dialect.Placeholder(1) + ", " + b.dialect.Placeholder(2) + ")"
-	w.updateColumn = "UPDATE %s SET feed_sync_id = NULL, payload = " + b.dialect.Placeholder(1) + " WHERE id = " + b.dialect.Placeholder(2)
-	w.update = "UPDATE %s SET payload = " + b.dialect.Placeholder(1) + " WHERE id = " + b.dialect.Placeholder(2)
+	w.insert = "INSERT INTO %s (id, payload) VALUES (" + b.Dialect.Placeholder(1) + ", " + b.Dialect.Placeholder(2) + ")"
+	w.updateColumn = "UPDATE %s SET feed_sync_id = NULL, payload = " + b.Dialect.Placeholder(1) + " WHERE id = " + b.Dialect.Placeholder(2)
+	w.update = "UPDATE %s SET payload = " + b.Dialect.Placeholder(1) + " WHERE id = " + b.Dialect.Placeholder(2)
 	return w
 }
 
@@ -197,7 +195,7 @@ func (w *writers) run(l lane, write string) (r writersResult) {
 	}
 	if feed != nil { // the next lane starts without a backlog
 		_, err := feed.Publish(w.Context())
-		w.must(err)
+		w.Must(err)
 	}
 	r.commits, r.errors = float64(commits.Load())/min(took, *window+time.Second).Seconds(), failures.Load()
 	for _, d := range longest {
@@ -234,23 +232,23 @@ func (w *writers) transaction(l lane, write string) error {
 func (w *writers) hold(table string) (release func()) {
 	w.Helper()
 	tx, err := w.pool.BeginTx(w.Context(), nil)
-	w.must(err)
+	w.Must(err)
 	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(w.insert, table), w.next.Add(1), payload)
-	w.must(err)
+	w.Must(err)
 	update := w.update
 	if f := w.feeds[table]; f != nil && f.Capture() == dialect.CaptureColumn {
 		update = w.updateColumn
 	}
 	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(update, table), payload[:50+rand.IntN(50)], int64(1))
-	w.must(err)
-	return func() { w.must(tx.Commit()) }
+	w.Must(err)
+	return func() { w.Must(tx.Commit()) }
 }
 
 // check fails when a feed and its table differ.
 func (w *writers) check() {
 	for name, f := range w.feeds {
 		findings, err := f.Check(w.Context())
-		w.must(err)
+		w.Must(err)
 		if len(findings) > 0 {
 			w.Errorf("%s: %v", name, findings)
 		}

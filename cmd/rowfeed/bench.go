@@ -47,6 +47,7 @@ The measures, all of them unless some are named:
   drain     keys/s of publishing a backlog of --rows, by size of batch
   pages     entries/s of reading from the beginning; ms of a page of 1000 at the start,
             in the middle and at the end
+  consume   entries/s of a new consumer from the beginning, whose handler only counts
   latency   ms from a commit to a consumer's handler, at --rate
   idle      statements/s of a process with a quiet feed
 
@@ -60,8 +61,8 @@ and those that --keep has left. Runs that are still at work it leaves alone; whe
 is takes up to 20 seconds to tell.
 
 With --json: {"database":{…},"machine":{…},"options":{…},"writers":[…],"drain":[…],
-"pages":{…},"latency":{…},"idle":{…},"rows":{"written":…,"read":…,"positions":…}};
-a measure that was not taken is null. With --clean:
+"pages":{…},"consume":{…},"latency":{…},"idle":{…},
+"rows":{"written":…,"read":…,"positions":…}}; a measure that was not taken is null. With --clean:
 {"removed":[{"prefix":"rfbenchx7k2_","owner":"…","began":"…"}],"at_work":[]}.`,
 		Example: `  rowfeed bench --db postgres://me:secret@localhost/shop
   rowfeed bench writers drain --rows 200000 --writers 16
@@ -188,7 +189,7 @@ func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config)
 }
 
 func (o *benchOptions) show(a *app, r *bench.Report) error {
-	for _, print := range []func(*app, *bench.Report) error{showServer, showWriters, showDrain, showPages, showLatency, showIdle} {
+	for _, print := range []func(*app, *bench.Report) error{showServer, showWriters, showDrain, showPages, showConsume, showLatency, showIdle} {
 		if err := print(a, r); err != nil {
 			return err
 		}
@@ -239,6 +240,14 @@ func showPages(a *app, r *bench.Report) error {
 	p := r.Pages
 	return showTable(a, table.Row{"pages: entries", "entries/s", fmt.Sprintf("ms per %d at the start", p.Page), "in the middle", "at the end"},
 		[]table.Row{{bench.Count(float64(p.Entries)), bench.Count(p.Speed), fmt.Sprintf("%.2f", p.StartMS), fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
+}
+
+func showConsume(a *app, r *bench.Report) error {
+	if r.Consume == nil {
+		return nil
+	}
+	return showTable(a, table.Row{"consume: entries", "entries/s"},
+		[]table.Row{{bench.Count(float64(r.Consume.Entries)), bench.Count(r.Consume.Speed)}})
 }
 
 func showLatency(a *app, r *bench.Report) error {

@@ -32,7 +32,8 @@ func keysOf(value any, path string) (keys []string) {
 }
 
 // benchKeys are a contract: programs read them.
-const benchKeys = `began database database.durable database.kind database.settings database.version
+const benchKeys = `began consume consume.entries consume.entries_per_second
+database database.durable database.kind database.settings database.version
 drain drain.again_keys_per_second drain.batch drain.keys drain.new_keys_per_second
 idle idle.publisher_statements_per_second idle.seconds idle.with_consumer_statements_per_second
 latency latency.commits latency.max_ms latency.p50_ms latency.p99_ms latency.rate latency.reached_per_second
@@ -92,7 +93,7 @@ func TestBench(t *testing.T) {
 	if r.code != exitDone {
 		t.Fatalf("bench: %+v", r)
 	}
-	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture", "│ INSERT  │ trigger", "drain: batch", "ms per 1000 at the start", "p99, ms",
+	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture", "│ INSERT  │ trigger", "drain: batch", "ms per 1000 at the start", "consume: entries", "p99, ms",
 		"publisher and consumer", "all of them published and read", "left: `rowfeed bench --clean` removes them"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the output lacks %q: %s", want, r.out)

@@ -24,12 +24,13 @@ const (
 	Writers = "writers"
 	Drain   = "drain"
 	Pages   = "pages"
+	Consume = "consume"
 	Latency = "latency"
 	Idle    = "idle"
 )
 
 // Measures are all of them.
-var Measures = []string{Writers, Drain, Pages, Latency, Idle}
+var Measures = []string{Writers, Drain, Pages, Consume, Latency, Idle}
 
 // Config says what to measure, and with how much.
 type Config struct {
@@ -67,7 +68,7 @@ type run struct {
 	report *Report
 
 	positions   atomic.Int64  // given so far
-	filled      bool          // the table that drain and pages share
+	filled      bool          // the table that drain, pages and consume share
 	done, whole time.Duration // of the plan's time
 }
 
@@ -137,7 +138,7 @@ func (r *run) measure(ctx context.Context) (err error) {
 	for _, m := range []struct {
 		name string
 		take func(context.Context) error
-	}{{Writers, r.writers}, {Drain, r.drain}, {Pages, r.pages}, {Latency, r.latency}, {Idle, r.idle}} {
+	}{{Writers, r.writers}, {Drain, r.drain}, {Pages, r.pages}, {Consume, r.consume}, {Latency, r.latency}, {Idle, r.idle}} {
 		if !r.takes(m.name) {
 			continue
 		}

@@ -204,6 +204,9 @@ func (u *user) figures(cfg Config, r *Report) {
 	if len(r.Drain) != len(batches) || r.Pages == nil || r.Pages.Entries != cfg.Rows || r.Pages.Speed <= 0 || r.Pages.EndMS <= 0 {
 		u.Errorf("drain: %+v, pages: %+v", r.Drain, r.Pages)
 	}
+	if r.Consume == nil || r.Consume.Entries != cfg.Rows || r.Consume.Speed <= 0 {
+		u.Errorf("consume: %+v", r.Consume)
+	}
 	if l := r.Latency; l == nil || l.Commits != 20 || l.P50MS > l.P99MS || l.P99MS > l.MaxMS || l.Reached <= 0 {
 		u.Errorf("latency: %+v", l)
 	}
@@ -222,7 +225,7 @@ func TestSomeMeasures(t *testing.T) {
 		cfg.Measures = []string{Idle, Pages}
 		report, err := Run(u.Context(), cfg)
 		u.must(err)
-		if report.Writers != nil || report.Drain != nil || report.Latency != nil || report.Pages == nil || report.Idle == nil || !slices.Equal(report.Options.Measures, []string{Pages, Idle}) {
+		if report.Writers != nil || report.Drain != nil || report.Latency != nil || report.Consume != nil || report.Pages == nil || report.Idle == nil || !slices.Equal(report.Options.Measures, []string{Pages, Idle}) {
 			u.Errorf("taken: %+v", report)
 		}
 		u.untouched()
@@ -231,7 +234,7 @@ func TestSomeMeasures(t *testing.T) {
 
 // steps are what a run begins, one of each kind, with a measure in which it does.
 var steps = []struct{ what, measure string }{{"making rowfeed's tables", Idle}, {"filling", Pages}, {"publishing the rows", Writers}, {"writers: capture trigger", Writers},
-	{"writers: reading", Writers}, {"drain:", Drain}, {"pages: publishing", Pages}, {"pages: reading", Pages}, {"latency:", Latency}, {"idle: a publisher of", Idle}, {"idle: a publisher and", Idle}}
+	{"writers: reading", Writers}, {"drain:", Drain}, {"pages: publishing", Pages}, {"pages: reading", Pages}, {"consume: reading", Consume}, {"latency:", Latency}, {"idle: a publisher of", Idle}, {"idle: a publisher and", Idle}}
 
 // TestInterrupted ends a run in each of its steps: everything is removed.
 func TestInterrupted(t *testing.T) {
@@ -345,7 +348,7 @@ func TestCleanLeavesOthers(t *testing.T) {
 // TestLost: a row that was written and is not read ends the run, which says so.
 func TestLost(t *testing.T) {
 	each(t, func(u *user) {
-		for _, c := range []struct{ measure, at, feed string }{{Pages, "pages: reading", "pages"}, {Writers, "writers: reading what they wrote, capture app", "app"}} {
+		for _, c := range []struct{ measure, at, feed string }{{Pages, "pages: reading", "pages"}, {Consume, "consume: reading", "consume"}, {Writers, "writers: reading what they wrote, capture app", "app"}} {
 			cfg := tiny(u.URL)
 			cfg.Measures = []string{c.measure}
 			var prefix string

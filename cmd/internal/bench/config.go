@@ -55,6 +55,9 @@ func (c Config) takes(measure string) bool {
 	return len(c.Measures) == 0 || slices.Contains(c.Measures, measure)
 }
 
+// sharesRows tells whether the table is needed that several measures share.
+func (c Config) sharesRows() bool { return c.takes(Drain) || c.takes(Pages) || c.takes(Consume) }
+
 // taken are the measures of a run, in their order.
 func (c Config) taken() (all []string) {
 	for _, m := range Measures {

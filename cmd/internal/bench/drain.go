@@ -27,13 +27,26 @@ var batches = []int{100, 1000, 5000}
 // rowsTable is followed by one feed after the other.
 const rowsTable = "rows"
 
-// rows fills the table that drain and pages share, once.
+// rows fills the table that drain, pages and consume share, once.
 func (r *run) rows(ctx context.Context) error {
 	if r.filled {
 		return nil
 	}
 	r.filled = true
 	return r.fill(ctx, rowsTable, r.Rows)
+}
+
+// published is a feed of the shared table whose rows all have a position.
+func (r *run) published(ctx context.Context, feed string) (*rowfeed.Feed, error) {
+	if err := r.rows(ctx); err != nil {
+		return nil, err
+	}
+	r.doing(feed+": publishing the rows", r.bulk(2))
+	f, err := r.follow(ctx, r.db, feed, rowsTable, dialect.CaptureTrigger)
+	if err == nil {
+		_, err = f.Publish(ctx)
+	}
+	return f, err
 }
 
 func (r *run) drain(ctx context.Context) error {

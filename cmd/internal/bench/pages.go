@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // PageFigures are what reading costs.
@@ -26,15 +25,8 @@ type PageFigures struct {
 const looks = 7
 
 func (r *run) pages(ctx context.Context) error {
-	if err := r.rows(ctx); err != nil {
-		return err
-	}
-	r.doing("pages: publishing the rows", r.bulk(2))
-	f, err := r.follow(ctx, r.db, "pages", rowsTable, dialect.CaptureTrigger)
+	f, err := r.published(ctx, Pages)
 	if err != nil {
-		return err
-	}
-	if _, err := f.Publish(ctx); err != nil {
 		return err
 	}
 	var speeds []float64

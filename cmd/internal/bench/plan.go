@@ -39,7 +39,7 @@ func (r *run) plan() Plan {
 	if r.takes(Writers) {
 		p.Tables += len(lanes)
 	}
-	if r.takes(Drain) || r.takes(Pages) {
+	if r.sharesRows() {
 		p.Tables++
 	}
 	p.Bytes = int64(p.Tables) * int64(r.Rows) * int64(r.Payload+noteSize)
@@ -64,13 +64,14 @@ func (c Config) duration() (sum time.Duration) {
 		Writers: c.fillCost()*time.Duration(len(lanes)) + time.Duration(len(lanes)-1)*c.bulk(2) + time.Duration(c.Repetitions*len(lanes)*len(writes))*c.laneCost(),
 		Drain:   time.Duration(c.Repetitions*len(batches)) * c.drainCost(),
 		Pages:   c.bulk(2) + time.Duration(c.Repetitions)*c.bulk(1),
+		Consume: c.bulk(2) + time.Duration(c.Repetitions)*c.bulk(1),
 		Latency: time.Duration(c.Repetitions) * c.Window,
 		Idle:    2 * c.idleCost(),
 	}
 	for _, m := range c.taken() {
 		sum += costs[m]
 	}
-	if c.takes(Drain) || c.takes(Pages) {
+	if c.sharesRows() {
 		sum += c.fillCost()
 	}
 	return sum

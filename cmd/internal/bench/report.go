@@ -15,11 +15,12 @@ type Report struct {
 	Machine     Machine   `json:"machine"` // on which the run was, not the server's
 	Options     Options   `json:"options"`
 
-	Writers []WriterFigure `json:"writers"`
-	Drain   []DrainFigure  `json:"drain"`
-	Pages   *PageFigures   `json:"pages"`
-	Latency *LatencyFigure `json:"latency"`
-	Idle    *IdleFigures   `json:"idle"`
+	Writers []WriterFigure  `json:"writers"`
+	Drain   []DrainFigure   `json:"drain"`
+	Pages   *PageFigures    `json:"pages"`
+	Consume *ConsumeFigures `json:"consume"`
+	Latency *LatencyFigure  `json:"latency"`
+	Idle    *IdleFigures    `json:"idle"`
 
 	Rows Tally `json:"rows"`
 	// Kept is the prefix of the tables that were left, as was asked for.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,25 @@ func Durable() Option { return func(o *options) { o.durable = true } }
 func Setting(setting string) Option {
 	return func(o *options) { o.settings = append(o.settings, setting) }
 }
+
+// Production shapes a dedicated server for measurements: its commits are as durable and its memory is as large
+// as in production. More settings come last, and so win.
+func (e Engine) Production(more ...string) []Option {
+	options := []Option{Durable()}
+	for _, setting := range slices.Concat(productionSettings[e.Name], more) {
+		options = append(options, Setting(setting))
+	}
+	return options
+}
+
+var productionSettings = map[string][]string{
+	Postgres15.Name: productionPostgres,
+	Postgres18.Name: productionPostgres,
+	MariaDB.Name:    {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1", "innodb-log-file-size=512M"},
+	MySQL.Name:      {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1", "innodb-redo-log-capacity=512M"},
+}
+
+var productionPostgres = []string{"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on"}
 
 // sharedServer starts a server at most once per process.
 type sharedServer struct {

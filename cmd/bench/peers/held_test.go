@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"fmt"
@@ -33,20 +33,20 @@ var heldMeasure = peerMeasure{
 		"it has written to another table: delivery, ms", "÷ hold", "transaction, ms"}, wrongs...),
 	plot: dots{axis: "longest delivery, ms", of: []string{"same", "other"}, named: []string{"it has written what they write", "another table"}, least: 0.1},
 	cell: func(c *cell) {
-		c.sql("CREATE TABLE others (id bigint PRIMARY KEY)")
+		c.SQL("CREATE TABLE others (id bigint PRIMARY KEY)")
 		c.start()
 		for _, where := range []string{"same", "other"} {
 			c.warm()
 			c.beside(func() { c.hold(where) })
-			c.p.add(c.entrant, where, c.ledger.waits().max())
+			c.p.add(c.entrant, where, c.ledger.waits().Max())
 			c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
 		}
 		c.judge(false)
 	},
 	row: func(s *standings, who entrant) (cells []string) {
 		for _, where := range []string{"same", "other"} {
-			waited := s.of(who, where).median()
-			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(s.of(who, where+" write").median()))
+			waited := s.of(who, where).Median()
+			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(s.of(who, where+" write").Median()))
 		}
 		return append(cells, s.went(who).cells()...)
 	},
@@ -57,17 +57,17 @@ func (c *cell) hold(where string) {
 	c.Helper()
 	if where == "same" {
 		o, err := c.open(c.Context(), holder, 1)
-		c.must(err)
+		c.Must(err)
 		time.Sleep(*hold)
-		c.must(o.commit(c.Context()))
+		c.Must(o.commit(c.Context()))
 		return
 	}
 	tx, err := c.users.begin(c.Context())
-	c.must(err)
+	c.Must(err)
 	defer tx.rollback()
-	c.must(tx.do(c.Context(), "INSERT INTO others VALUES (1)"))
+	c.Must(tx.do(c.Context(), "INSERT INTO others VALUES (1)"))
 	time.Sleep(*hold)
-	c.must(tx.commit(c.Context()))
+	c.Must(tx.commit(c.Context()))
 }
 
 // hangMeasure: the handler hangs with one row, once, and looks at no deadline.
@@ -94,12 +94,12 @@ var hangMeasure = peerMeasure{
 			c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
 		})
 		c.judge(false)
-		c.p.add(c.entrant, "longest", c.ledger.waits().max())
+		c.p.add(c.entrant, "longest", c.ledger.waits().Max())
 		c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
 		c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").median()), ms(s.of(who, "longest").median()),
-			ms(s.of(who, "write").median()), count(s.of(who, "times").max())}, s.went(who).cells()...)
+		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").Median()), ms(s.of(who, "longest").Median()),
+			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.went(who).cells()...)
 	},
 }

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -50,7 +50,7 @@ type rowfeedWoken struct{ *rowfeedRun }
 func (r rowfeedWoken) committed() { r.feed.Wake() }
 
 func (r *rowfeedRun) begin(c *cell) {
-	r.db = c.rowfeed(c.pool, &rowfeed.Config{BatchSize: r.batch, IdlePoll: r.poll, WatchPoll: r.poll, Observer: &rowfeed.Observer{
+	r.db = c.Rowfeed(c.Pool, &rowfeed.Config{BatchSize: r.batch, IdlePoll: r.poll, WatchPoll: r.poll, Observer: &rowfeed.Observer{
 		Trouble: func(e rowfeed.TroubleEvent) { c.Errorf("rowfeed: %v", e.Err) },
 		Retried: func(e rowfeed.RetryEvent) { c.Logf("rowfeed retried: %+v", e) },
 	}})
@@ -58,7 +58,7 @@ func (r *rowfeedRun) begin(c *cell) {
 	if r.shards > 1 {
 		spec.DataShards, spec.ShardColumn = r.shards, "writer"
 	}
-	r.feed = c.add(r.db, spec)
+	r.feed = c.Feed(r.db, spec)
 }
 
 // key: rows come in order within a shard, and a writer is to be in one.

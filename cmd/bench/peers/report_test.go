@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	reportFile  = "../docs/PERFORMANCE.md"
-	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, from bench/results. -->\n"
+	reportFile  = "../../../docs/PERFORMANCE.md"
+	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, from cmd/bench/peers/results. -->\n"
 	reportEnd   = "<!-- Up to here. -->\n"
-	plotFolder  = "../docs/performance"
+	plotFolder  = "../../../docs/performance"
 )
 
 // reported are the servers that a report has room for.
@@ -89,6 +89,6 @@ func (m peerMeasure) report(t *testing.T, out *strings.Builder) {
 		t.Fatal(err)
 	}
 	keep(t, path, is, m.plot.draw(t, m.title, drawn))
-	out.WriteString(all.markdown())
+	out.WriteString(all.Markdown())
 	fmt.Fprintf(out, "\n![%s](performance/%s)\n\n%s.\n", m.title, name, strings.Join(where, ". "))
 }

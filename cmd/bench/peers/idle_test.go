@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -32,7 +32,7 @@ var idleMeasure = peerMeasure{
 	},
 	cell: func(c *cell) {
 		if c.Family == "postgres" {
-			c.sql("CREATE EXTENSION pg_stat_statements")
+			c.SQL("CREATE EXTENSION pg_stat_statements")
 		}
 		if c.contestant != &nobodyPeer {
 			c.start()
@@ -50,7 +50,7 @@ var idleMeasure = peerMeasure{
 		c.judge(false)
 	},
 	row: func(s *standings, who entrant) []string {
-		return []string{ms(s.of(who, "statements").median()), count(s.of(who, "log").median())}
+		return []string{ms(s.of(who, "statements").Median()), count(s.of(who, "log").Median())}
 	},
 }
 
@@ -58,7 +58,7 @@ var idleMeasure = peerMeasure{
 func (c *cell) statements() int64 {
 	c.Helper()
 	if c.Family == "postgres" {
-		return c.number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+		return c.Number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	}
 	return c.status("Questions") - 1
 }
@@ -72,12 +72,12 @@ func (c *cell) logWritten() int64 {
 	case "mysql":
 		return c.status("Innodb_redo_log_current_lsn")
 	}
-	return c.number("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
+	return c.Number("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
 }
 
 func (c *cell) status(name string) (value int64) {
 	c.Helper()
 	var found string
-	c.must(c.Admin().QueryRowContext(c.Context(), "SHOW GLOBAL STATUS LIKE '"+name+"'").Scan(&found, &value))
+	c.Must(c.Admin().QueryRowContext(c.Context(), "SHOW GLOBAL STATUS LIKE '"+name+"'").Scan(&found, &value))
 	return value
 }

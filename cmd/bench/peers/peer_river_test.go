@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -52,9 +52,9 @@ func (riverItem) Kind() string { return "item" }
 func (r *riverRun) begin(c *cell) {
 	driver := riverpgxv5.New(c.users.postgres)
 	migrator, err := rivermigrate.New(driver, nil)
-	c.must(err)
+	c.Must(err)
 	_, err = migrator.Migrate(c.Context(), rivermigrate.DirectionUp, nil)
-	c.must(err)
+	c.Must(err)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[riverItem]) error {
 		(*r.handle.Load())(job.Args.Payload)
@@ -68,7 +68,7 @@ func (r *riverRun) begin(c *cell) {
 		PollOnly:          r.pollOnly,
 		Logger:            slog.New(slog.NewTextHandler(riverLog{c}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
-	c.must(err)
+	c.Must(err)
 }
 
 func (r *riverRun) record(ctx context.Context, tx userTx, payloads []string) error {

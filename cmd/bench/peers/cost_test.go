@@ -1,4 +1,4 @@
-package bench
+package peers
 
 // costMeasure: a transaction is BEGIN, an INSERT, what the peer needs besides, and COMMIT. The naive
 // poller needs nothing, so that its writers without a consumer are the plain ones.
@@ -28,8 +28,8 @@ var costMeasure = peerMeasure{
 	row: func(s *standings, who entrant) []string {
 		plain := s.of(s.first(&naivePeer), "quiet")
 		return append([]string{
-			count(s.of(who, "quiet").median()), over(s.of(who, "quiet"), plain),
-			count(s.of(who, "beside").median()), over(s.of(who, "beside"), plain),
+			count(s.of(who, "quiet").Median()), over(s.of(who, "quiet"), plain),
+			count(s.of(who, "beside").Median()), over(s.of(who, "beside"), plain),
 			over(s.of(s.first(&rowfeedPeer), "beside"), s.of(who, "beside")),
 		}, s.went(who).cells()...)
 	},

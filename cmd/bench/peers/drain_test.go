@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -24,7 +24,7 @@ var drainMeasure = peerMeasure{
 		c.p.add(c.entrant, "rows", float64(all.Handled)/c.ledger.latestAt.Sub(started).Seconds())
 	},
 	row: func(s *standings, who entrant) []string {
-		rate := count(s.of(who, "rows").median())
+		rate := count(s.of(who, "rows").Median())
 		if s.went(who).Stopped > 0 {
 			rate += " (stopped after " + drainLimit.String() + ")"
 		}

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ func latencyMeasure(perSecond int) peerMeasure {
 			c.settle(c.Context())
 			c.judge(false)
 			waits := c.ledger.waits()
-			c.p.add(c.entrant, "p50", waits.median())
-			c.p.add(c.entrant, "p99", waits.quantile(0.99))
-			c.p.add(c.entrant, "longest", waits.max())
+			c.p.add(c.entrant, "p50", waits.Median())
+			c.p.add(c.entrant, "p99", waits.Quantile(0.99))
+			c.p.add(c.entrant, "longest", waits.Max())
 			c.p.add(c.entrant, "reached", reached)
 		},
 		row: func(s *standings, who entrant) []string {
-			return append([]string{ms(s.of(who, "p50").median()), ms(s.of(who, "p99").median()), ms(s.of(who, "longest").max()),
-				count(s.of(who, "reached").median())}, s.went(who).cells()...)
+			return append([]string{ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median()), ms(s.of(who, "longest").Max()),
+				count(s.of(who, "reached").Median())}, s.went(who).cells()...)
 		},
 	}
 }
@@ -57,11 +57,11 @@ var racingMeasure = peerMeasure{
 		all.Wait()
 		c.settle(c.Context())
 		c.judge(false)
-		c.p.add(c.entrant, "p50", c.ledger.waits().median())
-		c.p.add(c.entrant, "p99", c.ledger.waits().quantile(0.99))
+		c.p.add(c.entrant, "p50", c.ledger.waits().Median())
+		c.p.add(c.entrant, "p99", c.ledger.waits().Quantile(0.99))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").median()), ms(s.of(who, "p99").median())}, s.went(who).cells()...)
+		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median())}, s.went(who).cells()...)
 	},
 }
 
@@ -91,7 +91,7 @@ var firstMeasure = peerMeasure{
 		c.warm()
 		for range firstChanges {
 			time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
-			c.must(c.write(c.Context(), 0, 1, 0))
+			c.Must(c.write(c.Context(), 0, 1, 0))
 			c.settle(c.Context())
 		}
 		c.judge(false)
@@ -101,6 +101,6 @@ var firstMeasure = peerMeasure{
 	},
 	row: func(s *standings, who entrant) []string {
 		waits := s.of(who, "wait")
-		return append([]string{ms(waits.median()), ms(waits.max()), count(float64(len(waits)))}, s.went(who).cells()...)
+		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))}, s.went(who).cells()...)
 	},
 }

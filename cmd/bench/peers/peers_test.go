@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -184,7 +185,7 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 				p.entrants = append(p.entrants, m.also(p.entrants)...)
 			}
 			p.server = servers.start(t, e, m)
-			version, _, _ := strings.Cut(bedOn(t, p.server.NewDatabase(t)).version(), " (") // without the compiler's
+			version, _, _ := strings.Cut(measuring.On(t, p.server.NewDatabase(t)).Version(), " (") // without the compiler's
 			all = append(all, e.Name+" "+version)
 			p.turns()
 			p.rows(&out, tuning)
@@ -193,14 +194,14 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 			}
 		})
 	}
-	if len(out.rows) > 0 {
-		fmt.Println(out.markdown())
+	if len(out.Rows) > 0 {
+		fmt.Println(out.Markdown())
 		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(all, versions(t)...), ", "), runtime.Version(), runtime.NumCPU())
 	}
 }
 
 func (m peerMeasure) table() table {
-	return table{title: m.title, head: append([]string{"database", "peer", "configuration"}, m.head...)}
+	return table{Title: m.title, Head: append([]string{"database", "peer", "configuration"}, m.head...)}
 }
 
 // versions are those of the modules that are compared, and of the drivers.
@@ -232,7 +233,7 @@ func (s *peerServers) start(t *testing.T, e testdb.Engine, m peerMeasure) *testd
 		}
 	}
 	if !testing.Short() {
-		return e.Dedicated(t, durable(e, more...)...)
+		return e.Dedicated(t, e.Production(more...)...)
 	}
 	if s.kept[e] == nil {
 		if s.kept == nil {
@@ -265,7 +266,7 @@ func (p *comparison) turns() {
 }
 
 // add notes a figure of an entrant.
-func (p *comparison) add(who entrant, what string, v float64) { p.figures.add(who.key()+" "+what, v) }
+func (p *comparison) add(who entrant, what string, v float64) { p.figures.Add(who.key()+" "+what, v) }
 
 func (s *standings) of(who entrant, what string) figure { return s.figures[who.key()+" "+what] }
 
@@ -275,7 +276,7 @@ func over(a, b figure) string {
 	if len(a) == 0 || len(a) != len(b) {
 		return ""
 	}
-	return a.over(b).ratio()
+	return a.Over(b).Ratio()
 }
 
 // first is the first entrant of a contestant, which may be none.
@@ -301,7 +302,7 @@ func (s *standings) rows(out *table, star bool) {
 		if star && configuration == chosenFor(s.measure.name, s.engine.Family, who.contestant) {
 			configuration += " *"
 		}
-		out.row(append([]string{s.engine.Name, name, configuration}, s.measure.row(s, who)...)...)
+		out.Row(append([]string{s.engine.Name, name, configuration}, s.measure.row(s, who)...)...)
 	}
 }
 
@@ -310,7 +311,7 @@ func (s *standings) went(who entrant) *counts { return s.counts[who.key()] }
 
 // cell is one run of one entrant on a database of its own.
 type cell struct {
-	*bed
+	*measuring.Bed
 	entrant
 	p       *comparison
 	peer    peer
@@ -323,7 +324,7 @@ type cell struct {
 // cell prepares the table items and the peer.
 func (p *comparison) cell(t *testing.T, who entrant) *cell {
 	t.Helper()
-	c := &cell{bed: bedOn(t, p.server.NewDatabase(t)), entrant: who, p: p, peer: who.configuration.make(), ledger: newLedger()}
+	c := &cell{Bed: measuring.On(t, p.server.NewDatabase(t)), entrant: who, p: p, peer: who.configuration.make(), ledger: newLedger()}
 	key, id := "id", "GENERATED ALWAYS AS IDENTITY"
 	if p.engine.Family == "mysql" {
 		id = "AUTO_INCREMENT"
@@ -331,7 +332,7 @@ func (p *comparison) cell(t *testing.T, who entrant) *cell {
 	if k, ok := c.peer.(keyed); ok {
 		key = k.key()
 	}
-	c.sql("CREATE TABLE items (id bigint NOT NULL " + id + ", writer int NOT NULL, payload varchar(200) NOT NULL, PRIMARY KEY (" + key + "))")
+	c.SQL("CREATE TABLE items (id bigint NOT NULL " + id + ", writer int NOT NULL, payload varchar(200) NOT NULL, PRIMARY KEY (" + key + "))")
 	prepared := false
 	if x, ok := c.peer.(preparer); ok {
 		prepared = x.prepares(p.engine)
@@ -372,7 +373,7 @@ func (c *cell) warm() {
 	c.Helper()
 	c.ledger.forget()
 	for writer := range writerCount {
-		c.must(c.write(c.Context(), writer, 8, 0))
+		c.Must(c.write(c.Context(), writer, 8, 0))
 	}
 	if !c.settle(c.Context()) {
 		c.Fatalf("%s handled %d of %d rows", c.entrant.key(), c.ledger.count().Handled, c.ledger.count().Committed)

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
 )
 
 // ledger knows which rows were committed, and when, and which were handled, when and in what order.
@@ -59,7 +61,7 @@ func place(payload string) (writer, seq int) {
 	if err == nil {
 		seq, err = strconv.Atoi(payload[3:13])
 	}
-	if err != nil || len(payload) != len(make200()) {
+	if err != nil || len(payload) != len(measuring.Payload) {
 		panic(fmt.Sprintf("no row of this benchmark: %q", payload))
 	}
 	return writer, seq

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"bytes"
@@ -117,7 +117,7 @@ func ticks(low, high float64) (ticks []plot.Tick) {
 func (d dots) value(f figure) float64 {
 	at := d.at
 	if at == nil {
-		at = figure.median
+		at = figure.Median
 	}
 	return max(at(f), d.least)
 }

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -32,25 +32,25 @@ type (
 	sqlTx struct{ *sql.Tx }
 )
 
-func (b *bed) newUsers(prepared bool) *users {
-	b.Helper()
-	if b.Family == "mysql" {
-		pool, _ := b.open(fmt.Sprintf("?interpolateParams=%t", !prepared))
+func (c *cell) newUsers(prepared bool) *users {
+	c.Helper()
+	if c.Family == "mysql" {
+		pool, _ := c.Open(fmt.Sprintf("?interpolateParams=%t", !prepared))
 		pool.SetMaxIdleConns(2 * writerCount)
 		return &users{mysql: pool}
 	}
-	return &users{postgres: b.pgxPool()}
+	return &users{postgres: c.pgxPool()}
 }
 
 // pgxPool is wide enough for users and consumers.
-func (b *bed) pgxPool() *pgxpool.Pool {
-	b.Helper()
-	config, err := pgxpool.ParseConfig(b.URL)
-	b.must(err)
+func (c *cell) pgxPool() *pgxpool.Pool {
+	c.Helper()
+	config, err := pgxpool.ParseConfig(c.URL)
+	c.Must(err)
 	config.MaxConns = 4 * writerCount
-	pool, err := pgxpool.NewWithConfig(b.Context(), config)
-	b.must(err)
-	b.Cleanup(pool.Close)
+	pool, err := pgxpool.NewWithConfig(c.Context(), config)
+	c.Must(err)
+	c.Cleanup(pool.Close)
 	return pool
 }
 
@@ -152,7 +152,7 @@ func (c *cell) fill(n int) {
 	c.Helper()
 	const at = 100
 	for i := 0; i < n; i += at {
-		c.must(c.write(c.Context(), i/at%writerCount, min(at, n-i), 0))
+		c.Must(c.write(c.Context(), i/at%writerCount, min(at, n-i), 0))
 	}
 	c.settled()
 }
@@ -161,20 +161,20 @@ func (c *cell) fill(n int) {
 func (c *cell) settled() {
 	c.Helper()
 	if c.Family == "postgres" {
-		c.sql("ANALYZE")
+		c.SQL("ANALYZE")
 		return
 	}
 	rows, err := c.Admin().QueryContext(c.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = database()")
-	c.must(err)
+	c.Must(err)
 	defer rows.Close()
 	var tables []string
 	for rows.Next() {
 		var name string
-		c.must(rows.Scan(&name))
+		c.Must(rows.Scan(&name))
 		tables = append(tables, "`"+name+"`")
 	}
-	c.must(rows.Err())
-	c.sql("ANALYZE TABLE " + strings.Join(tables, ", "))
+	c.Must(rows.Err())
+	c.SQL("ANALYZE TABLE " + strings.Join(tables, ", "))
 }
 
 // pace has writers commit a row each, so many a second together, until the time is over. It answers the rate

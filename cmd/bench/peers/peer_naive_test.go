@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type naivePoller struct {
 }
 
 func (n *naivePoller) begin(c *cell) {
-	c.sql("CREATE TABLE naive_cursor (id bigint NOT NULL)")
-	c.sql("INSERT INTO naive_cursor VALUES (0)")
-	n.pool = c.pool
+	c.SQL("CREATE TABLE naive_cursor (id bigint NOT NULL)")
+	c.SQL("INSERT INTO naive_cursor VALUES (0)")
+	n.pool = c.Pool
 }
 
 func (n *naivePoller) record(context.Context, userTx, []string) error { return nil }

@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -91,11 +91,11 @@ func (w *watermillRun) begin(c *cell) {
 		w.db = wsql.BeginnerFromStdSQL(c.users.mysql)
 	}
 	s, err := w.subscriber()
-	c.must(err)
+	c.Must(err)
 	for topic := range w.topics {
-		c.must(s.SubscribeInitialize(w.topic(topic)))
+		c.Must(s.SubscribeInitialize(w.topic(topic)))
 	}
-	c.must(s.Close())
+	c.Must(s.Close())
 }
 
 // prepares: MySQL takes bytes that stand in a statement for no JSON, and Watermill's metadata are such.

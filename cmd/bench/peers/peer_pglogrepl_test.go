@@ -1,4 +1,4 @@
-package bench
+package peers
 
 import (
 	"context"
@@ -49,12 +49,12 @@ func (p *pglogreplRun) connect(ctx context.Context) (*pgconn.PgConn, error) {
 
 func (p *pglogreplRun) begin(c *cell) {
 	p.url, p.slot = c.URL, "bench_"+c.Name
-	c.sql("CREATE PUBLICATION bench FOR TABLE items WITH (publish = 'insert')")
+	c.SQL("CREATE PUBLICATION bench FOR TABLE items WITH (publish = 'insert')")
 	conn, err := p.connect(c.Context())
-	c.must(err)
+	c.Must(err)
 	defer conn.Close(context.Background())
 	_, err = pglogrepl.CreateReplicationSlot(c.Context(), conn, p.slot, "pgoutput", pglogrepl.CreateReplicationSlotOptions{})
-	c.must(err)
+	c.Must(err)
 }
 
 // record has nothing to do: the server's log has it.
