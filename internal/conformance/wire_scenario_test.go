@@ -315,7 +315,10 @@ func (w *recording) grants(f *rowfeed.Feed) {
 	user := map[string]string{"postgres": "ROLE ", "mysql": "USER "}[w.family()] + spelled
 	w.exec("CREATE " + user)
 	defer w.exec("DROP " + user)
-	logins := rowfeed.Grants{Writers: []string{login}, Readers: []string{login}}
+	logins := rowfeed.Grants{Readers: []string{login}}
+	if f.Capture() != dialect.CaptureTrigger {
+		logins.Writers = logins.Readers
+	}
 	w.must(f.Grant(w.ctx, logins))
 	w.must(f.Revoke(w.ctx, logins))
 }

@@ -192,8 +192,11 @@ func (w *recording) refused(err error) {
 var token = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|` + "`(?:[^`]|``)*`" +
 	`|\$(\w*)\$.*?\$\w*\$|--[^\n]*\n|\s+`)
 
+// moment is a time in microseconds.
+var moment = regexp.MustCompile(`\b1[6-9]\d{14}\b`)
+
 // normal is a statement with every run of white space outside of literals as one blank, and without what
-// differs between two runs: the names of databases.
+// differs between two runs: the names of databases, and times.
 func (w *recording) normal(statement string) string {
 	statement = token.ReplaceAllStringFunc(strings.TrimSpace(statement), func(part string) string {
 		if strings.TrimSpace(part) == "" {
@@ -201,5 +204,5 @@ func (w *recording) normal(statement string) string {
 		}
 		return part
 	})
-	return strings.ReplaceAll(statement, w.db.Name, "DATABASE")
+	return moment.ReplaceAllString(strings.ReplaceAll(statement, w.db.Name, "DATABASE"), "TIME")
 }
