@@ -39,7 +39,7 @@ func (w *recording) database() {
 	_, err = w.rf.ReleaseLease(w.ctx, "wire", term.Epoch())
 	w.must(err)
 
-	w.step("share the jobs of a group")
+	w.sorted("share the jobs of a group")
 	w.until(func(ctx context.Context, done func()) error {
 		return w.rf.Group("wire", 1, time.Minute).Run(ctx, func(ctx context.Context, j *rowfeed.Job) error {
 			done()
@@ -75,8 +75,6 @@ func (w *recording) database() {
 
 // layout does everything with one feed of a kind.
 func (w *recording) layout(l layout) {
-	w.out.Reset()
-	clear(w.seen)
 	l.spec.Name, l.spec.Table = "kv", "kv"
 	w.exec(w.exact(l.create))
 	blocking, sequence := l.spec.Mode == rowfeed.ModeBlocking, l.spec.Mode == ""
@@ -109,8 +107,10 @@ func (w *recording) layout(l layout) {
 	w.write(f, l, 9)
 	w.step("publish again")
 	w.publish(f)
-	w.step("run a publisher")
-	w.publisher(f)
+	if !blocking { // has nothing to publish
+		w.step("run a publisher")
+		w.untilRepeated(f.RunPublisher)
+	}
 
 	w.read(f, l)
 	w.consume(f, l)
@@ -146,7 +146,13 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 			page(rowfeed.Request{After: rowfeed.At(time.Unix(0, 0))})
 		}
 		w.step("wait for an entry of the part: " + part.String())
-		page(rowfeed.Request{After: last.Cursor, Wait: time.Millisecond})
+		w.untilRepeated(func(ctx context.Context) error {
+			_, err := f.Fetch(ctx, rowfeed.Request{After: last.Cursor, Shards: part, Wait: time.Minute})
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		})
 		w.step("read a consistent page of the part: " + part.String())
 		_, err := f.Fetch(w.ctx, rowfeed.Request{After: first.Cursor, Shards: part, Consistent: true})
 		if l.spec.Mode == "" {
@@ -206,7 +212,7 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	_, err = w.rf.ConsumerShardCount(w.ctx, "wire", "kv")
 	w.must(err)
 	if l.spec.DataShards > 1 || l.spec.Mode != "" {
-		w.step("consume with two shards")
+		w.sorted("consume with two shards")
 		c.ShardCount = 2
 		w.must(c.RunOnce(w.ctx))
 	}
@@ -422,12 +428,12 @@ func (w *recording) until(run func(ctx context.Context, done func()) error) {
 	w.must(run(ctx, sync.OnceFunc(cancel)))
 }
 
-// publisher runs a publisher until it repeats what it sends to a feed without changes.
-func (w *recording) publisher(f *rowfeed.Feed) {
+// untilRepeated runs something until it sends only statements that were sent before.
+func (w *recording) untilRepeated(run func(ctx context.Context) error) {
 	w.Helper()
 	w.until(func(ctx context.Context, done func()) error {
 		w.repeats(done)
 		defer w.repeats(nil)
-		return f.RunPublisher(ctx)
+		return run(ctx)
 	})
 }

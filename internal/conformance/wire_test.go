@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,7 +70,7 @@ func TestWire(t *testing.T) {
 		texts := map[string]string{"database.sql": w.text()}
 		for _, l := range layouts(w.env) {
 			w := newWire(t, e)
-			w.migrate()
+			w.silently(w.migrate)
 			w.layout(l)
 			texts[l.name+".sql"] = w.text()
 		}
@@ -81,17 +82,23 @@ func TestWire(t *testing.T) {
 	})
 }
 
+// step is a part of the scenario, with the statements that were first sent in it.
+type step struct {
+	name   string
+	sent   []string
+	sorted bool // goroutines send them in an order of their own
+}
+
 // recording is an env whose pool notes the statements of every step.
 type recording struct {
 	*env
-	tables bool // rowfeed's tables exist, and their statements are in database.sql
 
 	mu     sync.Mutex
 	silent bool
 	known  int    // statements, one after another, that were sent before
 	again  func() // is called when known has reached repeated
 	seen   map[string]bool
-	out    strings.Builder
+	steps  []step
 }
 
 func newWire(t *testing.T, e testdb.Engine) *recording {
@@ -124,12 +131,13 @@ func (w *recording) note(ev tap.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.silent {
+	if w.silent || len(w.steps) == 0 {
 		return
 	}
 	if w.known++; !w.seen[statement] {
 		w.seen[statement], w.known = true, 0
-		w.out.WriteString(statement + "\n")
+		last := &w.steps[len(w.steps)-1]
+		last.sent = append(last.sent, statement)
 	}
 	if w.known == repeated && w.again != nil {
 		w.again()
@@ -149,14 +157,27 @@ func (w *recording) repeats(again func()) {
 func (w *recording) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.TrimPrefix(w.out.String(), "\n")
+	var b strings.Builder
+	for _, s := range w.steps {
+		if s.sorted {
+			slices.Sort(s.sent)
+		}
+		fmt.Fprintf(&b, "-- %s\n%s\n", s.name, strings.Join(append(s.sent, ""), "\n"))
+	}
+	return b.String()
 }
 
 // step names what is done next.
 func (w *recording) step(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.out.WriteString("\n-- " + name + "\n")
+	w.steps = append(w.steps, step{name: name})
+}
+
+// sorted names what several goroutines do next.
+func (w *recording) sorted(name string) {
+	w.step(name)
+	w.steps[len(w.steps)-1].sorted = true
 }
 
 // silently does something whose statements are not noted.
@@ -192,11 +213,24 @@ func (w *recording) refused(err error) {
 var token = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|` + "`(?:[^`]|``)*`" +
 	`|\$(\w*)\$.*?\$\w*\$|--[^\n]*\n|\s+`)
 
-// moment is a time in microseconds.
-var moment = regexp.MustCompile(`\b1[6-9]\d{14}\b`)
+// varying is what differs between two runs, with what stands in its place.
+var varying = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`[\w.-]+/\d+/[a-z2-7]{26}(/[a-z2-7]{26})?`), "OWNER"},
+	{regexp.MustCompile(`\b[a-z2-7]{26}\b`), "RANDOM"},
+	{regexp.MustCompile(`server_uuid [0-9a-f-]{36}`), "server_uuid UUID"},
+	{regexp.MustCompile(`'system \d+, timeline \w+, database \d+, table \d+'`), "'IDENTITY'"},
+	{regexp.MustCompile(`CAST\('\d+' AS oid\)`), "CAST('OID' AS oid)"},
+	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
+	{regexp.MustCompile(`-?\b\d{13,}\b`), "NUMBER"},    // times, and halves of ULIDs
+	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "SECONDS"}, // generations
+}
 
 // normal is a statement with every run of white space outside of literals as one blank, and without what
-// differs between two runs: the names of databases, and times.
+// differs between two runs.
 func (w *recording) normal(statement string) string {
 	statement = token.ReplaceAllStringFunc(strings.TrimSpace(statement), func(part string) string {
 		if strings.TrimSpace(part) == "" {
@@ -204,5 +238,14 @@ func (w *recording) normal(statement string) string {
 		}
 		return part
 	})
-	return moment.ReplaceAllString(strings.ReplaceAll(statement, w.db.Name, "DATABASE"), "TIME")
+	statement = strings.ReplaceAll(statement, w.db.Name, "DATABASE")
+	for _, v := range varying {
+		statement = v.pattern.ReplaceAllStringFunc(statement, func(found string) string {
+			if strings.Contains(found, "922337203685477580") { // the ends of BIGINT are constants
+				return found
+			}
+			return v.name
+		})
+	}
+	return statement
 }

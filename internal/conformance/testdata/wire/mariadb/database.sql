@@ -1,5 +1,3 @@
-SELECT DATABASE()
-
 -- migrate
 SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DATABASE(), CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL' WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE' /*!80000 WHEN FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode) > 0 THEN 'PAD_CHAR_TO_FULL_LENGTH' */ END
 SELECT GET_LOCK(?, ?)
@@ -35,54 +33,55 @@ INSERT IGNORE INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VAL
 UPDATE `DATABASE`.`rowfeed_feeds` SET source_schema = '' WHERE source_schema = 'DATABASE'
 INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (9, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SET SESSION lock_wait_timeout = 86400, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
+SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.f20872054eaab8a9be503a2b9885999c')
 
 -- migrate again, and list the migrations
-SELECT IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_TYPE, CAST('' AS BINARY)), DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_DEFAULT, GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION LIMIT 18446744073709551615
-SELECT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), SUB_PART, INDEX_TYPE, 0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED = 'YES') */ FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN ( SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END') ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX LIMIT 18446744073709551615
-SELECT DISTINCT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? LIMIT 18446744073709551615
-SELECT IF(TRUE, TRIGGER_NAME, CAST('' AS BINARY)) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1 LIMIT 18446744073709551615
+SELECT IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_TYPE, CAST('' AS BINARY)), DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_DEFAULT, GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION LIMIT NUMBER
+SELECT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), SUB_PART, INDEX_TYPE, 0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED = 'YES') */ FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN ( SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END') ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX LIMIT NUMBER
+SELECT DISTINCT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? LIMIT NUMBER
+SELECT IF(TRUE, TRIGGER_NAME, CAST('' AS BINARY)) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1 LIMIT NUMBER
 SELECT @@SESSION.character_set_client
-SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ? AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) ORDER BY CONSTRAINT_NAME LIMIT 18446744073709551615
+SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ? AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) ORDER BY CONSTRAINT_NAME LIMIT NUMBER
 SELECT (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_schema_version')
 
 -- acquire, renew, assert and release a lease
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'wire'
 BEGIN -- isolation: Read Committed
-INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire', 'vm/19091/3a4ukk2axi5wkfa67ktugmshev', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
-UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + 1 WHERE name IN ('wire') AND (name = 'wire' AND owner = 'vm/19091/3a4ukk2axi5wkfa67ktugmshev' AND epoch = 1) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-UPDATE `DATABASE`.`rowfeed_leases` SET renewals = renewals + 1 WHERE name = 'wire' AND owner = 'vm/19091/3a4ukk2axi5wkfa67ktugmshev' AND epoch = 1 AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'vm/19091/3a4ukk2axi5wkfa67ktugmshev' AND epoch = 1
+INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + 1 WHERE name IN ('wire') AND (name = 'wire' AND owner = 'OWNER' AND epoch = 1) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+UPDATE `DATABASE`.`rowfeed_leases` SET renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1 AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1
 
 -- list the leases, and take one from its holder
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = 'vm/19091/2vrbxwwoxymehzdahyz3crbjce', epoch = 2, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), renewals = 0 WHERE name = 'wire' AND epoch = 1 AND (expires_at IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = 'OWNER', epoch = 2, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), renewals = 0 WHERE name = 'wire' AND epoch = 1 AND (expires_at IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` ORDER BY name
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'vm/19091/2vrbxwwoxymehzdahyz3crbjce' AND epoch = 2
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 2
 
 -- share the jobs of a group
+INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/0', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/seat/0', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name >= 'wire/1/' AND name < 'wire/10'
-INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/seat/0', 'vm/19091/fx7gflqblfz27ecso4637q37r7/yp6jekb3oextotwznx5s3hyyhe', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
-INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/0', 'vm/19091/fx7gflqblfz27ecso4637q37r7/eg2rgk2dkexozxrepxvfpg7ju7', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/0' AND owner = 'vm/19091/fx7gflqblfz27ecso4637q37r7/eg2rgk2dkexozxrepxvfpg7ju7' AND epoch = 1
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/seat/0' AND owner = 'vm/19091/fx7gflqblfz27ecso4637q37r7/yp6jekb3oextotwznx5s3hyyhe' AND epoch = 1
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/0' AND owner = 'OWNER' AND epoch = 1
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/seat/0' AND owner = 'OWNER' AND epoch = 1
 
 -- make, look up, list and revoke a token
-INSERT IGNORE INTO `DATABASE`.`rowfeed_tokens` (name, sha256, grants, view, created_at, expires_at) VALUES ('wire', '2646c8211341ee882c1863997954768f85bc72fee6d0298b43a2e4f96015b43f', ?, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 3600000000)
-SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_tokens` WHERE sha256 = '2646c8211341ee882c1863997954768f85bc72fee6d0298b43a2e4f96015b43f'
-SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_tokens` WHERE sha256 IN ('2646c8211341ee882c1863997954768f85bc72fee6d0298b43a2e4f96015b43f')
+INSERT IGNORE INTO `DATABASE`.`rowfeed_tokens` (name, sha256, grants, view, created_at, expires_at) VALUES ('wire', 'DIGEST', ?, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 3600000000)
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_tokens` WHERE sha256 = 'DIGEST'
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_tokens` WHERE sha256 IN ('DIGEST')
 SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_tokens` ORDER BY name
 UPDATE `DATABASE`.`rowfeed_tokens` SET revoked_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE name = 'wire' AND revoked_at IS NULL
 SELECT count(*) FROM `DATABASE`.`rowfeed_tokens` WHERE name = 'wire'
 
 -- audit an act, list and purge the log
-INSERT INTO `DATABASE`.`rowfeed_audit` (mark, at, actor, act, object, detail, outcome) VALUES ('xhkf7uyy7uru4uhf7ytvup2nrd', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 'wire', 'test', 'none', '', 'begun')
-SELECT id FROM `DATABASE`.`rowfeed_audit` WHERE mark = 'xhkf7uyy7uru4uhf7ytvup2nrd' ORDER BY id DESC LIMIT 1
+INSERT INTO `DATABASE`.`rowfeed_audit` (mark, at, actor, act, object, detail, outcome) VALUES ('RANDOM', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 'wire', 'test', 'none', '', 'begun')
+SELECT id FROM `DATABASE`.`rowfeed_audit` WHERE mark = 'RANDOM' ORDER BY id DESC LIMIT 1
 UPDATE `DATABASE`.`rowfeed_audit` SET outcome = 'done' WHERE id = 1
 SELECT id, at, actor, act, object, detail, outcome FROM `DATABASE`.`rowfeed_audit` ORDER BY id DESC LIMIT 100
 SELECT id, at, actor, act, object, detail, outcome FROM `DATABASE`.`rowfeed_audit` WHERE id < 1000 ORDER BY id DESC LIMIT 1
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 SELECT id FROM `DATABASE`.`rowfeed_audit` WHERE id > 0 ORDER BY id LIMIT 1000
-DELETE FROM `DATABASE`.`rowfeed_audit` WHERE id >= 1 AND id <= 1 AND at < TIME
+DELETE FROM `DATABASE`.`rowfeed_audit` WHERE id >= 1 AND id <= 1 AND at < NUMBER
 
 -- remove the tables
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM `DATABASE`.`rowfeed_feeds` ORDER BY name
@@ -106,3 +105,4 @@ DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 2
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_feeds`
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_sequences`
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_schema_version`
+

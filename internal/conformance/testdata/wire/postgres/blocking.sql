@@ -75,9 +75,9 @@ BEGIN
   random64 := (''x'' || encode(substr(bits, 10, 7) || substr(bits, 3, 1), ''hex''))::bit(64)::bigint;
   SELECT CASE WHEN hint_ms > v_time THEN hint_ms WHEN (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN v_time + 1 ELSE v_time END,
     CASE WHEN hint_ms > v_time OR (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN ((CASE WHEN hint_ms > v_time THEN hint_ms WHEN (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN v_time + 1 ELSE v_time END) << 16) + random16 ELSE v_high END,
-    CASE WHEN hint_ms > v_time OR (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN (random64 & -4611686018427387905) ELSE v_low END
+    CASE WHEN hint_ms > v_time OR (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN (random64 & NUMBER) ELSE v_low END
     INTO v_time, v_high, v_low;
-  IF v_time > 281474976710655 THEN
+  IF v_time > NUMBER THEN
     RAISE EXCEPTION ''feed %, shard %: there is no ULID above those of the shard'', ''kv'', lock_shard
       USING ERRCODE = ''2200H'', HINT = ''rowfeed check names the row that nobody was given a ULID for: delete it'';
   END IF;
@@ -133,19 +133,14 @@ SELECT witness FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2
 
 -- publish again
 
--- run a publisher
-SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
-SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
-INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
-SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
-UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = $1 AND owner = $2 AND epoch = $3
-
 -- read pages of the part: shard 1
 BEGIN -- isolation: Read Committed, read only
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'
-SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT g."u"::text FROM "public"."kv" g WHERE g."v" = CAST($1 AS bigint) ORDER BY g."u" DESC LIMIT 1), 0, 0, 0, CASE WHEN f.database_identity <> CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END THEN '' WHEN NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST('17213' AS oid) AND i.indisvalid) THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN "public"."rowfeed_shards" h ON h.feed = f.name AND h.shard = $2 LEFT JOIN (SELECT t."u" AS ordered, t."u"::text AS place, 1 AS present, t."id" AS v0, t."id" AS v1, t."v" AS v2, t."u"::text AS v3 FROM "public"."kv" t WHERE t."v" = CAST($3 AS bigint) AND t."u" > CAST(CAST($4 AS text) AS uuid) ORDER BY t."u" LIMIT $5) p ON 1 = 1 WHERE f.name = $6 ORDER BY p.ordered LIMIT $7
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT g."u"::text FROM "public"."kv" g WHERE g."v" = CAST($1 AS bigint) ORDER BY g."u" DESC LIMIT 1), 0, 0, 0, CASE WHEN f.database_identity <> CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END THEN '' WHEN NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST('OID' AS oid) AND i.indisvalid) THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN "public"."rowfeed_shards" h ON h.feed = f.name AND h.shard = $2 LEFT JOIN (SELECT t."u" AS ordered, t."u"::text AS place, 1 AS present, t."id" AS v0, t."id" AS v1, t."v" AS v2, t."u"::text AS v3 FROM "public"."kv" t WHERE t."v" = CAST($3 AS bigint) AND t."u" > CAST(CAST($4 AS text) AS uuid) ORDER BY t."u" LIMIT $5) p ON 1 = 1 WHERE f.name = $6 ORDER BY p.ordered LIMIT $7
 
 -- wait for an entry of the part: shard 1
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1 AND h.shard IN ($2)
 
 -- read a consistent page of the part: shard 1
 
@@ -155,6 +150,7 @@ SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" 
 -- consume; one entry is set aside
 SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
 SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
 UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
 INSERT INTO "public"."rowfeed_consumers" (consumer, feed, shard_count, paused, version) VALUES ($1, $2, $3, 0, 0) ON CONFLICT (consumer, feed) DO NOTHING
 INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
@@ -195,6 +191,7 @@ UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $
 UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
 UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 
 -- consume with two shards
 UPDATE "public"."rowfeed_consumers" SET shard_count = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
@@ -242,7 +239,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 -- adopt the database, and begin a new generation
 SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
 UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'system 7711471191042218435, timeline 00000001, database 17124, table 17130' WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))
@@ -270,3 +267,4 @@ DROP FUNCTION IF EXISTS "public"."rowfeed_lock_kv"(bigint, timestamptz, text, te
 DROP FUNCTION IF EXISTS "public"."rowfeed_ulid_kv"(bigint, bigint)
 DELETE FROM "public"."rowfeed_shards" WHERE feed = $1
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+

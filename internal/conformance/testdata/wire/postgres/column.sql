@@ -185,7 +185,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 -- divide by another number of data shards
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
 UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'system 7711471191042218435, timeline 00000001, database 16690, table 16696' WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, t."id" FROM "public"."rowfeed_positions_kv" t ORDER BY t."id" LIMIT $1
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
 SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after IS NULL
@@ -225,3 +225,4 @@ DROP FUNCTION IF EXISTS "public"."rowfeed_kv_truncate"() CASCADE
 DROP TABLE IF EXISTS "public"."rowfeed_changes_kv"
 DROP TABLE IF EXISTS "public"."rowfeed_positions_kv"
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+

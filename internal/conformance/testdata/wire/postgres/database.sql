@@ -1,5 +1,3 @@
-SELECT COALESCE(current_schema()::text, '')
-
 -- migrate
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -93,3 +91,4 @@ DELETE FROM "public"."rowfeed_schema_version" WHERE version = 2
 DROP TABLE "public"."rowfeed_feeds"
 DROP TABLE "public"."rowfeed_sequences"
 DROP TABLE "public"."rowfeed_schema_version"
+

@@ -72,6 +72,8 @@ UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = r
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = CAST($1 AS bigint) ORDER BY g."ulid" DESC LIMIT 1), COALESCE((SELECT 1 FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > ($2, $3) AND shard <= $4 ORDER BY shard, order_sequence LIMIT 1), 0), CASE WHEN f.state IN ('creating', 'filling') THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), CASE WHEN f.database_identity <> CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN "public"."rowfeed_shards" h ON h.feed = f.name AND h.shard = $5 LEFT JOIN (SELECT g."ulid" AS ordered, g."ulid"::text AS place, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END AS present, g."id" AS v0, t."id" AS v1, t."k"::text AS v2, t."v" AS v3 FROM "public"."rowfeed_feed_kv" g LEFT JOIN "public"."kv" t ON g."id" = t."id" WHERE g."shard" = CAST($6 AS bigint) AND g."ulid" > CAST(CAST($7 AS text) AS uuid) ORDER BY g."ulid" LIMIT $8) p ON 1 = 1 WHERE f.name = $9 ORDER BY p.ordered LIMIT $10
 
 -- wait for an entry of the part: shard 1
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > (1, 7) AND shard <= 1 ORDER BY shard, order_sequence LIMIT 1) s0
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1 AND h.shard IN ($2)
 
 -- read a consistent page of the part: shard 1
 SELECT order_sequence FROM "public"."rowfeed_outbox_kv" WHERE shard BETWEEN $1 AND $2 ORDER BY shard DESC, order_sequence DESC LIMIT 1
@@ -188,7 +190,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 -- adopt the database, and begin a new generation
 SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
 UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'system 7711471191042218435, timeline 00000001, database 16909, table 16915' WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))
@@ -216,3 +218,4 @@ DROP TABLE IF EXISTS "public"."rowfeed_outbox_kv"
 DROP TABLE IF EXISTS "public"."rowfeed_feed_kv"
 DELETE FROM "public"."rowfeed_shards" WHERE feed = $1
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+

@@ -90,11 +90,11 @@ UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = r
 SELECT feed_sync_id, published_at FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 ORDER BY feed_sync_id LIMIT 1
 
 -- wait for an entry of the part: all
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name
 
 -- read a consistent page of the part: all
 SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq DESC LIMIT 1
 SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq ASC LIMIT 1
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name
 
 -- read pages of the part: shard 0 of 2
 SELECT f.generation, f.tombstones_below, s.value, CASE WHEN f.state IN ('creating', 'sharding') OR f.data_shards <> $1 THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, p."id", t."id", t."k"::text, t."v" FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT x.* FROM generate_series(CAST($2 AS integer), CAST($3 AS integer)) AS b (n) CROSS JOIN LATERAL ( SELECT "id", feed_sync_id, shard, deleted, hidden FROM "public"."rowfeed_positions_kv" WHERE (bucket, feed_sync_id) > (b.n, $4) AND (bucket, feed_sync_id) <= (b.n, (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $5)) AND shard >= $6 AND shard < $7 AND NOT (feed_sync_id <= $8 AND (deleted = 1 OR hidden = 1)) ORDER BY bucket, feed_sync_id LIMIT $9) x ORDER BY feed_sync_id LIMIT $10) p ON 1 = 1 LEFT JOIN LATERAL (SELECT * FROM "public"."kv" t WHERE p."id" = t."id" OFFSET 0) t ON true WHERE f.name = $11 LIMIT $12
@@ -230,7 +230,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 -- divide by another number of data shards
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
 UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'system 7711471191042218435, timeline 00000001, database 16798, table 16804' WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
 SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after IS NULL
 UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
@@ -258,3 +258,4 @@ DROP FUNCTION IF EXISTS "public"."rowfeed_kv_truncate"() CASCADE
 DROP TABLE IF EXISTS "public"."rowfeed_changes_kv"
 DROP TABLE IF EXISTS "public"."rowfeed_positions_kv"
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+

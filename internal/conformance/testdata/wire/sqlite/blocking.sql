@@ -39,18 +39,11 @@ PRAGMA synchronous
 
 -- publish again
 
--- run a publisher
-SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
-BEGIN -- isolation: Default
-UPDATE "rowfeed_sequences" SET version = version WHERE 0
-INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
-UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + 1 WHERE name IN (?) AND (name = ? AND owner = ? AND epoch = ?) AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ?
-
 -- read pages of the part: shard 1
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT +g."u" FROM "kv" g WHERE g."v" = ? ORDER BY g."u" DESC LIMIT 1), 0, 0, 0, CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = 'kv_feed'), '') = 'CREATE UNIQUE INDEX kv_feed ON kv (v, u)' THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = ? LEFT JOIN (SELECT t."u" AS ordered, +t."u" AS place, 1 AS present, +t."id" AS v0, +t."id" AS v1, +t."v" AS v2, +t."u" AS v3 FROM "kv" t WHERE t."v" = ? AND t."u" > ? ORDER BY t."u" LIMIT ?) p ON 1 = 1 WHERE f.name = ? ORDER BY p.ordered LIMIT ?
 
 -- wait for an entry of the part: shard 1
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
 
 -- read a consistent page of the part: shard 1
 
@@ -60,6 +53,8 @@ SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "r
 -- consume; one entry is set aside
 SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
 SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? ORDER BY shard
+BEGIN -- isolation: Default
+UPDATE "rowfeed_sequences" SET version = version WHERE 0
 UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
 INSERT INTO "rowfeed_consumers" (consumer, feed, shard_count, paused, version) VALUES (?, ?, ?, 0, 0) ON CONFLICT (consumer, feed) DO NOTHING
 INSERT INTO "rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, 0, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
@@ -99,6 +94,7 @@ UPDATE "rowfeed_dead_letters" SET generation = -ABS(generation), op = ? WHERE 1 
 UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
 
 -- consume with two shards
 UPDATE "rowfeed_consumers" SET shard_count = ?, version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
@@ -150,3 +146,4 @@ UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('n
 -- drop the feed
 DELETE FROM "rowfeed_shards" WHERE feed = ?
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+

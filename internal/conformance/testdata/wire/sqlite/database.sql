@@ -92,3 +92,4 @@ DELETE FROM "rowfeed_schema_version" WHERE version = 2
 DROP TABLE "rowfeed_feeds"
 DROP TABLE "rowfeed_sequences"
 DROP TABLE "rowfeed_schema_version"
+

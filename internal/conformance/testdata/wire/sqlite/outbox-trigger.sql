@@ -69,6 +69,8 @@ UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals +
 -- read pages of the part: shard 1
 
 -- wait for an entry of the part: shard 1
+SELECT shard FROM (SELECT shard FROM "rowfeed_outbox_kv" WHERE shard BETWEEN 1 AND 1 ORDER BY shard, order_sequence LIMIT 1) s0
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
 
 -- read a consistent page of the part: shard 1
 SELECT order_sequence FROM "rowfeed_outbox_kv" WHERE shard BETWEEN ? AND ? ORDER BY shard DESC, order_sequence DESC LIMIT 1
@@ -100,7 +102,6 @@ SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, asi
 SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ? AND feed = ?
 SELECT 1 AS shard, g0.* FROM (SELECT +g."ulid" FROM "rowfeed_feed_kv" g WHERE g."shard" = ? ORDER BY g."ulid" DESC LIMIT 1) g0
 SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-SELECT shard FROM (SELECT shard FROM "rowfeed_outbox_kv" WHERE shard BETWEEN 1 AND 1 ORDER BY shard, order_sequence LIMIT 1) s0
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard, first_at, key_digest
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
 
@@ -192,3 +193,4 @@ DROP TABLE IF EXISTS "rowfeed_outbox_kv"
 DROP TABLE IF EXISTS "rowfeed_feed_kv"
 DELETE FROM "rowfeed_shards" WHERE feed = ?
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+

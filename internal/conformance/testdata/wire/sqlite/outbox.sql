@@ -64,6 +64,8 @@ UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals +
 -- read pages of the part: shard 1
 
 -- wait for an entry of the part: shard 1
+SELECT shard FROM (SELECT shard FROM "rowfeed_outbox_kv" WHERE shard BETWEEN 1 AND 1 ORDER BY shard, order_sequence LIMIT 1) s0
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
 
 -- read a consistent page of the part: shard 1
 SELECT order_sequence FROM "rowfeed_outbox_kv" WHERE shard BETWEEN ? AND ? ORDER BY shard DESC, order_sequence DESC LIMIT 1
@@ -187,3 +189,4 @@ DROP TABLE IF EXISTS "rowfeed_outbox_kv"
 DROP TABLE IF EXISTS "rowfeed_feed_kv"
 DELETE FROM "rowfeed_shards" WHERE feed = ?
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+
