@@ -131,10 +131,12 @@ var varying = []struct {
 	{regexp.MustCompile(`time=\S+`), "time=TIME"},
 	{regexp.MustCompile(`(_seconds": )[\d.e-]+`), "${1}SECONDS"},
 	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "GENERATION"},
-	{regexp.MustCompile(`rowfeed_[\w-]{20,}`), "TOKEN"},
+	{regexp.MustCompile(`\brf_[\w-]{20,}`), "TOKEN"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|µs|s)\b`), "DURATION"},
 }
+
+var padding, rule = regexp.MustCompile(` *(│)(?: +|\b)`), regexp.MustCompile(`─+`)
 
 // steady is an output without what differs between two runs.
 func steady(out string) string {
@@ -142,10 +144,14 @@ func steady(out string) string {
 		out = strings.ReplaceAll(out, folder, "FOLDER")
 	}
 	if host, err := os.Hostname(); err == nil {
-		out = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(out, "HOST")
+		out = regexp.MustCompile(`\w+@`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(out, "USER@HOST")
 	}
+	text := out
 	for _, v := range varying {
-		out = v.pattern.ReplaceAllString(out, v.with)
+		text = v.pattern.ReplaceAllString(text, v.with)
 	}
-	return out
+	if text != out && strings.Contains(text, "│") { // the widths of the table's columns vary, too
+		text = padding.ReplaceAllString(rule.ReplaceAllString(text, "─"), " $1 ")
+	}
+	return text
 }
