@@ -172,7 +172,7 @@ func exchange(t *testing.T, handler http.Handler, all [][]string) string {
 		fmt.Fprintf(&b, "%s %s\n", method, path)
 		for i := 1; i < len(words); i += 2 {
 			request.Header.Set(words[i], words[i+1])
-			fmt.Fprintf(&b, "%s: %s\n", words[i], words[i+1])
+			b.WriteString(steady(words[i]+": "+words[i+1]) + "\n")
 		}
 		answer, err := server.Client().Do(request)
 		if err != nil {
