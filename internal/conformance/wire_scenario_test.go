@@ -169,7 +169,7 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 // consume runs a consumer, has it set an entry aside, and operates it.
 func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	failing := true
-	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.rf, Limit: 2, NoReadAhead: true,
+	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.rf, Limit: 2, NoReadAhead: true, Lease: time.Hour,
 		OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
@@ -181,11 +181,9 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 		}}
 	id := rowfeed.ConsumerID{Consumer: "wire", Feed: "kv"}
 	n := func(_ int64, err error) { w.Helper(); w.must(err) }
-	w.step("consume; one entry is set aside")
+	w.sorted("consume, set an entry aside, list it and try it again") // a consumer looks for retries once a second
 	w.must(c.RunOnce(w.ctx))
-	w.step("consume without entries")
 	w.must(c.RunOnce(w.ctx))
-	w.step("list consumers and dead letters")
 	_, err := w.rf.Consumers(w.ctx, id)
 	w.must(err)
 	letters, err := w.rf.DeadLetters(w.ctx, id, nil)
@@ -195,7 +193,6 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	}
 	_, err = w.rf.DeadLetters(w.ctx, rowfeed.ConsumerID{}, letters[0].Key)
 	w.must(err)
-	w.step("retry the dead letter")
 	failing = false
 	n(w.rf.RetryDeadLetters(w.ctx, id, letters[0].Key))
 	w.must(c.RunOnce(w.ctx))

@@ -105,7 +105,7 @@ func newWire(t *testing.T, e testdb.Engine) *recording {
 	t.Helper()
 	w := &recording{env: &env{T: t, engine: e, db: e.New(t), ctx: t.Context()}, seen: map[string]bool{}}
 	hooks := &tap.Hooks{Before: func(_ context.Context, ev tap.Event) error { w.note(ev); return nil }}
-	cfg := rowfeed.Config{IdlePoll: time.Millisecond, WatchPoll: time.Millisecond}
+	cfg := rowfeed.Config{IdlePoll: time.Millisecond, WatchPoll: time.Millisecond, PublisherLease: time.Hour}
 	var err error
 	if w.pool, w.dialect, err = open.Open(w.ctx, w.db.URL, open.Options{Tap: hooks}); err != nil {
 		t.Fatal(err)

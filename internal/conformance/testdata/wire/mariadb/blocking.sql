@@ -64,42 +64,36 @@ SELECT s.name, f.generation, s.value, NULL, 0 FROM `DATABASE`.`rowfeed_sequences
 -- tell how far the shards are
 SELECT s.name, f.generation, s.value, NULL, 0 FROM `DATABASE`.`rowfeed_sequences` s JOIN `DATABASE`.`rowfeed_feeds` f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM `DATABASE`.`rowfeed_shards` h JOIN `DATABASE`.`rowfeed_feeds` f ON f.name = h.feed WHERE h.feed = 'kv'
 
--- consume; one entry is set aside
+-- consume, set an entry aside, list it and try it again
+BEGIN -- isolation: Read Committed
+DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST' AND generation = 1 AND position = 'ULID' AND state = 'retry'
+INSERT IGNORE INTO `DATABASE`.`rowfeed_consumers` (consumer, feed, shard_count, paused, version) VALUES ('wire', 'kv', 1, 0, 0)
+INSERT IGNORE INTO `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ('wire', 'kv', 1, 'DIGEST', ?, 1, 'ULID', 'upsert', 'aside', 2, 0, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
+INSERT INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('wire', 'kv', 1, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
+SELECT 1 AS shard, g0.* FROM (SELECT g.`u` FROM `DATABASE`.`kv` g WHERE g.`v` = CAST(1 AS DECIMAL(20,0)) ORDER BY g.`u` DESC LIMIT 1) g0
+SELECT DISTINCT shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND state = 'retry'
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
+SELECT key_digest, key_json, generation, position, op, data_shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND state = 'retry' ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
 SELECT shard FROM `DATABASE`.`rowfeed_shards` WHERE feed = 'kv' AND time_ms <> 0 ORDER BY shard LIMIT 21
 SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' ORDER BY shard
-BEGIN -- isolation: Read Committed
-UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
-INSERT IGNORE INTO `DATABASE`.`rowfeed_consumers` (consumer, feed, shard_count, paused, version) VALUES ('wire', 'kv', 1, 0, 0)
-INSERT INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('wire', 'kv', 1, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SELECT shard_count, version FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
-SAVEPOINT rowfeed
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
-RELEASE SAVEPOINT rowfeed
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 5 AND value = 'ULID' AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 0 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
-INSERT IGNORE INTO `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ('wire', 'kv', 1, 'DIGEST', ?, 1, 'ULID', 'upsert', 'aside', 2, 0, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 1 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
-SELECT key_digest, state FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 3 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND generation < 0
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
-SELECT key_digest, key_json, generation, position, op, data_shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND state = 'retry' ORDER BY first_at, key_digest LIMIT 1
-
--- consume without entries
-SELECT DISTINCT shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND state = 'retry'
-
--- list consumers and dead letters
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
-SELECT 1 AS shard, g0.* FROM (SELECT g.`u` FROM `DATABASE`.`kv` g WHERE g.`v` = CAST(1 AS DECIMAL(20,0)) ORDER BY g.`u` DESC LIMIT 1) g0
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-
--- retry the dead letter
 UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST'
-DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST' AND generation = 1 AND position = 'ULID' AND state = 'retry'
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 5 AND value = 'ULID' AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 
 -- drop dead letters
 SELECT count(*) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'

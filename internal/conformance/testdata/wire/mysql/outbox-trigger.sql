@@ -74,7 +74,7 @@ SELECT shard FROM (SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX 
 
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'publish:kv'
-INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('publish:kv', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 10000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('publish:kv', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 3600000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
 SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT, DEFINER FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (?, ?, ?, ?)) ORDER BY TRIGGER_NAME LIMIT NUMBER
 SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = ? AND (? LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)
 SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?)), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_outbox_kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_outbox_kv'), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv')
@@ -99,42 +99,36 @@ SELECT order_sequence FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (shard) WH
 -- tell how far the shards are
 SELECT s.name, f.generation, s.value, NULL, 0 FROM `DATABASE`.`rowfeed_sequences` s JOIN `DATABASE`.`rowfeed_feeds` f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM `DATABASE`.`rowfeed_shards` h JOIN `DATABASE`.`rowfeed_feeds` f ON f.name = h.feed WHERE h.feed = 'kv'
 
--- consume; one entry is set aside
-SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' ORDER BY shard
-UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
+-- consume, set an entry aside, list it and try it again
+DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST' AND generation = 1 AND position = 'ULID' AND state = 'retry'
 INSERT IGNORE INTO `DATABASE`.`rowfeed_consumers` (consumer, feed, shard_count, paused, version) VALUES ('wire', 'kv', 1, 0, 0)
-INSERT INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('wire', 'kv', 1, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-SELECT shard_count, version FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
-SAVEPOINT rowfeed
-RELEASE SAVEPOINT rowfeed
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 0 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 1 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
 INSERT IGNORE INTO `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ('wire', 'kv', 1, 'DIGEST', ?, 1, 'ULID', 'upsert', 'aside', 2, 0, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
-SELECT key_digest, state FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 3 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
-UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND generation < 0
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 5 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
-SELECT key_digest, key_json, generation, position, op, data_shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND state = 'retry' ORDER BY first_at, key_digest LIMIT 1
-
--- consume without entries
-SELECT DISTINCT shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND state = 'retry'
-
--- list consumers and dead letters
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
+INSERT INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('wire', 'kv', 1, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
 SELECT 1 AS shard, g0.* FROM (SELECT g.`ulid` FROM `DATABASE`.`rowfeed_feed_kv` g WHERE g.`shard` = CAST(1 AS DECIMAL(20,0)) ORDER BY g.`ulid` DESC LIMIT 1) g0
+SELECT DISTINCT shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND state = 'retry'
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-
--- retry the dead letter
-UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST'
-DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST' AND generation = 1 AND position = 'ULID' AND state = 'retry'
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'wire' AND feed = 'kv' ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
+SELECT key_digest, key_json, generation, position, op, data_shard FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND state = 'retry' ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM `DATABASE`.`rowfeed_dead_letters` WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
+SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
+SELECT shard_count, version FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'wire' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 6 AND value = 'ULID' AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 5 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 0 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 1 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 3 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND generation < 0
+UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest = 'DIGEST'
 
 -- drop dead letters
 SELECT count(*) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'

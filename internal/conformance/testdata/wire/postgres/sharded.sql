@@ -109,36 +109,30 @@ SELECT f.generation, f.tombstones_below, s.value, CASE WHEN f.state IN ('creatin
 
 -- read a consistent page of the part: shard 1
 
--- consume; one entry is set aside
-SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
-INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, shard) DO NOTHING
-UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation = $3, epoch = $4, paused = $5, aside = $6, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $7 AND feed = $8 AND shard = $9
+-- consume, set an entry aside, list it and try it again
 DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard >= $3
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
-SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
-SAVEPOINT rowfeed
-RELEASE SAVEPOINT rowfeed
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+DELETE FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND key_digest = $4 AND generation = $5 AND position = $6 AND state = $7
+INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, shard) DO NOTHING
 INSERT INTO "public"."rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $12) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
-SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
-UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
-
--- consume without entries
-
--- list consumers and dead letters
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
-SELECT value, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_sequences" WHERE name = $1
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-
--- retry the dead letter
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
+SELECT value, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_sequences" WHERE name = $1
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
 UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation = $3, epoch = $4, paused = $5, aside = $6, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $7 AND feed = $8 AND shard = $9
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
+UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
 UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND key_digest = $5
-DELETE FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND key_digest = $4 AND generation = $5 AND position = $6 AND state = $7
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2

@@ -50,37 +50,31 @@ SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "r
 -- tell how far the shards are
 SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ?
 
--- consume; one entry is set aside
-SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? ORDER BY shard
+-- consume, set an entry aside, list it and try it again
 BEGIN -- isolation: Default
-UPDATE "rowfeed_sequences" SET version = version WHERE 0
-UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
+DELETE FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ? AND generation = ? AND position = ? AND state = ?
 INSERT INTO "rowfeed_consumers" (consumer, feed, shard_count, paused, version) VALUES (?, ?, ?, 0, 0) ON CONFLICT (consumer, feed) DO NOTHING
 INSERT INTO "rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, 0, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-SELECT shard_count, version FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
-SAVEPOINT rowfeed
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard = ?
-RELEASE SAVEPOINT rowfeed
-UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 INSERT INTO "rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ?) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
-SELECT key_digest, state FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ?
-UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
-SELECT key_digest, key_json, generation, position, op, data_shard FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND state = ? ORDER BY first_at, key_digest LIMIT 1
-
--- consume without entries
-SELECT DISTINCT shard FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND state = ?
-
--- list consumers and dead letters
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ? AND feed = ?
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
 SELECT 1 AS shard, g0.* FROM (SELECT +g."u" FROM "kv" g WHERE g."v" = ? ORDER BY g."u" DESC LIMIT 1) g0
+SELECT DISTINCT shard FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND state = ?
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard, first_at, key_digest
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-
--- retry the dead letter
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard = ?
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ? AND feed = ?
+SELECT key_digest, key_json, generation, position, op, data_shard FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND state = ? ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ?
+SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
+SELECT shard_count, version FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
+UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
+UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
 UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ?
-DELETE FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ? AND generation = ? AND position = ? AND state = ?
+UPDATE "rowfeed_sequences" SET version = version WHERE 0
 
 -- drop dead letters
 SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
