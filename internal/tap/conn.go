@@ -90,7 +90,7 @@ func (c *conn) declinedAs(k Kind, query string) *Event {
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	tx, err := around(ctx, c, &Event{Kind: Begin}, func() (driver.Tx, error) {
+	tx, err := around(ctx, c, &Event{Kind: Begin, Opts: opts}, func() (driver.Tx, error) {
 		return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	})
 	if err != nil {

@@ -32,6 +32,7 @@ type Event struct {
 	Kind Kind
 	SQL  string              // Exec and Query
 	Args []driver.NamedValue // Exec and Query; not to be changed
+	Opts driver.TxOptions    // Begin
 	N    int64               // 1, 2, 3… over all connections of the tap
 	Conn int64               // 1, 2, 3…: which connection
 	InTx bool                // on a connection with a transaction that BeginTx opened; also for its Commit and Rollback

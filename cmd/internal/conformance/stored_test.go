@@ -1,0 +1,246 @@
+package conformance
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/golden"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// storedFolder has a dump for each database, with a feed of every kind, which every later commit reads
+// until the format of the tables is changed on purpose.
+const storedFolder = "testdata/stored"
+
+// stored is a feed of a dump: the table of its name has rows 1 to 6, of which the consumer app has seen
+// 1 to 4 and could not handle 2; row 3 was deleted, where the feed tells of deletes. Row 5 is published,
+// row 6 is not.
+type stored struct {
+	name, create string
+	spec         rowfeed.FeedSpec
+	insert       string // with the row's number in place of %d
+	key          func(id int) rowfeed.Key
+}
+
+func storedFeeds(x *env) []stored {
+	key := func(id int) rowfeed.Key { return rowfeed.Key{int64(id)} }
+	one := "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL)"
+	row := "VALUES (%d, 1)"
+	return []stored{
+		{"single", one, rowfeed.FeedSpec{}, row, key},
+		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
+			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)", func(id int) rowfeed.Key { return rowfeed.Key{"ü", fmt.Sprint(id)} }},
+		{"columned", one, rowfeed.FeedSpec{Capture: dialect.CaptureColumn}, row, key},
+		{"sharded", one, rowfeed.FeedSpec{DataShards: 8}, row, key},
+		{"appended", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, row, key},
+		{"captured", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "v"}, row, key},
+		{"blocking", "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ulidType() + " NOT NULL)",
+			rowfeed.FeedSpec{Mode: rowfeed.ModeBlocking, PositionColumn: "u", ShardColumn: "v"}, row, key},
+	}
+}
+
+// TestStored: a database that an earlier commit has made is read as it was left: pages go on behind a saved
+// cursor, consumers at theirs, dead letters, leases and tokens hold, and check finds nothing. With -update the
+// databases are made anew, which is for commits that change the format of rowfeed's tables.
+func TestStored(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		file := filepath.Join(storedFolder, e.Name+".sql")
+		if e == testdb.Postgres18 { // reads what the other version has written
+			file = filepath.Join(storedFolder, testdb.Postgres15.Name+".sql")
+		} else if golden.Update() {
+			x := newEnv(t, e, nil)
+			x.migrate()
+			x.store()
+			if err := os.MkdirAll(storedFolder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(x.db.Save(t)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := e.New(t)
+		db.Load(t, string(text))
+		openEnv(t, db, nil).readStored()
+	})
+}
+
+// store makes the feeds and works on them. The cursor behind rows 1 to 4 is saved in a table of its own.
+func (x *env) store() {
+	x.Helper()
+	x.exec("CREATE TABLE saved (feed VARCHAR(50) NOT NULL PRIMARY KEY, after VARCHAR(100) NOT NULL)",
+		"CREATE TABLE texts (token VARCHAR(100) NOT NULL)")
+	for _, s := range storedFeeds(x) {
+		x.exec("CREATE TABLE " + s.name + " " + x.exact(s.create))
+		if s.spec.Mode == rowfeed.ModeBlocking {
+			x.exec("CREATE UNIQUE INDEX blocking_feed ON blocking (v, u)")
+		}
+		s.spec.Name, s.spec.Table = s.name, s.name
+		f := x.add(s.spec)
+		for id := 1; id <= 4; id++ {
+			x.storeRow(f, s, id)
+		}
+		x.publish(f)
+		page := x.storedPage(f, rowfeed.Beginning)
+		x.exec(fmt.Sprintf("INSERT INTO saved VALUES ('%s', '%s')", s.name, page.Cursor))
+		if got := x.storedConsume(f, 2); len(got) != 4 {
+			x.Fatalf("%s: the consumer is handed %q", s.name, got)
+		}
+		if s.spec.Mode == "" {
+			x.must(f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Delete(x.ctx, tx, s.key(3)) }))
+		}
+		x.storeRow(f, s, 5)
+		x.publish(f)
+		x.storedPage(f, page.Cursor) // moves the records of an outbox
+		x.storeRow(f, s, 6)
+	}
+	_, err := x.rf.Lease("stored", time.Hour).TryAcquire(x.ctx)
+	x.must(err)
+	text, _, err := x.rf.AddToken(x.ctx, rowfeed.TokenSpec{Name: "stored",
+		Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "single"}}})
+	x.must(err)
+	x.exec("INSERT INTO texts VALUES ('" + text + "')")
+}
+
+func (x *env) must(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// storeRow inserts a row as the feed's writers do.
+func (x *env) storeRow(f *rowfeed.Feed, s stored, id int) {
+	x.Helper()
+	insert := "INSERT INTO " + s.name + " " + fmt.Sprintf(s.insert, id)
+	if s.spec.Mode == "" || s.spec.Capture == dialect.CaptureTrigger {
+		x.exec(insert)
+		return
+	}
+	tx := x.begin(sql.LevelReadCommitted)
+	if s.spec.Mode == rowfeed.ModeOutbox {
+		x.in(tx, insert)
+		x.must(f.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: 1, Key: s.key(id)}))
+	} else {
+		u, err := f.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}})
+		x.must(err)
+		at, err := u.At(1, 0)
+		x.must(err)
+		insert := "INSERT INTO blocking (id, v, u) VALUES (" + x.dialect.Placeholder(1) + ", 1, " + x.dialect.Placeholder(2) + ")"
+		_, err = tx.ExecContext(x.ctx, insert, id, at)
+		x.must(err)
+	}
+	x.commit(tx)
+}
+
+// storedPage is what the feed has behind a cursor.
+func (x *env) storedPage(f *rowfeed.Feed, after rowfeed.Cursor) rowfeed.Page {
+	x.Helper()
+	req := rowfeed.Request{After: after}
+	if f.Mode() != rowfeed.ModeSequence {
+		req.Shards = rowfeed.One(1)
+	}
+	page, err := f.Fetch(x.ctx, req)
+	if err != nil {
+		x.Fatalf("%s: %v", f.Name(), err)
+	}
+	return page
+}
+
+// storedConsume runs the consumer app, which cannot handle the row failing, and answers the rows that it is
+// handed: "5", or "-3" of a delete.
+func (x *env) storedConsume(f *rowfeed.Feed, failing int) (ids []string) {
+	x.Helper()
+	c := &rowfeed.Consumer{Name: "app", Source: f, DB: x.rf, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1},
+		Limit: 1, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			for _, e := range entries {
+				id := storedID(e)
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+				if id == fmt.Sprint(failing) {
+					return errors.New("this row is not wanted")
+				}
+			}
+			return nil
+		}}
+	x.must(c.RunOnce(x.ctx))
+	slices.Sort(ids)
+	return ids
+}
+
+func storedID(e rowfeed.Entry) string {
+	id, _ := e.Key.Get("id")
+	if e.Op == rowfeed.Delete {
+		return "-" + fmt.Sprint(id)
+	}
+	return fmt.Sprint(id)
+}
+
+// readStored reads what store has made.
+func (x *env) readStored() {
+	x.Helper()
+	feeds, err := x.rf.Feeds(x.ctx)
+	x.must(err)
+	all := storedFeeds(x)
+	if len(feeds) != len(all) {
+		x.Errorf("%d feeds, want %d", len(feeds), len(all))
+	}
+	for _, s := range all {
+		f, err := x.rf.Feed(x.ctx, s.name)
+		x.must(err)
+		_, err = f.AdoptDatabase(x.ctx) // the server is another one
+		x.must(err)
+		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+			x.Errorf("%s: verify: %q %v", s.name, problems, err)
+		}
+		x.publish(f)
+		want := []string{"5", "6"}
+		if s.spec.Mode == "" {
+			want = []string{"-3", "5", "6"}
+		}
+		after := x.db.Lines(x.T, "SELECT after FROM saved WHERE feed = '"+s.name+"'")
+		var got []string
+		for _, e := range x.storedPage(f, rowfeed.Cursor(strings.Trim(after[0], "[]"))).Entries {
+			got = append(got, storedID(e))
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			x.Errorf("%s: behind the saved cursor %q, want %q", s.name, got, want)
+		}
+		id := rowfeed.ConsumerID{Consumer: "app", Feed: s.name}
+		letters, err := x.rf.DeadLetters(x.ctx, id, nil)
+		if err != nil || len(letters) != 1 || !strings.Contains(string(letters[0].Key), "2") {
+			x.Errorf("%s: dead letters %+v %v", s.name, letters, err)
+		}
+		if got := x.storedConsume(f, 0); !slices.Equal(got, want) {
+			x.Errorf("%s: the consumer is handed %q, want %q", s.name, got, want)
+		}
+		_, err = x.rf.RetryDeadLetters(x.ctx, id, nil)
+		x.must(err)
+		if got := x.storedConsume(f, 0); !slices.Equal(got, []string{"2"}) {
+			x.Errorf("%s: of the dead letter the consumer is handed %q", s.name, got)
+		}
+		x.wantSound(f)
+	}
+	leases, err := x.rf.Leases(x.ctx)
+	if err != nil || !slices.ContainsFunc(leases, func(l *rowfeed.LeaseStatus) bool { return l.Name == "stored" && l.Epoch == 1 }) {
+		x.Errorf("leases: %+v %v", leases, err)
+	}
+	text := strings.Trim(x.db.Lines(x.T, "SELECT token FROM texts")[0], "[]")
+	if token, err := x.rf.TokenOf(x.ctx, text); err != nil || token.Name != "stored" {
+		x.Errorf("token: %+v %v", token, err)
+	}
+}

@@ -1,0 +1,215 @@
+-- add the feed
+SELECT to_regclass($1) IS NOT NULL
+SELECT max(version) FROM "public"."rowfeed_schema_version"
+BEGIN -- isolation: Read Committed
+SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+SELECT pg_advisory_xact_lock(hashtextextended($1, 0))
+SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)
+WITH RECURSIVE chain AS ( SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped UNION ALL SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd' ) SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN quote_ident(en.nspname) || '.' ELSE '' END || format_type(a.atttypid, a.atttypmod), e.typnamespace = 'pg_catalog'::regnamespace, a.attnotnull, b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' AND b.typtype IN ('e', 'r', 'm'), COALESCE((SELECT pn.nspname::text FROM pg_opclass k JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree' JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype AND o.amoprighttype = k.opcintype JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace pn ON pn.oid = p.oprnamespace WHERE k.opcintype = b.oid AND k.opcdefault AND pn.nspname <> 'pg_catalog'), ''), CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END, COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END JOIN pg_namespace en ON en.oid = e.typnamespace JOIN chain c ON c.attnum = a.attnum JOIN pg_type b ON b.oid = c.oid AND b.typtype <> 'd' LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1
+SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0 AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[]))) ORDER BY 1
+SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
+SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'), ($4, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($1)
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
+INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
+INSERT INTO "public"."rowfeed_sequences" (name, value, version, updated_at) VALUES ($1, $2, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+CREATE TABLE IF NOT EXISTS "public"."rowfeed_outbox_kv" ( order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shard bigint NOT NULL DEFAULT 0, time_hint bigint, appended_at timestamptz NOT NULL DEFAULT clock_timestamp(), "id" bigint NOT NULL ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_outbox" ON "public"."rowfeed_outbox_kv" (shard, order_sequence)
+CREATE TABLE IF NOT EXISTS "public"."rowfeed_feed_kv" ( shard bigint NOT NULL, ulid uuid NOT NULL, "id" bigint NOT NULL, PRIMARY KEY (shard, ulid), UNIQUE ("id") )
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM "public"."rowfeed_outbox_kv" ORDER BY shard LIMIT 1
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
+SELECT t."id" FROM "public"."kv" t WHERE 1 = 1 ORDER BY t."id" LIMIT 1 OFFSET $1
+SELECT x.shard FROM (SELECT DISTINCT 0 AS shard FROM "public"."kv" t LEFT JOIN "public"."rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x LEFT JOIN "public"."rowfeed_shards" s ON s.feed = $1 AND s.shard = x.shard WHERE COALESCE(s.filled_by, 0) = 0 ORDER BY x.shard
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'
+SELECT time_ms, ulid_high, ulid_low, witness, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2 FOR UPDATE
+INSERT INTO "public"."rowfeed_shards" (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ($1, $2, 0, 0, 0, '') ON CONFLICT (feed, shard) DO NOTHING
+SELECT created_at FROM "public"."rowfeed_feeds" WHERE name = $1
+UPDATE "public"."rowfeed_shards" SET time_ms = $1, ulid_high = $2, ulid_low = $3, witness = $4 WHERE feed = $5 AND shard = $6 AND pg_current_xact_id()::text = CAST($7 AS text)
+UPDATE "public"."rowfeed_shards" SET live_from = $1 WHERE feed = $2 AND shard = $3
+UPDATE "public"."rowfeed_shards" SET filled_by = $1 WHERE feed = $2 AND shard = $3 AND filled_by = 0
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
+INSERT INTO "public"."rowfeed_feed_kv" (shard, ulid, "id") SELECT x.shard, CAST(lpad(to_hex((x.live - 1) * 65536 + 1), 16, '0') || lpad(to_hex(16777216 + x.n), 16, '0') AS uuid), x.k0 FROM (SELECT 0 AS shard, s.live_from AS live, s.filled_by AS first_run, t."id" AS k0, row_number() OVER (ORDER BY t."id") AS n FROM "public"."kv" t JOIN "public"."rowfeed_shards" s ON s.feed = $1 AND s.shard = 0 AND s.live_from > 0 AND s.filled_by > 0 LEFT JOIN "public"."rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x ON CONFLICT ("id") DO NOTHING
+
+-- add it again, list the feeds, describe it
+SELECT shard FROM "public"."rowfeed_shards" WHERE feed = $1 ORDER BY shard LIMIT $2
+BEGIN -- isolation: Read Committed, read only
+SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = CAST($1 AS bigint) ORDER BY g."ulid" DESC LIMIT 1), COALESCE((SELECT 1 FROM "public"."rowfeed_outbox_kv" WHERE shard BETWEEN $2 AND $3 ORDER BY shard, order_sequence LIMIT 1), 0), CASE WHEN f.state IN ('creating', 'filling') THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), CASE WHEN f.database_identity <> CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN "public"."rowfeed_shards" h ON h.feed = f.name AND h.shard = $4 LEFT JOIN (SELECT g."ulid" AS ordered, g."ulid"::text AS place, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END AS present, g."id" AS v0, t."id" AS v1, t."k"::text AS v2, t."v" AS v3 FROM "public"."rowfeed_feed_kv" g LEFT JOIN "public"."kv" t ON g."id" = t."id" WHERE g."shard" = CAST($5 AS bigint) AND g."ulid" > CAST(CAST($6 AS text) AS uuid) ORDER BY g."ulid" LIMIT $7) p ON 1 = 1 WHERE f.name = $8 ORDER BY p.ordered LIMIT $9
+
+-- write
+INSERT INTO "public"."rowfeed_outbox_kv" (shard, time_hint, "id") VALUES ($1, $2, $3)
+
+-- publish first
+SELECT shard FROM "public"."rowfeed_outbox_kv" ORDER BY shard LIMIT 1
+SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE shard > 1 ORDER BY shard LIMIT 1
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '120s'
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')
+SELECT time_ms, ulid_high, ulid_low, witness, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2 FOR UPDATE NOWAIT
+SELECT set_config('lock_timeout', $1::text, true)
+SELECT order_sequence, time_hint FROM "public"."rowfeed_outbox_kv" WHERE shard BETWEEN $1 AND $2 ORDER BY shard, order_sequence LIMIT $3
+WITH own AS (SELECT DISTINCT ON (o."id") j.seq, o.shard, j.ulid, o."id" FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS uuid[])) AS j(seq, ulid) CROSS JOIN LATERAL (SELECT * FROM "public"."rowfeed_outbox_kv" o WHERE o.order_sequence = j.seq AND o.shard = $3 OFFSET 0) o ORDER BY o."id", j.seq DESC), done AS (INSERT INTO "public"."rowfeed_feed_kv" AS g (shard, ulid, "id") SELECT shard, ulid, "id" FROM own ORDER BY seq ON CONFLICT ("id") DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > g.ulid RETURNING 1) SELECT (SELECT count(*) FROM own) - (SELECT count(*) FROM done)
+DELETE FROM "public"."rowfeed_outbox_kv" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE order_sequence > 6 ORDER BY order_sequence LIMIT 1) c0
+
+-- publish without changes
+
+-- publish again
+SELECT shard, count(*) FROM (SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE order_sequence > 6 ORDER BY order_sequence LIMIT 1000) c0) r GROUP BY shard ORDER BY shard
+SELECT order_sequence, time_hint FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > ($1, $2) AND shard <= $3 ORDER BY shard, order_sequence LIMIT $4
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE order_sequence > 7 ORDER BY order_sequence LIMIT 1) c0
+
+-- run a publisher
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
+INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
+UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = $1 AND owner = $2 AND epoch = $3
+
+-- read pages of the part: shard 1
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = CAST($1 AS bigint) ORDER BY g."ulid" DESC LIMIT 1), COALESCE((SELECT 1 FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > ($2, $3) AND shard <= $4 ORDER BY shard, order_sequence LIMIT 1), 0), CASE WHEN f.state IN ('creating', 'filling') THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), CASE WHEN f.database_identity <> CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN "public"."rowfeed_shards" h ON h.feed = f.name AND h.shard = $5 LEFT JOIN (SELECT g."ulid" AS ordered, g."ulid"::text AS place, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END AS present, g."id" AS v0, t."id" AS v1, t."k"::text AS v2, t."v" AS v3 FROM "public"."rowfeed_feed_kv" g LEFT JOIN "public"."kv" t ON g."id" = t."id" WHERE g."shard" = CAST($6 AS bigint) AND g."ulid" > CAST(CAST($7 AS text) AS uuid) ORDER BY g."ulid" LIMIT $8) p ON 1 = 1 WHERE f.name = $9 ORDER BY p.ordered LIMIT $10
+
+-- wait for an entry of the part: shard 1
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > (1, 7) AND shard <= 1 ORDER BY shard, order_sequence LIMIT 1) s0
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1 AND h.shard IN ($2)
+
+-- read a consistent page of the part: shard 1
+SELECT order_sequence FROM "public"."rowfeed_outbox_kv" WHERE shard BETWEEN $1 AND $2 ORDER BY shard DESC, order_sequence DESC LIMIT 1
+
+-- tell how far the shards are
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1
+
+-- consume, set an entry aside, list it and try it again
+DELETE FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND key_digest = $4 AND generation = $5 AND position = $6 AND state = $7
+INSERT INTO "public"."rowfeed_consumers" (consumer, feed, shard_count, paused, version) VALUES ($1, $2, $3, 0, 0) ON CONFLICT (consumer, feed) DO NOTHING
+INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), ($8, $9, $10, $11, $12, $13, 0, 0, $14, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+INSERT INTO "public"."rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $12) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT 0 AS shard, g0.* FROM (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = CAST($1 AS bigint) ORDER BY g."ulid" DESC LIMIT 1) g0 UNION ALL SELECT 1 AS shard, g1.* FROM (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = CAST($2 AS bigint) ORDER BY g."ulid" DESC LIMIT 1) g1
+SELECT DISTINCT shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND state = $3
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > (0, 7) AND shard <= 0 ORDER BY shard, order_sequence LIMIT 1) s0 UNION ALL SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > (1, 7) AND shard <= 1 ORDER BY shard, order_sequence LIMIT 1) s1
+SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
+SELECT shard_count, version FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND key_digest = $5
+
+-- drop dead letters
+SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+
+-- pause, resume, seek and reset the consumer
+UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
+SELECT shard FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND paused <> 0 ORDER BY shard
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4 AND shard = $5
+UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
+SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+
+-- consume with two shards
+UPDATE "public"."rowfeed_consumers" SET shard_count = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET shard_count = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+
+-- deliver outside of transactions, under an epoch
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name = $3
+UPDATE "public"."rowfeed_cursors" SET epoch = $1, version = version + 1, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard_count = $4 AND epoch < $5 AND shard IN ($6, $7)
+
+-- note an entry as processed, and forget it
+INSERT INTO "public"."rowfeed_processed" (consumer, feed, generation, shard, position, processed_at) VALUES ($1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, generation, shard, position) DO NOTHING
+SELECT DISTINCT generation, shard FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation <= $3
+SELECT position FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position <= $5 ORDER BY position LIMIT 1 OFFSET 1999
+DELETE FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position <= $5
+
+-- drop the consumer
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '0', true)
+DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+
+-- status
+WITH mine AS MATERIALIZED ( SELECT s.shard, s.ctid AS place, s.xmax FROM "public"."rowfeed_shards" s WHERE s.feed = $1::text ), waiting AS MATERIALIZED ( SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m JOIN pg_locks l ON l.locktype = 'tuple' AND l.relation = $2::text::regclass AND m.place = format('(%s,%s)', l.page, l.tuple)::tid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) WHERE cardinality(pg_blocking_pids(l.pid)) > 0 GROUP BY m.shard, l.pid ), holding AS MATERIALIZED ( SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax UNION ALL SELECT w.shard, l.pid, l.virtualtransaction, NULL::xid FROM waiting w JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind) WHERE l.virtualtransaction = l.virtualxid AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid) ), sessions AS ( SELECT DISTINCT ON (shard, pid) shard, 0 AS waits, pid, virtualtransaction, xid, NULL::timestamptz AS since FROM holding UNION ALL SELECT shard, 1, pid, '', NULL, since FROM waiting ) SELECT b.shard, b.waits, COALESCE(b.pid::text, ''), b.virtualtransaction, COALESCE(a.usename::text, x.owner::text, ''), CASE WHEN a.pid IS NULL OR a.backend_start IS NULL THEN '' ELSE COALESCE(host(a.client_addr), 'local') END, COALESCE(a.application_name, ''), COALESCE((extract(epoch FROM clock_timestamp() - COALESCE(a.xact_start, x.prepared)) * 1000000)::bigint, -1), COALESCE(a.state, CASE WHEN x.gid IS NULL THEN '' ELSE 'prepared' END), COALESCE((extract(epoch FROM clock_timestamp() - COALESCE(a.state_change, x.prepared)) * 1000000)::bigint, -1), COALESCE(left(a.query, 500), 'PREPARE TRANSACTION ' || quote_literal(x.gid), '') FROM sessions b LEFT JOIN pg_stat_activity a ON a.pid = b.pid LEFT JOIN pg_prepared_xacts x ON b.pid IS NULL AND x.transaction = b.xid ORDER BY b.shard, b.waits, b.since, b.pid
+SELECT s.shard, (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" = s.shard ORDER BY g."ulid" DESC LIMIT 1) FROM "public"."rowfeed_shards" s WHERE s.feed = $1 ORDER BY s.shard LIMIT $2
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_outbox_kv" LIMIT 1000000) x), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - appended_at) * 1000000)::bigint FROM "public"."rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)
+WITH mine AS MATERIALIZED ( SELECT s.shard, s.ctid AS place, s.xmax FROM "public"."rowfeed_shards" s WHERE s.feed = $1::text ), waiting AS MATERIALIZED ( SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m JOIN pg_locks l ON l.locktype = 'tuple' AND l.relation = $2::text::regclass AND m.place = format('(%s,%s)', l.page, l.tuple)::tid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) WHERE cardinality(pg_blocking_pids(l.pid)) > 0 GROUP BY m.shard, l.pid ), holding AS MATERIALIZED ( SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax UNION ALL SELECT w.shard, l.pid, l.virtualtransaction, NULL::xid FROM waiting w JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind) WHERE l.virtualtransaction = l.virtualxid AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid) ) SELECT a.pid::text, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'), COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), 'has a shard: a new one of this feed, one that it took under a savepoint, or another feed''s' FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = $2::text::regclass AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid NOT IN (SELECT h.pid FROM holding h WHERE h.pid IS NOT NULL UNION SELECT w.pid FROM waiting w) AND l.pid <> pg_backend_pid() ORDER BY a.xact_start
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND feed = $1
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_outbox_kv" LIMIT 10) x), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - appended_at) * 1000000)::bigint FROM "public"."rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)
+
+-- who has the shards
+
+-- verify
+
+-- purge entries, and back-fill rows
+UPDATE "public"."rowfeed_feeds" SET options = $1 WHERE name = $2
+SELECT s.shard, (SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g.shard = s.shard ORDER BY g.ulid DESC LIMIT 1 OFFSET $1) FROM "public"."rowfeed_shards" s WHERE s.feed = $2 ORDER BY s.shard
+SELECT g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g.shard = $1 AND g.ulid <= CAST(CAST($2 AS text) AS uuid) ORDER BY g.ulid LIMIT $3
+SELECT below_high, below_low FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2
+UPDATE "public"."rowfeed_shards" SET below_high = $1, below_low = $2 WHERE feed = $3 AND shard = $4
+DELETE FROM "public"."rowfeed_feed_kv" g WHERE g.shard = $1 AND g.ulid >= CAST(CAST($2 AS text) AS uuid) AND g.ulid <= CAST(CAST($3 AS text) AS uuid)
+SELECT count(*) FROM "public"."rowfeed_shards" WHERE feed = $1 AND (below_high <> 0 OR below_low <> 0)
+
+-- check
+SELECT g."shard", g."ulid"::text FROM "public"."rowfeed_feed_kv" g ORDER BY g."shard" DESC, g."ulid" DESC LIMIT 1
+SELECT time_ms, ulid_high, ulid_low, witness, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2
+SELECT g."shard", g."ulid"::text FROM "public"."rowfeed_feed_kv" g WHERE g."shard" < $1 ORDER BY g."shard" DESC, g."ulid" DESC LIMIT 1
+BEGIN -- isolation: Repeatable Read, read only
+SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'
+
+-- repair
+UPDATE "public"."rowfeed_feeds" SET state = state WHERE name = $1 AND generation = $2
+SELECT state FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2
+INSERT INTO "public"."rowfeed_outbox_kv" (shard, "id") SELECT x.shard, x.k0 FROM (SELECT 0 AS shard, t."id" AS k0 FROM "public"."kv" t LEFT JOIN "public"."rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL ORDER BY t."id" LIMIT $1) x
+
+-- upgrade
+SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
+
+-- adopt the database, and begin a new generation
+SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
+UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
+
+-- grant and revoke
+SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))
+SELECT COALESCE(to_regrole($1)::oid::bigint, 0)
+GRANT SELECT ON TABLE "public"."rowfeed_schema_version" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_feeds" TO "wire_DATABASE"
+GRANT INSERT ("shard", "time_hint", "id") ON TABLE "public"."rowfeed_outbox_kv" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_sequences" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_shards" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_outbox_kv" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_feed_kv" TO "wire_DATABASE"
+SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
+SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
+REVOKE SELECT ON TABLE "public"."rowfeed_schema_version" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_feeds" FROM "wire_DATABASE"
+REVOKE INSERT ("shard", "time_hint", "id") ON TABLE "public"."rowfeed_outbox_kv" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_sequences" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_shards" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_outbox_kv" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_feed_kv" FROM "wire_DATABASE"
+
+-- drop the feed
+DROP FUNCTION IF EXISTS "public"."rowfeed_kv_capture"() CASCADE
+DROP TABLE IF EXISTS "public"."rowfeed_outbox_kv"
+DROP TABLE IF EXISTS "public"."rowfeed_feed_kv"
+DELETE FROM "public"."rowfeed_shards" WHERE feed = $1
+DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+

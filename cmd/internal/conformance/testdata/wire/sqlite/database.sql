@@ -1,0 +1,95 @@
+-- migrate
+BEGIN IMMEDIATE
+SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?
+SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')
+CREATE TABLE "rowfeed_schema_version" ( version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL )
+CREATE TABLE "rowfeed_sequences" ( name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL, updated_at INTEGER NOT NULL )
+CREATE TABLE "rowfeed_feeds" ( name TEXT NOT NULL PRIMARY KEY, mode TEXT NOT NULL, capture TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL, source_schema TEXT, source_table TEXT NOT NULL, key_columns TEXT NOT NULL, delivered_columns TEXT, options TEXT NOT NULL, data_shards INTEGER NOT NULL, shard_column TEXT, tombstones_seconds INTEGER NOT NULL, tombstones_below INTEGER NOT NULL, database_identity TEXT, fill_after TEXT, created_at INTEGER NOT NULL )
+INSERT INTO "rowfeed_schema_version" VALUES (1, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+CREATE TABLE "rowfeed_cursors" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, shard_count INTEGER NOT NULL, value TEXT NOT NULL, generation INTEGER NOT NULL, epoch INTEGER NOT NULL, version INTEGER NOT NULL, paused INTEGER NOT NULL, aside INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, shard) )
+CREATE TABLE "rowfeed_dead_letters" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, key_digest TEXT NOT NULL, key_json TEXT NOT NULL, generation INTEGER NOT NULL, position TEXT NOT NULL, op TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, collapsed INTEGER NOT NULL, error TEXT NOT NULL, first_at INTEGER NOT NULL, last_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, shard, key_digest) )
+CREATE TABLE "rowfeed_processed" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, generation INTEGER NOT NULL, shard INTEGER NOT NULL, position TEXT NOT NULL, processed_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, generation, shard, position) ) WITHOUT ROWID
+INSERT INTO "rowfeed_schema_version" VALUES (2, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+INSERT INTO "rowfeed_schema_version" VALUES (3, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+CREATE TABLE "rowfeed_leases" ( name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL, epoch INTEGER NOT NULL, expires_at INTEGER, acquired_at INTEGER NOT NULL, renewals INTEGER NOT NULL )
+INSERT INTO "rowfeed_schema_version" VALUES (4, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+ALTER TABLE "rowfeed_dead_letters" ADD COLUMN data_shard INTEGER
+INSERT INTO "rowfeed_schema_version" VALUES (5, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+ALTER TABLE "rowfeed_cursors" ADD COLUMN failure TEXT
+INSERT INTO "rowfeed_schema_version" VALUES (6, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+CREATE TABLE "rowfeed_shards" ( feed TEXT NOT NULL, shard INTEGER NOT NULL, time_ms INTEGER NOT NULL, ulid_high INTEGER NOT NULL, ulid_low INTEGER NOT NULL, below_high INTEGER NOT NULL DEFAULT 0, below_low INTEGER NOT NULL DEFAULT 0, witness TEXT NOT NULL, live_from INTEGER NOT NULL DEFAULT 0, filled_by INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (feed, shard) )
+CREATE TABLE "rowfeed_consumers" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard_count INTEGER NOT NULL, paused INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (consumer, feed) )
+INSERT INTO "rowfeed_schema_version" VALUES (7, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+CREATE TABLE "rowfeed_tokens" ( name TEXT NOT NULL PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, grants TEXT NOT NULL, view TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER )
+CREATE TABLE "rowfeed_audit" ( id INTEGER PRIMARY KEY, mark TEXT NOT NULL, at INTEGER NOT NULL, actor TEXT NOT NULL, act TEXT NOT NULL, object TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL )
+INSERT INTO "rowfeed_schema_version" VALUES (8, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+UPDATE "rowfeed_feeds" SET source_schema = '' WHERE source_schema = ''
+INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (9, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+COMMIT
+
+-- migrate again, and list the migrations
+SELECT max(version) FROM "rowfeed_schema_version"
+SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'
+SELECT name, type, "notnull", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid
+SELECT name, origin, partial, COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = pragma_index_list.name), '') FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name
+SELECT name FROM pragma_index_list(?)
+SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
+
+-- acquire, renew, assert and release a lease
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
+BEGIN -- isolation: Default
+UPDATE "rowfeed_sequences" SET version = version WHERE 0
+INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
+UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + 1 WHERE name IN (?) AND (name = ? AND owner = ? AND epoch = ?) AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+UPDATE "rowfeed_leases" SET renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ? AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ?
+
+-- list the leases, and take one from its holder
+UPDATE "rowfeed_leases" SET owner = ?, epoch = ?, expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, renewals = 0 WHERE name = ? AND epoch = ? AND (expires_at IS NULL OR expires_at <= CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" ORDER BY name
+
+-- share the jobs of a group
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name >= ? AND name < ?
+
+-- make, look up, list and revoke a token
+INSERT INTO "rowfeed_tokens" (name, sha256, grants, view, created_at, expires_at) VALUES (?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?) ON CONFLICT (name) DO NOTHING
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 = ?
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 IN (?)
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" ORDER BY name
+UPDATE "rowfeed_tokens" SET revoked_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND revoked_at IS NULL
+SELECT count(*) FROM "rowfeed_tokens" WHERE name = ?
+
+-- audit an act, list and purge the log
+INSERT INTO "rowfeed_audit" (mark, at, actor, act, object, detail, outcome) VALUES (?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ?, ?, ?, ?, ?)
+SELECT id FROM "rowfeed_audit" WHERE mark = ? ORDER BY id DESC LIMIT 1
+UPDATE "rowfeed_audit" SET outcome = ? WHERE id = ?
+SELECT id, at, actor, act, object, detail, outcome FROM "rowfeed_audit" ORDER BY id DESC LIMIT ?
+SELECT id, at, actor, act, object, detail, outcome FROM "rowfeed_audit" WHERE id < ? ORDER BY id DESC LIMIT ?
+SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+SELECT id FROM "rowfeed_audit" WHERE id > ? ORDER BY id LIMIT 1000
+DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
+
+-- remove the tables
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "rowfeed_feeds" ORDER BY name
+DELETE FROM "rowfeed_schema_version" WHERE version = 9
+DROP TABLE "rowfeed_audit"
+DROP TABLE "rowfeed_tokens"
+DELETE FROM "rowfeed_schema_version" WHERE version = 8
+DROP TABLE "rowfeed_consumers"
+DROP TABLE "rowfeed_shards"
+DELETE FROM "rowfeed_schema_version" WHERE version = 7
+ALTER TABLE "rowfeed_cursors" DROP COLUMN failure
+DELETE FROM "rowfeed_schema_version" WHERE version = 6
+ALTER TABLE "rowfeed_dead_letters" DROP COLUMN data_shard
+DELETE FROM "rowfeed_schema_version" WHERE version = 5
+DROP TABLE "rowfeed_leases"
+DELETE FROM "rowfeed_schema_version" WHERE version = 4
+DELETE FROM "rowfeed_schema_version" WHERE version = 3
+DROP TABLE "rowfeed_processed"
+DROP TABLE "rowfeed_dead_letters"
+DROP TABLE "rowfeed_cursors"
+DELETE FROM "rowfeed_schema_version" WHERE version = 2
+DROP TABLE "rowfeed_feeds"
+DROP TABLE "rowfeed_sequences"
+DROP TABLE "rowfeed_schema_version"
+

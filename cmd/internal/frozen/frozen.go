@@ -1,0 +1,3 @@
+// Package frozen keeps what users of rowfeed see: answers over HTTP, and the documentation of public packages. It has
+// tests only; what commands print is kept beside the commands.
+package frozen
