@@ -43,7 +43,8 @@ func storedFeeds(x *env) []stored {
 		{"columned", one, rowfeed.FeedSpec{Capture: dialect.CaptureColumn}, row, key},
 		{"sharded", one, rowfeed.FeedSpec{DataShards: 8}, row, key},
 		{"appended", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, row, key},
-		{"captured", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "v"}, row, key},
+		{"captured", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger,
+			ShardColumn: "v"}, row, key},
 		{"blocking", "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ulidType() + " NOT NULL)",
 			rowfeed.FeedSpec{Mode: rowfeed.ModeBlocking, PositionColumn: "u", ShardColumn: "v"}, row, key},
 	}
@@ -139,7 +140,8 @@ func (x *env) storeRow(f *rowfeed.Feed, s stored, id int) {
 		x.must(err)
 		at, err := u.At(1, 0)
 		x.must(err)
-		insert := "INSERT INTO blocking (id, v, u) VALUES (" + x.dialect.Placeholder(1) + ", 1, " + x.dialect.Placeholder(2) + ")"
+		insert := "INSERT INTO blocking (id, v, u) VALUES (" +
+			x.dialect.Placeholder(1) + ", 1, " + x.dialect.Placeholder(2) + ")"
 		_, err = tx.ExecContext(x.ctx, insert, id, at)
 		x.must(err)
 	}
@@ -164,7 +166,8 @@ func (x *env) storedPage(f *rowfeed.Feed, after rowfeed.Cursor) rowfeed.Page {
 // handed: "5", or "-3" of a delete.
 func (x *env) storedConsume(f *rowfeed.Feed, failing int) (ids []string) {
 	x.Helper()
-	c := &rowfeed.Consumer{Name: "app", Source: f, DB: x.rf, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1},
+	c := &rowfeed.Consumer{Name: "app", Source: f, DB: x.rf, OnFailure: rowfeed.SetAside,
+		Retry: rowfeed.Retry{MaxAttempts: 1},
 		Limit: 1, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				id := storedID(e)
@@ -236,7 +239,9 @@ func (x *env) readStored() {
 		x.wantSound(f)
 	}
 	leases, err := x.rf.Leases(x.ctx)
-	if err != nil || !slices.ContainsFunc(leases, func(l *rowfeed.LeaseStatus) bool { return l.Name == "stored" && l.Epoch == 1 }) {
+	if err != nil || !slices.ContainsFunc(leases, func(l *rowfeed.LeaseStatus) bool {
+		return l.Name == "stored" && l.Epoch == 1
+	}) {
 		x.Errorf("leases: %+v %v", leases, err)
 	}
 	text := strings.Trim(x.db.Lines(x.T, "SELECT token FROM texts")[0], "[]")
