@@ -61,7 +61,8 @@ func (w *recording) database() {
 	w.must(err)
 
 	w.step("audit an act, list and purge the log")
-	w.must(w.rf.Audited(w.ctx, rowfeed.Act{Actor: "wire", Act: "test", Object: "none"}, func(context.Context) error { return nil }))
+	w.must(w.rf.Audited(w.ctx, rowfeed.Act{Actor: "wire", Act: "test", Object: "none"},
+		func(context.Context) error { return nil }))
 	_, err = w.rf.Acts(w.ctx, 0, 0)
 	w.must(err)
 	_, err = w.rf.Acts(w.ctx, 1000, 1)
@@ -340,8 +341,8 @@ func (w *recording) damage(l layout) {
 
 // damageSchema removes a trigger, where the feed has one.
 func (w *recording) damageSchema(f *rowfeed.Feed, l layout) {
-	if l.spec.Capture == dialect.CaptureApp || l.spec.Capture == dialect.CaptureColumn || l.spec.Mode == rowfeed.ModeBlocking ||
-		l.name == "outbox" {
+	if l.spec.Capture == dialect.CaptureApp || l.spec.Capture == dialect.CaptureColumn ||
+		l.spec.Mode == rowfeed.ModeBlocking || l.name == "outbox" {
 		return
 	}
 	names := w.dialect.TriggerNames(&dialect.Feed{Name: "kv", Names: dialect.Names{Prefix: "rowfeed_"}})

@@ -220,6 +220,7 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`[\w.-]+/\d+/[a-z2-7]{26}(/[a-z2-7]{26})?`), "OWNER"},
 	{regexp.MustCompile(`\b[a-z2-7]{26}\b`), "RANDOM"},
+	{regexp.MustCompile(`\browfeed\.[0-9a-f]{32}\b`), "rowfeed.DIGEST"}, // of the name of the database
 	{regexp.MustCompile(`server_uuid [0-9a-f-]{36}`), "server_uuid UUID"},
 	{regexp.MustCompile(`'system \d+, timeline \w+, database \d+, table \d+'`), "'IDENTITY'"},
 	{regexp.MustCompile(`CAST\('\d+' AS oid\)`), "CAST('OID' AS oid)"},

@@ -29,12 +29,15 @@ var requests = map[string][][]string{
 		{"/_feeds"}, {"/_feeds/kv"}, {"/_feeds/ev"}, {"/_feeds/shards/ev"}, {"/_feeds/shards/kv"},
 	},
 	"fetch": {
-		{"/_feeds/fetch/kv"}, {"/_feeds/fetch/kv?after=4"}, {"/_feeds/fetch/kv?after=now"}, {"/_feeds/fetch/kv?after=2&limit=1"},
-		{"/_feeds/fetch/kv?shard=0&shard_count=2"}, {"/_feeds/fetch/kv?shard=1&after=0"}, {"/_feeds/fetch/kv?after=2&consistent=true"},
+		{"/_feeds/fetch/kv"}, {"/_feeds/fetch/kv?after=4"}, {"/_feeds/fetch/kv?after=now"},
+		{"/_feeds/fetch/kv?after=2&limit=1"},
+		{"/_feeds/fetch/kv?shard=0&shard_count=2"}, {"/_feeds/fetch/kv?shard=1&after=0"},
+		{"/_feeds/fetch/kv?after=2&consistent=true"},
 		{"/_feeds/fetch/kv?after=4&wait=1ms"}, {"/_feeds/fetch/ev?shard=7"},
 	},
 	"fetch-ndjson": {
-		{"/_feeds/fetch/kv", "Accept", "application/x-ndjson"}, {"/_feeds/fetch/kv?after=4", "Accept", "application/x-ndjson"},
+		{"/_feeds/fetch/kv", "Accept", "application/x-ndjson"},
+		{"/_feeds/fetch/kv?after=4", "Accept", "application/x-ndjson"},
 	},
 	"fetch-cloudevents": {
 		{"/_feeds/fetch/kv", "Accept", "application/cloudevents-batch+json"}, {"/_feeds/http-feeds/kv"},
@@ -42,15 +45,18 @@ var requests = map[string][][]string{
 	},
 	"stream": {{"/_feeds/stream/kv"}, {"/_feeds/stream/kv?after=2"}, {"/_feeds/stream/kv?after=0", "Last-Event-ID", "2"}},
 	"refused": {
-		{"/nothing"}, {"/_feeds/fetch/nothing"}, {"POST /_feeds/fetch/kv"}, {"/_feeds/fetch/kv", "Accept", "text/html"},
-		{"/_feeds/fetch/kv?after=9"}, {"/_feeds/fetch/kv?after=2:1"}, {"/_feeds/fetch/kv?after=x"}, {"/_feeds/fetch/kv?limit=0"},
-		{"/_feeds/fetch/kv?limit=1&limit=2"}, {"/_feeds/fetch/kv?nothing=1"}, {"/_feeds/fetch/kv?shard=4"}, {"/_feeds/fetch/kv?wait=x"},
+		{"/nothing"}, {"/_feeds/fetch/nothing"}, {"POST /_feeds/fetch/kv"},
+		{"/_feeds/fetch/kv", "Accept", "text/html"},
+		{"/_feeds/fetch/kv?after=9"}, {"/_feeds/fetch/kv?after=2:1"},
+		{"/_feeds/fetch/kv?after=x"}, {"/_feeds/fetch/kv?limit=0"},
+		{"/_feeds/fetch/kv?limit=1&limit=2"}, {"/_feeds/fetch/kv?nothing=1"},
+		{"/_feeds/fetch/kv?shard=4"}, {"/_feeds/fetch/kv?wait=x"},
 		{"/_feeds/fetch/ev"}, {"/_feeds/stream/kv?after=9"},
 	},
 }
 
-// TestFrozenHTTP: what a server answers over HTTP is what the files of testdata/http say. Each has requests with the status,
-// headers and body of their answers.
+// TestFrozenHTTP: what a server answers over HTTP is what the files of testdata/http say. Each has requests
+// with the status, headers and body of their answers.
 func TestFrozenHTTP(t *testing.T) {
 	db := small(t)
 	config := &feedhttp.Config{Heartbeat: time.Hour}
@@ -81,8 +87,10 @@ func TestFrozenHTTP(t *testing.T) {
 
 	var b strings.Builder
 	for _, code := range codes(t) {
-		failure := &rowfeed.Error{Code: rowfeed.Code(code), Object: `feed "kv"`, Cause: "the cause", Next: "do this", Err: errors.New("hidden")}
-		b.WriteString("code " + code + ": " + exchange(t, feedhttp.NewHandler(broken{failure}, nil), [][]string{{"/_feeds/fetch/kv"}}))
+		failure := &rowfeed.Error{Code: rowfeed.Code(code), Object: `feed "kv"`, Cause: "the cause",
+			Next: "do this", Err: errors.New("hidden")}
+		handler := feedhttp.NewHandler(broken{failure}, nil)
+		b.WriteString("code " + code + ": " + exchange(t, handler, [][]string{{"/_feeds/fetch/kv"}}))
 	}
 	texts["problems.txt"] = b.String()
 	golden.Compare(t, "testdata/http", texts)
@@ -141,7 +149,8 @@ func small(t *testing.T) *rowfeed.DB {
 	exec("INSERT INTO kv VALUES (1, 'fred', 1.5, NULL), (2, '<b>&\"', NULL, x'00ff'), (3, 'ü', 1e300, NULL)")
 	kv, err := db.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 4}, nil)
 	must(err)
-	_, err = db.AddFeed(ctx, rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"}, nil)
+	_, err = db.AddFeed(ctx, rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox,
+		Capture: "trigger", ShardColumn: "shard"}, nil)
 	must(err)
 	_, err = kv.Publish(ctx)
 	must(err)

@@ -102,7 +102,8 @@ func difference(old, text string) string {
 		from++
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "differs from line %d on; the file has %d lines, the test produced %d:", from+1, len(before)-1, len(after)-1)
+	fmt.Fprintf(&b, "differs from line %d on; the file has %d lines, the test produced %d:",
+		from+1, len(before)-1, len(after)-1)
 	for _, side := range []struct {
 		mark        string
 		lines, most []string

@@ -30,7 +30,7 @@ CREATE TRIGGER `rowfeed_kv_delete` AFTER DELETE ON `kv` FOR EACH ROW INSERT INTO
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
 SET SESSION lock_wait_timeout = 86400, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
-DO RELEASE_LOCK('rowfeed.dc556d0505256116f1ce0320d30269b1')
+DO RELEASE_LOCK('rowfeed.DIGEST')
 BEGIN -- isolation: Read Committed
 SELECT IF(TRUE, RTRIM(t.`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)) FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`ns`, t.`k` LIMIT 1 OFFSET 1999
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`ns`, `k`, kind) SELECT x.k0, x.k1, 0 FROM (SELECT t.`ns` AS k0, t.`k` AS k1 FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`ns`, t.`k` LIMIT 9223372036854775807) x

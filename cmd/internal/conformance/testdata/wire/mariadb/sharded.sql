@@ -30,7 +30,7 @@ CREATE TRIGGER `rowfeed_kv_delete` AFTER DELETE ON `kv` FOR EACH ROW INSERT INTO
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
 SET SESSION lock_wait_timeout = 86400, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
-DO RELEASE_LOCK('rowfeed.ed51c25e4aa7ced5430a9f0a5f507bc8')
+DO RELEASE_LOCK('rowfeed.DIGEST')
 BEGIN -- isolation: Read Committed
 SELECT t.`id` FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`id` LIMIT 1 OFFSET 1999
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`id`, kind) SELECT x.k0, 0 FROM (SELECT t.`id` AS k0 FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`id` LIMIT 9223372036854775807) x

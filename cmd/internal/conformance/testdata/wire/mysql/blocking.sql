@@ -33,7 +33,7 @@ CREATE FUNCTION `DATABASE`.`rowfeed_ulid_kv`(p_ulid_high bigint, p_ulid_low bigi
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv'
 SET SESSION lock_wait_timeout = 31536000, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
-DO RELEASE_LOCK('rowfeed.69b8ab1310973be1048e7a222b806794')
+DO RELEASE_LOCK('rowfeed.DIGEST')
 
 -- add it again, list the feeds, describe it
 SELECT shard FROM `DATABASE`.`rowfeed_shards` WHERE feed = 'kv' AND time_ms <> 0 ORDER BY shard LIMIT 10001

@@ -30,7 +30,7 @@ CREATE TRIGGER `rowfeed_kv_update` AFTER UPDATE ON `kv` FOR EACH ROW BEGIN IF NO
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
 SET SESSION lock_wait_timeout = 31536000, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
-DO RELEASE_LOCK('rowfeed.24cc58e91d8625887823f9491edc6e62')
+DO RELEASE_LOCK('rowfeed.DIGEST')
 SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (shard) ORDER BY shard LIMIT 1
 BEGIN -- isolation: Read Committed
 SELECT t.`id` FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`id` LIMIT 1 OFFSET 1999
