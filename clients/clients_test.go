@@ -153,7 +153,7 @@ func certificates(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestPython runs the Python client's own tests.
+// TestPython (O8) runs the Python client's own tests.
 func TestPython(t *testing.T) {
 	testdb.SQLite.Require(t)
 	modules, err := filepath.Glob("python/tests/test_*.py")
@@ -172,7 +172,7 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestPythonOnServers races instances of a consumer on servers, with drivers of two styles.
+// TestPythonOnServers (O8) races instances of a consumer on servers, with drivers of two styles.
 func TestPythonOnServers(t *testing.T) {
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
 		t.Run(e.Name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func typescript(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestTypeScript compiles the TypeScript client and runs its own tests.
+// TestTypeScript (O9) compiles the TypeScript client and runs its own tests.
 func TestTypeScript(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder := typescript(t)
@@ -225,7 +225,7 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptStores runs its consumers on other databases, with drivers of two more packages.
+// TestTypeScriptStores (O9) runs its consumers on other databases, with drivers of two more packages.
 func TestTypeScriptStores(t *testing.T) {
 	for _, e := range []testdb.Engine{testdb.SQLite, testdb.MariaDB} {
 		t.Run(e.Name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestTypeScriptStores(t *testing.T) {
 	}
 }
 
-// TestTypeScriptConsumer runs its consumers on PostgreSQL.
+// TestTypeScriptConsumer (O9) runs its consumers on PostgreSQL.
 func TestTypeScriptConsumer(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	folder := typescript(t)

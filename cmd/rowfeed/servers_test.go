@@ -12,7 +12,7 @@ import (
 // createServerKV is a table that every database takes.
 const createServerKV = "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v varchar(100))"
 
-// TestLifeOnServers is a short life on every database, given by ROWFEED_DB.
+// TestLifeOnServers (M72) is a short life on every database, given by ROWFEED_DB.
 func TestLifeOnServers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestAdoptUnfitColumns: a column that cannot hold positions is refused with the
+// TestAdoptUnfitColumns (M28): a column that cannot hold positions is refused with the
 // reason: one that is too narrow; one with a value of its own, so that new rows would
 // never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
 // waits for those who refer to the row. Verify tells of what a column becomes later.
@@ -81,7 +81,7 @@ func TestAdoptUnfitColumns(t *testing.T) {
 	})
 }
 
-// TestColumnNamesInAnyCase: on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
+// TestColumnNamesInAnyCase (M28): on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
 // feed_sync_id: it is refused without --adopt, with nothing half-made, and adopted with
 // it; on PostgreSQL it is another column.
 func TestColumnNamesInAnyCase(t *testing.T) {
@@ -115,7 +115,7 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 	})
 }
 
-// TestTriggersOfPartitions (hazard 22): a trigger that hangs on a partition fires for the
+// TestTriggersOfPartitions (H22): a trigger that hangs on a partition fires for the
 // publisher's UPDATE, too.
 func TestTriggersOfPartitions(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -167,7 +167,7 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 	})
 }
 
-// TestColumnAndTriggerFeed: a table has a feed whose rows hold their positions and
+// TestColumnAndTriggerFeed (H22): a table has a feed whose rows hold their positions and
 // another with triggers, made in either order; neither takes the other for trouble.
 func TestColumnAndTriggerFeed(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -206,7 +206,7 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 	})
 }
 
-// TestAdoptAgain: adding the feed again with another former sequence, or other former
+// TestAdoptAgain (M28): adding the feed again with another former sequence, or other former
 // cursors, is a conflict that names the difference: nothing was taken over from there.
 func TestAdoptAgain(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -230,7 +230,7 @@ func TestAdoptAgain(t *testing.T) {
 	})
 }
 
-// TestIndexThatBrokeOff: an index of the right name that no query can use, since its
+// TestIndexThatBrokeOff (M28): an index of the right name that no query can use, since its
 // CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
 func TestIndexThatBrokeOff(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -311,7 +311,7 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 	})
 }
 
-// TestReadersWhileIndexesAreMade: on PostgreSQL the columns, which keep everybody out, are
+// TestReadersWhileIndexesAreMade (H22): on PostgreSQL the columns, which keep everybody out, are
 // committed before the indexes are made, which read the whole table: readers read
 // meanwhile. What breaks off there goes on when the feed is added again, or is dropped.
 func TestReadersWhileIndexesAreMade(t *testing.T) {

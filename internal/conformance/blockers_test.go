@@ -74,8 +74,8 @@ func TestWhoHoldsItUp(t *testing.T) {
 	})
 }
 
-// TestBlockersByLogin (M72): to a login that may not see what others do it is said that not all is told of who holds
-// changes back, and what to run, after which it is.
+// TestBlockersByLogin (M72): to a login that may not see what others do it is said that not all is told of who
+// holds changes back, and what to run, after which it is.
 func TestBlockersByLogin(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() == "sqlite" {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestCaptureEveryStatement: whatever writes the table is captured, in whatever
+// TestCaptureEveryStatement (H4): whatever writes the table is captured, in whatever
 // form the database has it (M12 to M14 for trigger capture; hazards 4 and 6).
 func TestCaptureEveryStatement(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -56,7 +56,7 @@ func TestCaptureEveryStatement(t *testing.T) {
 	})
 }
 
-// TestCaptureReplace: statements that remove other rows on their way (hazard 6).
+// TestCaptureReplace (H6): statements that remove other rows on their way (hazard 6).
 // SQLite fires no DELETE trigger for them.
 func TestCaptureReplace(t *testing.T) {
 	each(t, func(x *env) {
@@ -93,7 +93,7 @@ func TestCaptureReplace(t *testing.T) {
 	})
 }
 
-// TestUniqueIndexAddedLater: on SQLite the triggers depend on the unique indexes;
+// TestUniqueIndexAddedLater (M63, H6): on SQLite the triggers depend on the unique indexes;
 // verification sees that one was added, and upgrade mends it.
 func TestUniqueIndexAddedLater(t *testing.T) {
 	each(t, func(x *env) {
@@ -129,7 +129,7 @@ func TestUniqueIndexAddedLater(t *testing.T) {
 	})
 }
 
-// TestColumnsAddedLater (hazards 3 and 4 of the second review): a column added
+// TestColumnsAddedLater: a column added
 // after the feed is captured and delivered, at once.
 func TestColumnsAddedLater(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -144,7 +144,7 @@ func TestColumnsAddedLater(t *testing.T) {
 	})
 }
 
-// TestEqualValues (hazard 4): an update that changes nothing for "=" is a change.
+// TestEqualValues (H4): an update that changes nothing for "=" is a change.
 func TestEqualValues(t *testing.T) {
 	eachCapture(t, func(x *env) {
 		x.exec(x.by(map[string]string{
@@ -204,7 +204,7 @@ func TestKeysOfEveryKind(t *testing.T) {
 	})
 }
 
-// TestPartitions (hazard 11): writes to the partitioned table, to a partition and
+// TestPartitions (H11, H21): writes to the partitioned table, to a partition and
 // to one attached later; rows that ATTACH brings are found by check.
 func TestPartitions(t *testing.T) {
 	each(t, func(x *env) {
@@ -273,7 +273,7 @@ func (x *env) wantRepaired(f *rowfeed.Feed, after rowfeed.Cursor, want ...string
 	return cursor
 }
 
-// TestForeignKeyCascades (hazard 21): MySQL and MariaDB fire no trigger for them, so
+// TestForeignKeyCascades (H21): MySQL and MariaDB fire no trigger for them, so
 // such a table is refused unless told otherwise; elsewhere they are captured.
 func TestForeignKeyCascades(t *testing.T) {
 	each(t, func(x *env) {
@@ -310,7 +310,7 @@ func TestForeignKeyCascades(t *testing.T) {
 	})
 }
 
-// TestStrictWriters: writers in REPEATABLE READ and SERIALIZABLE whose snapshot is
+// TestStrictWriters (H12): writers in REPEATABLE READ and SERIALIZABLE whose snapshot is
 // older than a publication of their own keys do not fail because of it (section 5
 // of the hazards): they share no row with the publisher.
 func TestStrictWriters(t *testing.T) {

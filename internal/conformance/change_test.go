@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestReaddedFeed: a process that knows a feed which another process has dropped and
+// TestReaddedFeed (M74, H15): a process that knows a feed which another process has dropped and
 // added again, of another table or with other columns, neither publishes by the old
 // table nor shows its rows.
 func TestReaddedFeed(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReaddedFeed(t *testing.T) {
 	})
 }
 
-// TestReplaceByDefault (hazard 6): OR REPLACE writes a column's default in place of a
+// TestReplaceByDefault (H6): OR REPLACE writes a column's default in place of a
 // NULL, and removes the row that has it.
 func TestReplaceByDefault(t *testing.T) {
 	testdb.SQLite.Require(t)
@@ -104,7 +104,7 @@ func TestTriggersAgain(t *testing.T) {
 	})
 }
 
-// TestKeyChangesType: a key that grows beyond what rowfeed's tables hold is noticed,
+// TestKeyChangesType (H22): a key that grows beyond what rowfeed's tables hold is noticed,
 // and upgrade mends them.
 func TestKeyChangesType(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -146,7 +146,7 @@ func TestKeyRenamed(t *testing.T) {
 	})
 }
 
-// TestOwnerMakesPartitions (hazard 22): whoever owns a partitioned table goes on
+// TestOwnerMakesPartitions (H22): whoever owns a partitioned table goes on
 // making partitions of it, although the feed is another user's.
 func TestOwnerMakesPartitions(t *testing.T) {
 	each(t, func(x *env) {
@@ -216,7 +216,7 @@ func TestUnpublishOtherSpelling(t *testing.T) {
 	})
 }
 
-// TestNamesTaken: tables of the user's own that have the names of rowfeed's are
+// TestNamesTaken (H22): tables of the user's own that have the names of rowfeed's are
 // neither used nor dropped.
 func TestNamesTaken(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -275,7 +275,7 @@ func TestPurgeFindsTheOldest(t *testing.T) {
 	})
 }
 
-// TestReplaceByOtherWays (hazard 6): OR REPLACE removes rows by a second index on the
+// TestReplaceByOtherWays (H6): OR REPLACE removes rows by a second index on the
 // key's columns with another collation, and by the hidden rowid.
 func TestReplaceByOtherWays(t *testing.T) {
 	testdb.SQLite.Require(t)

@@ -105,7 +105,7 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 	})
 }
 
-// TestHeldRowsAreLate (guarantee 5, hazards 17 and 18): rows that waited when a writer
+// TestHeldRowsAreLate (G5, H17, H18): rows that waited when a writer
 // took them are passed over, and nobody waits for anybody: the publisher publishes the
 // others, in batches smaller than what is held, and other writers write meanwhile. On
 // MariaDB every form of the UPDATE but ours waits here.
@@ -184,7 +184,7 @@ func TestKeyThatIsNotPrimary(t *testing.T) {
 	})
 }
 
-// TestPausedPublisher (hazard 18): while a publisher is stopped before its COMMIT only
+// TestPausedPublisher (H18): while a publisher is stopped before its COMMIT only
 // the rows that it took are held; every other row can be written.
 func TestPausedPublisher(t *testing.T) {
 	eachRows(t, func(x *env) {
@@ -220,7 +220,7 @@ func TestPausedPublisher(t *testing.T) {
 	})
 }
 
-// TestParentIsNotHeld (hazard 22): a row to which an open transaction only refers, by
+// TestParentIsNotHeld (H22): a row to which an open transaction only refers, by
 // a foreign key, is published, and referring to a row that is being published does not
 // wait. MySQL and MariaDB have no such lock: there the row is late.
 func TestParentIsNotHeld(t *testing.T) {
@@ -260,7 +260,7 @@ func TestParentIsNotHeld(t *testing.T) {
 	})
 }
 
-// TestGoingRound (hazard 13): rows that are written again before every pass do not
+// TestGoingRound (H13): rows that are written again before every pass do not
 // keep those behind them waiting, though they fill every batch.
 func TestGoingRound(t *testing.T) {
 	eachRows(t, func(x *env) {

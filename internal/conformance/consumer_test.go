@@ -204,7 +204,7 @@ func (x *env) mirror(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	}
 }
 
-// TestConsumeRefused (hazard 15): a cursor that the feed refuses stops the consumer
+// TestConsumeRefused (H15): a cursor that the feed refuses stops the consumer
 // with the next step, or starts it anew; then what the new pass does not bring is
 // removed when the pass is complete, not before, and also when nothing is left.
 func TestConsumeRefused(t *testing.T) {
@@ -304,7 +304,7 @@ func TestConsumeRefused(t *testing.T) {
 	})
 }
 
-// TestDeadLettersAfterRestart: a consumer that begins again is not shown deletes. Of a
+// TestDeadLettersAfterRestart (H25): a consumer that begins again is not shown deletes. Of a
 // key that is aside and does not come again, its release tells that it is gone.
 func TestDeadLettersAfterRestart(t *testing.T) {
 	each(t, func(x *env) {

@@ -92,8 +92,9 @@ func (x *env) copied() *env {
 	return openEnv(x.T, other, nil)
 }
 
-// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server is a
-// copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make such feeds, too.
+// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server
+// is a copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make
+// such feeds, too.
 func TestDumpLoadedBeside(t *testing.T) {
 	for _, printed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("printed=%v", printed), func(t *testing.T) {
@@ -144,8 +145,8 @@ func (x *env) printedWithNames() {
 	}
 }
 
-// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their database.
-// check says so, which is no reason not to be ready, and Upgrade makes them anew.
+// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their
+// database. check says so, which is no reason not to be ready, and Upgrade makes them anew.
 func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		f := x.addKV()
@@ -199,8 +200,8 @@ func (x *env) reopened(name string) *rowfeed.Feed {
 	return x.feedNamed(name)
 }
 
-// TestDumpOfTableAlone (V5): where rowfeed's tables are in another database than the feed's table, the triggers in a
-// copy of that table's database write to them. check in the original names the table, and what to run.
+// TestDumpOfTableAlone (V5): where rowfeed's tables are in another database than the feed's table, the triggers
+// in a copy of that table's database write to them. check in the original names the table, and what to run.
 func TestDumpOfTableAlone(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		home := x.db.Server().NewDatabase(x.T)
@@ -231,8 +232,9 @@ func TestDumpOfTableAlone(t *testing.T) {
 	})
 }
 
-// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
-// A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's that it is gone.
+// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another
+// database. A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's
+// that it is gone.
 func TestTableMovedToAnotherDatabase(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		other := x.db.Server().NewDatabase(x.T).Name

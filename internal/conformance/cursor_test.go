@@ -67,7 +67,7 @@ func (x *env) removeUncaptured(f *rowfeed.Feed, condition string) {
 	}
 }
 
-// TestCursorBeginsAndRests (M16, M17): "" and "0" start at the first entry; at the
+// TestCursorBeginsAndRests (M16, M17, H30): "" and "0" start at the first entry; at the
 // head a page is empty and answers the cursor given; only a feed without any entry
 // answers ""; more is false exactly when the page reached the head.
 func TestCursorBeginsAndRests(t *testing.T) {
@@ -159,7 +159,7 @@ func TestStablePages(t *testing.T) {
 	})
 }
 
-// TestCursorRefused (guarantee 4): a cursor ahead of the feed, with its position or
+// TestCursorRefused (G3): a cursor ahead of the feed, with its position or
 // with its start mark, is refused; so is whatever is no cursor, naming the parameter.
 func TestCursorRefused(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -188,7 +188,7 @@ func TestCursorRefused(t *testing.T) {
 	})
 }
 
-// TestGeneration: a feed that was dropped and added again has another generation;
+// TestGeneration (M74, H15): a feed that was dropped and added again has another generation;
 // its positions start anew, so old cursors are refused, also through a handle from
 // before, and new ones carry the generation (hazard 15, guarantee 4).
 func TestGeneration(t *testing.T) {
@@ -239,7 +239,7 @@ func TestGeneration(t *testing.T) {
 	})
 }
 
-// TestStartMark (guarantee 7, hazard 16): who starts at the beginning is not told of
+// TestStartMark (G6, M70, H16): who starts at the beginning is not told of
 // rows that were gone before, whatever pages it takes to get through; its cursor
 // carries the start until it is past it; every later delete arrives.
 func TestStartMark(t *testing.T) {
@@ -377,7 +377,7 @@ func TestCursorAtTimeModel(t *testing.T) {
 	})
 }
 
-// TestVanishedRows (guarantee 1, hazards 5 and 21): a row that went without a trigger
+// TestVanishedRows (G1, H5, H21): a row that went without a trigger
 // is left out and never shown as deleted on suspicion; the cursor passes it; it is
 // counted, found by check, and told as deleted after repair.
 func TestVanishedRows(t *testing.T) {

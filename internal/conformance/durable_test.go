@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestPublishingIsSynchronous (guarantee 7): whatever server, database, role and
+// TestPublishingIsSynchronous (G7): whatever server, database, role and
 // connection say, the transactions that make positions and generations are committed
 // to the disk. The tables themselves say what held in them. What asks for more than
 // the disk keeps it.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUpdatesStayInTheirPages (PostgreSQL): the rows that rowfeed updates all the time have room beside them for
+// TestUpdatesStayInTheirPages: the rows that rowfeed updates all the time have room beside them for
 // versions that cannot go away yet, so that no index gets an entry for any; and a key that is published again
 // stays in its page of positions, which is then the only one that its table changes.
 func TestUpdatesStayInTheirPages(t *testing.T) {

@@ -59,7 +59,7 @@ func (x *env) found(f *rowfeed.Feed) {
 	})
 }
 
-// TestUnflushedIsNotShown (guarantees 2 and 7): without a binary log InnoDB shows a
+// TestUnflushedIsNotShown (G2, G7): without a binary log InnoDB shows a
 // commit before it flushes its log. A reader that comes in between makes sure of what
 // it shows: no position is given again after a crash.
 func TestUnflushedIsNotShown(t *testing.T) {

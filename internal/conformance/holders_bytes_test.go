@@ -50,7 +50,8 @@ func TestHoldersBesideBytes(t *testing.T) {
 	})
 }
 
-// TestBlockersBesideBytes (M72): nor does such a statement keep status from naming who holds a feed's changes up.
+// TestBlockersBesideBytes (M44, M72): nor does such a statement keep status from naming who holds a feed's
+// changes up.
 func TestBlockersBesideBytes(t *testing.T) {
 	each(t, func(x *env) {
 		if x.engine != testdb.MySQL {

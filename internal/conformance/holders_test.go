@@ -171,7 +171,7 @@ func TestLockHolders(t *testing.T) {
 	})
 }
 
-// TestLockHolderHidden: a holder that took the shard under a savepoint, and the first one of a new
+// TestLockHolderHidden (M44): a holder that took the shard under a savepoint, and the first one of a new
 // shard, are named where the database can tell, at the latest when somebody waits; else
 // they are listed as who may have it.
 func TestLockHolderHidden(t *testing.T) {
@@ -284,7 +284,7 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// TestUnblockMover: a mover of an outbox that hangs with its shard is ended like a writer; the
+// TestUnblockMover (M44): a mover of an outbox that hangs with its shard is ended like a writer; the
 // next one moves the records, once.
 func TestUnblockMover(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -335,7 +335,7 @@ func TestUnblockMover(t *testing.T) {
 	})
 }
 
-// TestUnblockLooksAgain: a transaction that has ended meanwhile is not followed by its connection's
+// TestUnblockLooksAgain (M44): a transaction that has ended meanwhile is not followed by its connection's
 // next one, though that has the same shard.
 func TestUnblockLooksAgain(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -387,7 +387,7 @@ func TestUnblockLooksAgain(t *testing.T) {
 	})
 }
 
-// TestUnblockPrepared: a prepared transaction is named, and no session is ended for it.
+// TestUnblockPrepared (M44): a prepared transaction is named, and no session is ended for it.
 func TestUnblockPrepared(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() != "postgres" {
@@ -407,7 +407,7 @@ func TestUnblockPrepared(t *testing.T) {
 	})
 }
 
-// TestUnblockRights: a login without the rights is told which it takes, and ends nobody;
+// TestUnblockRights (M44): a login without the rights is told which it takes, and ends nobody;
 // its status says that it does not know.
 func TestUnblockRights(t *testing.T) {
 	eachULID(t, func(x *events) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestStandingsShared: who waits for all shards of a feed is answered with what the watcher's look has shown,
-// which all share, and sends no statement of its own; what it is told is how far the shards are.
+// TestStandingsShared (M24): who waits for all shards of a feed is answered with what the watcher's look has
+// shown, which all share, and sends no statement of its own; what it is told is how far the shards are.
 func TestStandingsShared(t *testing.T) {
 	eachKind(t, func(r *taker) {
 		type mark struct{}
@@ -65,7 +65,7 @@ func TestStandingsShared(t *testing.T) {
 	})
 }
 
-// TestMovedUnderALook: a record that is moved between two statements of one look is in one of
+// TestMovedUnderALook (M24): a record that is moved between two statements of one look is in one of
 // them, at least: its shard, moved for the first time, is never told of as if it had nothing.
 func TestMovedUnderALook(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -117,7 +117,8 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 	return now, err
 }
 
-// TestShardIDsDisagree: a worker that is told of news again and again, which bring nothing to do, asks ever less often.
+// TestShardIDsDisagree (M24): a worker that is told of news again and again, which bring nothing to do, asks
+// ever less often.
 func TestShardIDsDisagree(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() != "sqlite" {
@@ -150,8 +151,8 @@ func TestShardIDsDisagree(t *testing.T) {
 	})
 }
 
-// TestShardIDsCheck: what a worker writes behind its pages does not have it, or others, read all cursors again; what
-// an operator moves does.
+// TestShardIDsCheck (M24): what a worker writes behind its pages does not have it, or others, read all cursors
+// again; what an operator moves does.
 func TestShardIDsCheck(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() != "sqlite" {
@@ -198,8 +199,8 @@ func TestShardIDsCheck(t *testing.T) {
 	})
 }
 
-// TestShardIDsDeposedAtRest (M54): a worker whose cursors were claimed under a later lease ends, also where
-// nothing comes that it would have to write.
+// TestShardIDsDeposedAtRest (M24, M54): a worker whose cursors were claimed under a later lease ends, also
+// where nothing comes that it would have to write.
 func TestShardIDsDeposedAtRest(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() != "sqlite" {

@@ -49,7 +49,7 @@ type fewListed struct{ plain }
 
 func (p fewListed) Info(ctx context.Context) (*rowfeed.Info, error) { return few(ctx, p.f) }
 
-// TestShardIDsStartAtOnce (guarantee 1): where a consumer begins is looked up for all shards before any
+// TestShardIDsStartAtOnce (G1, M24): where a consumer begins is looked up for all shards before any
 // has its turn, also for those that a description does not list: what is written before the last one has had it
 // comes, what was there does not.
 func TestShardIDsStartAtOnce(t *testing.T) {
@@ -154,7 +154,8 @@ func TestUnplaceableStart(t *testing.T) {
 	})
 }
 
-// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they are.
+// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they
+// are.
 func TestFillingStart(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() != "sqlite" {

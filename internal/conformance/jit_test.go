@@ -6,7 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestForcedPlansAreNotCompiled: where plans are forced their cost means nothing, and
+// TestForcedPlansAreNotCompiled (M53): where plans are forced their cost means nothing, and
 // must not have PostgreSQL compile them: renewing the leases of a group took a second of
 // a core each time.
 func TestForcedPlansAreNotCompiled(t *testing.T) {

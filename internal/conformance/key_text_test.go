@@ -74,7 +74,7 @@ func (r *keyReader) read(x *env, f *rowfeed.Feed) {
 	}
 }
 
-// TestKeyKeepsItsText (V1): where two texts are one key for the database, a key has one text in all
+// TestKeyKeepsItsText (M4, H24, V1): where two texts are one key for the database, a key has one text in all
 // entries, whatever is done with it: readers who apply entries by key, from any moment on, whole or in
 // parts, have one row for each of the table's.
 func TestKeyKeepsItsText(t *testing.T) {
@@ -156,7 +156,7 @@ func TestKeyKeepsItsText(t *testing.T) {
 	})
 }
 
-// TestColumnRefusesTwoTexts (V1): with capture column nothing keeps the text that readers know, so such
+// TestColumnRefusesTwoTexts (H24, V1): with capture column nothing keeps the text that readers know, so such
 // keys are refused before anything is made, with the ways out.
 func TestColumnRefusesTwoTexts(t *testing.T) {
 	each(t, func(x *env) {
@@ -175,8 +175,8 @@ func TestColumnRefusesTwoTexts(t *testing.T) {
 	})
 }
 
-// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default can
-// tell keys apart in a way that rowfeed's tables do not.
+// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default
+// can tell keys apart in a way that rowfeed's tables do not.
 func TestRefusesIndexOfOwnOperatorClass(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	x := newEnv(t, testdb.Postgres15, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestLockSurvivesTheServer (M8, guarantee 2): what a page has shown is there after the server was
+// TestLockSurvivesTheServer (G2, M8): what a page has shown is there after the server was
 // killed under a writer, also where commits are asynchronous by default: the next
 // writer of the shard is above it, and who goes on from the page misses nothing.
 func TestLockSurvivesTheServer(t *testing.T) {
@@ -57,7 +57,7 @@ func TestLockSurvivesTheServer(t *testing.T) {
 	}
 }
 
-// TestLockKeepsSettings: a writer's session commits as it did before, but for the transactions
+// TestLockKeepsSettings (M8): a writer's session commits as it did before, but for the transactions
 // that take ULIDs.
 func TestLockKeepsSettings(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -99,7 +99,7 @@ func TestLockKeepsSettings(t *testing.T) {
 	})
 }
 
-// TestLockForgetful: under a setting that lets the writer's commit be lost, and that no
+// TestLockForgetful (M8): under a setting that lets the writer's commit be lost, and that no
 // transaction can raise, ULIDs are refused, unless the risk was accepted.
 func TestLockForgetful(t *testing.T) {
 	cases := []struct {

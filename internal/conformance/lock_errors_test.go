@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database tells it; the
-// shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
+// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database
+// tells it; the shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
 func TestLockErrors(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.write(7, 1, 1)

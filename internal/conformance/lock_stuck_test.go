@@ -145,7 +145,7 @@ func TestLockHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLockHolderStopped (M44): a writer that has a shard is stopped with SIGSTOP. Other shards
+// TestLockHolderStopped (M44, H18): a writer that has a shard is stopped with SIGSTOP. Other shards
 // do not wait; those of its own wait until the server ends it, which is while it is stopped.
 // When it goes on its transaction is gone.
 func TestLockHolderStopped(t *testing.T) {

@@ -135,7 +135,7 @@ func TestLockWaitEnds(t *testing.T) {
 	})
 }
 
-// TestLockWaitOwn: where nobody asks for a bound a tighter one of the session's own holds, and
+// TestLockWaitOwn (M44): where nobody asks for a bound a tighter one of the session's own holds, and
 // with NoBound it alone. Who asked for more waits for longer.
 func TestLockWaitOwn(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -168,7 +168,7 @@ func TestLockWaitOwn(t *testing.T) {
 	})
 }
 
-// TestLockWaitConfigured: Config says what a Lock takes that says nothing.
+// TestLockWaitConfigured (M44): Config says what a Lock takes that says nothing.
 func TestLockWaitConfigured(t *testing.T) {
 	eachULID(t, func(x *events) {
 		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound})
@@ -257,7 +257,7 @@ func TestLockIdleSetting(t *testing.T) {
 	})
 }
 
-// TestLockBySQLWaits: the functions of other languages wait as long as their session says; on
+// TestLockBySQLWaits (M44): the functions of other languages wait as long as their session says; on
 // PostgreSQL, where it may say nothing, ten seconds.
 func TestLockBySQLWaits(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestLockBySQLWaits(t *testing.T) {
 	})
 }
 
-// TestLockWaitTakesAll: on servers that roll everything back when a wait has run out
+// TestLockWaitTakesAll (M44): on servers that roll everything back when a wait has run out
 // (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
 // after it would be committed statement by statement.
 func TestLockWaitTakesAll(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 func isCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
 
-// TestNotMissingRows drives the schedule that loses rows for everyone who polls
+// TestNotMissingRows (M1, M2, M3) drives the schedule that loses rows for everyone who polls
 // ids (M1, M3): a transaction draws the lower id and commits later. The naive
 // reader loses the row, on every database that lets two writers in; the feed's
 // reader, polling at every step, gets all of them (M1), each above its cursor.
@@ -73,7 +73,7 @@ func TestNotMissingRows(t *testing.T) {
 	})
 }
 
-// TestStuckWriterDelaysOnlyItself: an open transaction holds back its own rows and
+// TestStuckWriterDelaysOnlyItself (H17, H18): an open transaction holds back its own rows and
 // nobody else's, neither at the publisher nor at other writers.
 func TestStuckWriterDelaysOnlyItself(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -170,7 +170,7 @@ func TestPublishNothing(t *testing.T) {
 	})
 }
 
-// TestCollapse (M13, M14): several changes of a key between two passes become one
+// TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one
 // entry, where the last of them stands; the last value is always delivered.
 func TestCollapse(t *testing.T) {
 	eachCapture(t, func(x *env) {

@@ -82,7 +82,7 @@ func (t *troubles) like(words string) (n int) {
 	return n
 }
 
-// TestOutboxMoversBetween (M59, hazard 1): between a mover's look at the records and its move nobody else
+// TestOutboxMoversBetween (M59, H1): between a mover's look at the records and its move nobody else
 // moves any of the shard: a second mover is told to come later, and both see one order.
 func TestOutboxMoversBetween(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -108,7 +108,7 @@ func TestOutboxMoversBetween(t *testing.T) {
 	})
 }
 
-// TestHeldShardPublisher (M59): a shard that somebody has holds up no other: a publisher goes on with
+// TestHeldShardPublisher (M59, H18): a shard that somebody has holds up no other: a publisher goes on with
 // those, tells which one waits and what to do, and serves it when it is free. One call of
 // Publish moves what can be moved, and says what could not.
 func TestHeldShardPublisher(t *testing.T) {
@@ -261,8 +261,8 @@ func (s lockedShard) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return s.Feed.Fetch(ctx, req)
 }
 
-// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is told of the
-// one that is not.
+// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is
+// told of the one that is not.
 func TestHeldShardOnce(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		if x.family() != "sqlite" {

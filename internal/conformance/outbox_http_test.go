@@ -89,7 +89,7 @@ func TestFillingOverHTTP(t *testing.T) {
 	})
 }
 
-// TestExpiredOverHTTP (item 3): who comes with a cursor below what is kept is told 410 "entries-expired", and
+// TestExpiredOverHTTP (M59): who comes with a cursor below what is kept is told 410 "entries-expired", and
 // what to do; a consumer and a relay stop there.
 func TestExpiredOverHTTP(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -136,7 +136,7 @@ func (r *taker) appendedAll(shard, first, last int) {
 	}
 }
 
-// TestReadyElsewhere (hazard 15): a server in a database of another identity is not ready, be it to publish
+// TestReadyElsewhere (H15): a server in a database of another identity is not ready, be it to publish
 // or not, and says why; where that was decided it is.
 func TestReadyElsewhere(t *testing.T) {
 	for mode, each := range map[string]func(*testing.T, func(*events)){rowfeed.ModeBlocking: eachULID, rowfeed.ModeOutbox: eachOutbox} {

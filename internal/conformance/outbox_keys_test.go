@@ -133,7 +133,7 @@ func TestOutboxKeyOfTwoShards(t *testing.T) {
 	})
 }
 
-// TestOutboxKeysRacing (M59, M57): writers insert rows with the same keys over and over, in any
+// TestOutboxKeysRacing (M57, M59): writers insert rows with the same keys over and over, in any
 // of two shards, and readers of both move what they find, whatever locks they meet on. Everyone
 // sees the last version of every row.
 func TestOutboxKeysRacing(t *testing.T) {

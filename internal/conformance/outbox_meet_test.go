@@ -54,8 +54,8 @@ func eachKeyHeld(t *testing.T, f func(x *events, letGo func())) {
 	})
 }
 
-// TestKeyHeldPublisher (M59): a key that somebody has holds up the shard that has a record of it, and no other: a
-// publisher serves those, is no failure, tells what it waits for, and waits less the next time.
+// TestKeyHeldPublisher (M59): a key that somebody has holds up the shard that has a record of it, and no other:
+// a publisher serves those, is no failure, tells what it waits for, and waits less the next time.
 func TestKeyHeldPublisher(t *testing.T) {
 	eachKeyHeld(t, func(x *events, letGo func()) {
 		var told troubles
@@ -105,7 +105,7 @@ func TestKeyHeldPublisher(t *testing.T) {
 	})
 }
 
-// TestKeyHeldPurge: an entry that cannot be purged, since somebody has its place, does not keep
+// TestKeyHeldPurge (M59): an entry that cannot be purged, since somebody has its place, does not keep
 // those of other shards, and is told of as a shard that is held.
 func TestKeyHeldPurge(t *testing.T) {
 	eachKeyHeld(t, func(x *events, letGo func()) {
@@ -132,7 +132,7 @@ func TestKeyHeldPurge(t *testing.T) {
 	})
 }
 
-// TestMoversInACircle (M57): of two who wait for each other the mover is run again, and nobody is told.
+// TestMoversInACircle (M57, M59): of two who wait for each other the mover is run again, and nobody is told.
 func TestMoversInACircle(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		if x.family() != "postgres" {
@@ -172,7 +172,7 @@ func TestMoversInACircle(t *testing.T) {
 	})
 }
 
-// TestOutboxKeyRises (guarantee 2): the positions of a key only rise, in whatever shards its records are and
+// TestOutboxKeyRises (G2, M59): the positions of a key only rise, in whatever shards its records are and
 // whatever times they are given, so that who keeps the highest of each key misses nothing.
 func TestOutboxKeyRises(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -202,8 +202,9 @@ func TestOutboxKeyRises(t *testing.T) {
 	})
 }
 
-// TestOutboxUnplaceableOrder (guarantee 2): a mover that comes upon a record that cannot be placed tries halves, and another
-// mover comes between them: what was committed late meanwhile stands before what was begun after that.
+// TestOutboxUnplaceableOrder (G2, M59): a mover that comes upon a record that cannot be placed tries halves,
+// and another mover comes between them: what was committed late meanwhile stands before what was begun after
+// that.
 func TestOutboxUnplaceableOrder(t *testing.T) {
 	each(t, func(env *env) {
 		if env.family() != "postgres" {
@@ -246,8 +247,8 @@ func TestOutboxUnplaceableOrder(t *testing.T) {
 	})
 }
 
-// TestMoverStandsStill (M59): a mover that stands still before its COMMIT holds up its own shard only, also where its keys
-// have come again or twice: others place new keys beside them, and purge theirs.
+// TestMoverStandsStill (M59): a mover that stands still before its COMMIT holds up its own shard only, also
+// where its keys have come again or twice: others place new keys beside them, and purge theirs.
 func TestMoverStandsStill(t *testing.T) {
 	for id, records := range map[int]string{3: "(0, 3)", 4: "(0, 4), (0, 4)"} {
 		t.Run(map[int]string{3: "a key that has a place", 4: "a new key, twice"}[id], func(t *testing.T) {

@@ -169,7 +169,7 @@ func TestOutboxRepairInBatches(t *testing.T) {
 	})
 }
 
-// TestOutboxBulkWriter: INSERT … SELECT into the outbox as docs/ULIDS.md writes it keeps no other
+// TestOutboxBulkWriter (M59): INSERT … SELECT into the outbox as docs/ULIDS.md writes it keeps no other
 // writer waiting, also on MariaDB, however long its SELECT takes.
 func TestOutboxBulkWriter(t *testing.T) {
 	eachOutbox(t, func(x *events) {

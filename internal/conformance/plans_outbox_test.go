@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestPlansOfOutboxes (hazard 17): pages and moves of a shard read its records and places by their
+// TestPlansOfOutboxes (M59, H17): pages and moves of a shard read its records and places by their
 // indexes, and no others, also of a shard that has few records among many of another: before
 // the first ANALYZE, after it, and with statistics of when the outbox was empty; a publisher
 // finds the shards that have records by steps from one to the next, as do a page that names no

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestPlansOfParts (M25, perf.md's table L3): TestPlansOfHotStatements for a feed of 1024
+// TestPlansOfParts (M25): TestPlansOfHotStatements for a feed of 1024
 // data shards. A page of a part reads the entries of its buckets and few others, however
 // many buckets it has, before the first ANALYZE and after it, and with statistics of when
 // the feed was empty or all of it was in one bucket. Publishing costs what it costs

@@ -59,7 +59,7 @@ func (x *env) vacuum() {
 	}
 }
 
-// TestPlansOfHotStatements (hazards 17 and 29, perf.md's pitfalls): what publishers
+// TestPlansOfHotStatements (H17, H29): what publishers
 // and readers run all day is done by keys and indexes, never by reading a table whole
 // or sorting it: on a fresh table and on one of 100,000 rows, with 0, 1 and 100 % of
 // them waiting, before the first ANALYZE and after it, with plans made for the values
@@ -170,7 +170,7 @@ func TestPlansOfBackfill(t *testing.T) {
 	}
 }
 
-// TestPlansKept (hazard 29): connections keep the plans of statements that they run
+// TestPlansKept (H29): connections keep the plans of statements that they run
 // often. Plans from a time when nothing waited must still be good when everything
 // does: PostgreSQL's own count of rows read by scanning whole tables tells.
 func TestPlansKept(t *testing.T) {

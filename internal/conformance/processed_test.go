@@ -154,7 +154,7 @@ func TestProcessedRace(t *testing.T) {
 	})
 }
 
-// TestPurgeProcessed: ids that no delivery can have any more are forgotten, others
+// TestPurgeProcessed (M73): ids that no delivery can have any more are forgotten, others
 // kept: those above the cursor, of another consumer, of a later generation.
 func TestPurgeProcessed(t *testing.T) {
 	each(t, func(x *env) {

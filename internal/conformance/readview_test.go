@@ -45,7 +45,7 @@ BEGIN
 END $$`,
 }
 
-// TestReadView (hazard 1): publishers in tight loops and readers that poll with
+// TestReadView (H1): publishers in tight loops and readers that poll with
 // Fetch. A page must never show position n+1 without n: read views of MariaDB are
 // not atomic, and a page of one statement loses entries there. The longer it runs,
 // the surer: ROWFEED_TEST_READVIEW_SECONDS (2 on MariaDB, 0.4 elsewhere).
@@ -103,7 +103,7 @@ func TestReadView(t *testing.T) {
 	})
 }
 
-// TestPageBelowItsHead (hazard 1): on MariaDB and MySQL a page shows nothing above the head that was
+// TestPageBelowItsHead (H1): on MariaDB and MySQL a page shows nothing above the head that was
 // read before it: of what is committed in between a read view may show one and not the one below.
 func TestPageBelowItsHead(t *testing.T) {
 	eachCapture(t, func(x *env) {

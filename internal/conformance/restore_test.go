@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestBump (M74): a bumped feed refuses the cursors of before and says what to do; its
+// TestBump (M74, H15): a bumped feed refuses the cursors of before and says what to do; its
 // positions go on, and a publisher that knows the former generation only goes on too.
 func TestBump(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -84,7 +84,7 @@ func TestBump(t *testing.T) {
 	})
 }
 
-// TestBumpDuringAPass: a bump waits for a publisher in the middle of a pass, and what
+// TestBumpDuringAPass (M74): a bump waits for a publisher in the middle of a pass, and what
 // that publishes is of the generation before.
 func TestBumpDuringAPass(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -121,7 +121,7 @@ func TestBumpDuringAPass(t *testing.T) {
 	})
 }
 
-// TestOtherDatabase: a publisher in a database of another identity than the feed's
+// TestOtherDatabase (M74, H15): a publisher in a database of another identity than the feed's
 // gives no position, says what to do, and goes on when that has been done. SQLite has
 // no identity, so there is none to be another.
 func TestOtherDatabase(t *testing.T) {
@@ -226,7 +226,7 @@ func TestTablesMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAdoptedElsewhere: a publisher that knows the feed in its former database, as one
+// TestAdoptedElsewhere (M74): a publisher that knows the feed in its former database, as one
 // does whose connections have moved with the database, sees that it was adopted.
 func TestAdoptedElsewhere(t *testing.T) {
 	each(t, func(x *env) {
@@ -340,7 +340,7 @@ func (w *witness) startOver() {
 	w.cursor, w.lines, w.refused = rowfeed.Beginning, nil, nil
 }
 
-// TestRestoredBackup (M74): an older backup is restored under a running publisher and a
+// TestRestoredBackup (M74, H15): an older backup is restored under a running publisher and a
 // running consumer. The database looks as it did, so nothing but their memory tells.
 // Neither goes on in silence: no position is given twice, and after a bump the
 // consumer has what is there.
@@ -406,7 +406,7 @@ func TestRestoredBackup(t *testing.T) {
 	})
 }
 
-// TestConsumerOfARestoredBackup (M74): cursor and effects are in another database, which
+// TestConsumerOfARestoredBackup (M74, H15): cursor and effects are in another database, which
 // keeps what the restored one has lost. The consumer waits while nobody has said what
 // happened, starts over after the bump, and ends with the effects of what is there.
 func TestConsumerOfARestoredBackup(t *testing.T) {

@@ -205,7 +205,8 @@ func TestOutboxRoles(t *testing.T) {
 	})
 }
 
-// TestGrants: logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61, M63).
+// TestGrants (M29): logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61,
+// M63).
 func TestGrants(t *testing.T) {
 	eachWithRoles(t, func(x *events) {
 		before := x.db.Dump(x.T)
@@ -295,8 +296,8 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is ready, takes
-// nothing for missing that its login is not shown; who has made the feed is told what is.
+// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is
+// ready, takes nothing for missing that its login is not shown; who has made the feed is told what is.
 func TestReaderVerifies(t *testing.T) {
 	eachWithRoles(t, func(x *events) {
 		x.exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")

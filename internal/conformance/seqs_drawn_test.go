@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSeqsDrawnBeforeTheFirstRow (guarantee 2): a transaction that has only read until now has no
+// TestSeqsDrawnBeforeTheFirstRow (G2, H29): a transaction that has only read until now has no
 // number, and its statement may have drawn already: it is waited for. One that only reads is not.
 func TestSeqsDrawnBeforeTheFirstRow(t *testing.T) {
 	each(t, func(x *env) {

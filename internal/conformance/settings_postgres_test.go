@@ -8,8 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestKeysAreComparedByTheirBytes (V6): whatever the writer's session makes of a value's text, a key that an UPDATE
-// changes is recorded with its former value, and one that it leaves alone is recorded once. Outboxes ask the same.
+// TestKeysAreComparedByTheirBytes (V6): whatever the writer's session makes of a value's text, a key that an
+// UPDATE changes is recorded with its former value, and one that it leaves alone is recorded once. Outboxes ask
+// the same.
 func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() != "postgres" {
@@ -77,8 +78,8 @@ func TestDomainsOverEnums(t *testing.T) {
 	})
 }
 
-// TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When they move
-// to another schema, verification says so, and upgrade mends it.
+// TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When
+// they move to another schema, verification says so, and upgrade mends it.
 func TestOperatorsElsewhere(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() != "postgres" || x.scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestLifeLeavesNoTrace (M28): after feed drop and migrate down a schema dump
+// TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down a schema dump
 // equals the one before init, byte for byte; each of the steps can be done twice.
 func TestLifeLeavesNoTrace(t *testing.T) {
 	eachFresh(t, func(x *env) {
@@ -54,7 +54,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// TestDropAfterTable: a feed whose table is gone says so, and can be dropped.
+// TestDropAfterTable (M63): a feed whose table is gone says so, and can be dropped.
 func TestDropAfterTable(t *testing.T) {
 	eachCapture(t, func(x *env) {
 		fresh := x.db.Dump(x.T)
@@ -76,7 +76,7 @@ func TestDropAfterTable(t *testing.T) {
 	})
 }
 
-// TestFeedAddTwice: with the same arguments nothing changes, with others nothing
+// TestFeedAddTwice (M28): with the same arguments nothing changes, with others nothing
 // changes either and the difference is named.
 func TestFeedAddTwice(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -101,7 +101,7 @@ func TestFeedAddTwice(t *testing.T) {
 	})
 }
 
-// TestRefused: tables that cannot be fed are refused with the reason and the next
+// TestRefused (M4, M28, H11, H22): tables that cannot be fed are refused with the reason and the next
 // step, and nothing is half-made.
 func TestRefused(t *testing.T) {
 	each(t, func(x *env) {
@@ -165,7 +165,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestDottedName: a name with a dot that is no schema's is told how to be written, and
+// TestDottedName (M28): a name with a dot that is no schema's is told how to be written, and
 // means what it says when there is such a schema.
 func TestDottedName(t *testing.T) {
 	each(t, func(x *env) {
@@ -187,7 +187,7 @@ func TestDottedName(t *testing.T) {
 	})
 }
 
-// TestMigrateTwoAtOnce: several processes that create the tables at once take turns.
+// TestMigrateTwoAtOnce (H20): several processes that create the tables at once take turns.
 func TestMigrateTwoAtOnce(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -274,7 +274,7 @@ func TestPrefixAndSchema(t *testing.T) {
 	})
 }
 
-// TestWriterWithoutRights (hazard 22): a session with rights on its own table only
+// TestWriterWithoutRights (H22): a session with rights on its own table only
 // writes it as before.
 func TestWriterWithoutRights(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -309,7 +309,7 @@ func TestWriterWithoutRights(t *testing.T) {
 	})
 }
 
-// TestForeignOperators (hazard 22): the trigger's function runs with the rights of
+// TestForeignOperators (H22): the trigger's function runs with the rights of
 // its owner, so a session cannot make it call an operator of the session's own.
 func TestForeignOperators(t *testing.T) {
 	each(t, func(x *env) {
@@ -338,7 +338,7 @@ func TestForeignOperators(t *testing.T) {
 	})
 }
 
-// TestForeignPath (hazard 22): a domain's CHECK may call a function of the user's, and that finds names
+// TestForeignPath (H22): a domain's CHECK may call a function of the user's, and that finds names
 // by the session's search_path. The trigger's function runs with its owner's rights, and has a path
 // of its own there: PostgreSQL asks the CHECK when the table's key has another type than rowfeed's tables.
 func TestForeignPath(t *testing.T) {
@@ -377,7 +377,7 @@ func hostOf(url string) string {
 	return "tcp(" + host + ")/" + db
 }
 
-// TestLastInsertID: the ids that sessions ask for after an INSERT are not those of
+// TestLastInsertID (H22): the ids that sessions ask for after an INSERT are not those of
 // the change records, except for PostgreSQL's lastval(), which GUARANTEES.md names.
 func TestLastInsertID(t *testing.T) {
 	each(t, func(x *env) {
@@ -428,7 +428,7 @@ func execOn(x *env, conn *sql.Conn, query string) error {
 	return err
 }
 
-// TestRefusesHiddenRows (hazard 5): row security that hides rows from rowfeed's user
+// TestRefusesHiddenRows (H5, V7): row security that hides rows from rowfeed's user
 // is an error everywhere, never a delete.
 func TestRefusesHiddenRows(t *testing.T) {
 	each(t, func(x *env) {

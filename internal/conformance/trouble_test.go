@@ -59,7 +59,7 @@ func TestPublisherOfDroppedFeed(t *testing.T) {
 	})
 }
 
-// TestMissingTriggers: a publisher notices that its triggers are gone, says which,
+// TestMissingTriggers (M72, H21): a publisher notices that its triggers are gone, says which,
 // and upgrade mends them; what was written meanwhile is found and repaired.
 func TestMissingTriggers(t *testing.T) {
 	each(t, func(x *env) {
@@ -114,7 +114,7 @@ func TestMissingTriggers(t *testing.T) {
 	})
 }
 
-// TestClockGoesBack: publication times never decrease from one position to a higher
+// TestClockGoesBack (H19): publication times never decrease from one position to a higher
 // one, whatever the database's clock does, so that at:TIME misses nothing.
 func TestClockGoesBack(t *testing.T) {
 	each(t, func(x *env) {
@@ -245,7 +245,7 @@ func TestRepublish(t *testing.T) {
 	})
 }
 
-// TestUnknownKeys: keys with a row, with a tombstone, with neither; those that no row can
+// TestUnknownKeys (M70): keys with a row, with a tombstone, with neither; those that no row can
 // have are refused, by their type where the database would bend them into another key.
 func TestUnknownKeys(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -271,7 +271,7 @@ func TestUnknownKeys(t *testing.T) {
 	})
 }
 
-// TestUnpublish (M70): consumers get a delete; changes stay hidden, also of a row
+// TestUnpublish (M70, H7): consumers get a delete; changes stay hidden, also of a row
 // that is deleted and comes back; republish shows the row again.
 func TestUnpublish(t *testing.T) {
 	eachCapture(t, func(x *env) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestULIDArguments: PostgreSQL has times without end, and words of any length: a hint that never comes is refused
-// like any that is ahead, one that has always been counts as none that is, and what a writer leaves with a shard
-// is bounded, whatever it says.
+// TestULIDArguments (M41): PostgreSQL has times without end, and words of any length: a hint that never comes
+// is refused like any that is ahead, one that has always been counts as none that is, and what a writer leaves
+// with a shard is bounded, whatever it says.
 func TestULIDArguments(t *testing.T) {
 	eachULID(t, func(x *events) {
 		if x.family() != "postgres" {

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestULIDBadRows: where a column takes bytes of any length, or values of any type, a row that holds no
+// TestULIDBadRows (M42): where a column takes bytes of any length, or values of any type, a row that holds no
 // ULID is named, with the way to find it; feed add refuses such a table (M42).
 func TestULIDBadRows(t *testing.T) {
 	each(t, func(x *env) {

@@ -78,7 +78,7 @@ func TestLockKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestLockAfterDrop: whoever has not heard that a feed was dropped takes nothing of it, and
+// TestLockAfterDrop (M63): whoever has not heard that a feed was dropped takes nothing of it, and
 // leaves nothing behind (M63).
 func TestLockAfterDrop(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -102,7 +102,7 @@ func TestLockAfterDrop(t *testing.T) {
 	})
 }
 
-// TestLockNamesTaken: functions of the user's own are not taken for rowfeed's.
+// TestLockNamesTaken (M63): functions of the user's own are not taken for rowfeed's.
 func TestLockNamesTaken(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() == "sqlite" {

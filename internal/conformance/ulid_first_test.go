@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
-// TestLockFirstUse: the first writers of two shards do not wait for each other, nor end in a
+// TestLockFirstUse (M30, H8): the first writers of two shards do not wait for each other, nor end in a
 // deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
 func TestLockFirstUse(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -52,7 +52,7 @@ func TestLockFirstUse(t *testing.T) {
 	})
 }
 
-// TestLockFirstUseRolledBack: several who wait for the first writer of a shard go on when it
+// TestLockFirstUseRolledBack (M30): several who wait for the first writer of a shard go on when it
 // rolls back. On MariaDB and MySQL they may end in a deadlock: what they wait for goes away, and each
 // has a lock on the gap. It is told as one, and who begins again is served.
 func TestLockFirstUseRolledBack(t *testing.T) {
@@ -113,7 +113,7 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 	})
 }
 
-// TestOutboxFirstUse: whoever moves the first records of one shard holds up nobody who moves
+// TestOutboxFirstUse (M59): whoever moves the first records of one shard holds up nobody who moves
 // those of another (M30, M59, hazard 8).
 func TestOutboxFirstUse(t *testing.T) {
 	eachOutbox(t, func(x *events) {

@@ -42,7 +42,7 @@ func (x *events) ways() map[string]func(tx *sql.Tx, id, shard int) error {
 	return ways
 }
 
-// TestLockPastRows: ULIDs are taken above those of the shard's rows, too, whoever made them: a
+// TestLockPastRows (H8): ULIDs are taken above those of the shard's rows, too, whoever made them: a
 // reader has passed these. Readers of what proper writers write miss nothing (hazard 8).
 func TestLockPastRows(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -122,7 +122,7 @@ func TestLockPastRows(t *testing.T) {
 	})
 }
 
-// TestLockPastBytes: the same in a column of PostgreSQL's bytea, which holds any bytes.
+// TestLockPastBytes (H8): the same in a column of PostgreSQL's bytea, which holds any bytes.
 func TestLockPastBytes(t *testing.T) {
 	each(t, func(x *env) {
 		if x.family() != "postgres" {
@@ -140,7 +140,7 @@ func TestLockPastBytes(t *testing.T) {
 	})
 }
 
-// TestULIDAddLeft: a state that is left over where a feed is made goes on above the rows, too.
+// TestULIDAddLeft (M62): a state that is left over where a feed is made goes on above the rows, too.
 func TestULIDAddLeft(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec(x.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
@@ -164,7 +164,7 @@ func TestULIDAddLeft(t *testing.T) {
 	})
 }
 
-// TestULIDOfShard: PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
+// TestULIDOfShard (H8): PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
 // lock, and refuses to guess which of several is meant (M38, M40, hazard 8).
 func TestULIDOfShard(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -199,7 +199,7 @@ func TestULIDOfShard(t *testing.T) {
 	})
 }
 
-// TestLockDropOpen: a feed that is dropped beside the first writer of a shard waits for it, and
+// TestLockDropOpen (M63): a feed that is dropped beside the first writer of a shard waits for it, and
 // leaves no state behind (M63).
 func TestLockDropOpen(t *testing.T) {
 	eachULID(t, func(x *events) {

@@ -38,7 +38,7 @@ type misuse struct {
 	tx    *sql.Tx // the last one
 }
 
-// TestULIDRefused (M33, M40, hazard 8): every cell of the table of what each database can refuse is true.
+// TestULIDRefused (M33, M40, H8): every cell of the table of what each database can refuse is true.
 func TestULIDRefused(t *testing.T) {
 	table := guaranteed(t)
 	if len(table) != len(misuses) {

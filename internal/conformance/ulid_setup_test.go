@@ -99,7 +99,7 @@ func (x *events) wantGone(fresh, when string) {
 	}
 }
 
-// TestULIDAddKilledAtEveryStatement (M63): `feed add` is killed before its statements in turn.
+// TestULIDAddKilledAtEveryStatement (M28, M63): `feed add` is killed before its statements in turn.
 // Run again it completes what is half-made; a drop in its place leaves nothing.
 func TestULIDAddKilledAtEveryStatement(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "trigger"}, func(x *events, setup string) {

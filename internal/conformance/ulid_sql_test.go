@@ -51,7 +51,7 @@ func (x *events) bySQL(i string, shard ...int) string {
 	return x.by(map[string]string{"postgres": "rowfeed_ulid_events(" + i + named + ")", "mysql": "rowfeed_ulid_events(@high, @low, " + i + ")"})
 }
 
-// TestULIDBySQL: writers with the functions and writers with the library take turns on one
+// TestULIDBySQL (M36, M37, M38, M39): writers with the functions and writers with the library take turns on one
 // state; one INSERT … SELECT has as many as it likes; what each engine can refuse it does
 // (M30, M33, M36, M37, M38, M39, M40).
 func TestULIDBySQL(t *testing.T) {

@@ -47,8 +47,8 @@ func (x *env) published(feeds []*rowfeed.Feed, events chan rowfeed.PublishEvent)
 	x.eventually("publishers sleep", func() bool { return x.parked("rowfeed.(*watcher).sleep(") == len(feeds) })
 }
 
-// TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at each
-// look, however many they are, and a change wakes its feed's publisher.
+// TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at
+// each look, however many they are, and a change wakes its feed's publisher.
 func TestPublishersSleep(t *testing.T) {
 	each(t, func(x *env) {
 		var all, looked atomic.Int64
@@ -218,8 +218,8 @@ func TestStampedLooks(t *testing.T) {
 	})
 }
 
-// TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither the
-// oldest nor the newest. A standby, which does not know that much, has none.
+// TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither
+// the oldest nor the newest. A standby, which does not know that much, has none.
 func TestStamp(t *testing.T) {
 	stampOf := func(x *env) (stamp string) {
 		x.Helper()

@@ -97,7 +97,7 @@ func (g *gate) pass() {
 	})
 }
 
-// TestNoLostWakeUp (M69): an entry that is published between the read that found
+// TestNoLostWakeUp (M69, H30): an entry that is published between the read that found
 // nothing and the waiting is not waited for; nor is one that comes before that read,
 // nor one that comes while the watcher's look is on its way back with old news. The
 // publisher is of the same process, and then nothing looks at all, or of another.
@@ -158,7 +158,7 @@ func TestNoLostWakeUp(t *testing.T) {
 	})
 }
 
-// TestWokenForNothing (M69): a wake-up that brings nothing to show does not end the
+// TestWokenForNothing (M69, H30): a wake-up that brings nothing to show does not end the
 // wait: neither a position whose key is gone again, nor another feed's entry. And what
 // was passed over is not passed over twice: the cursor has moved on.
 func TestWokenForNothing(t *testing.T) {
@@ -246,7 +246,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestWaitersOfAFeedThatGoes: whoever waits on a feed that is dropped, dropped and added
+// TestWaitersOfAFeedThatGoes (M69): whoever waits on a feed that is dropped, dropped and added
 // again, or set back, is told, and does not wait for what will not come.
 func TestWaitersOfAFeedThatGoes(t *testing.T) {
 	for _, c := range []struct {
@@ -296,7 +296,7 @@ func (x *env) drop() {
 	}
 }
 
-// TestWaitCancelled: the end of the context frees a waiter at once, whatever it is at,
+// TestWaitCancelled (M69): the end of the context frees a waiter at once, whatever it is at,
 // and when nobody waits any more nothing is asked of the database.
 func TestWaitCancelled(t *testing.T) {
 	each(t, func(x *env) {
@@ -341,7 +341,7 @@ func TestWaitCancelled(t *testing.T) {
 	})
 }
 
-// TestWaitersOutliveTheServer: while the database is away those who wait go on waiting;
+// TestWaitersOutliveTheServer (M69): while the database is away those who wait go on waiting;
 // who comes to the end of the wait is told; and when it is back, entries arrive.
 func TestWaitersOutliveTheServer(t *testing.T) {
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
@@ -386,7 +386,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 	}
 }
 
-// TestWokenByWhatIsNotCommitted: where a look shows more than a page does (sessions in
+// TestWokenByWhatIsNotCommitted (M69): where a look shows more than a page does (sessions in
 // READ UNCOMMITTED, pools that lead to servers which lag), a waiter looks again when the
 // watcher does, and not as fast as it can; and it is not lost.
 func TestWokenByWhatIsNotCommitted(t *testing.T) {

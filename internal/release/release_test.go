@@ -81,7 +81,7 @@ func packed(t *testing.T) map[string][]byte {
 	return all
 }
 
-// TestPack: archives hold what people install, sums are theirs, and packing again gives the
+// TestPack (O10): archives hold what people install, sums are theirs, and packing again gives the
 // same bytes.
 func TestPack(t *testing.T) {
 	dist := packed(t)
@@ -166,7 +166,7 @@ func licences(t *testing.T, r io.Reader) {
 	}
 }
 
-// TestSBOM: every module that the linker has put into the binary is listed with its version
+// TestSBOM (O10): every module that the linker has put into the binary is listed with its version
 // and checksum, and nothing else is.
 func TestSBOM(t *testing.T) {
 	info, err := buildinfo.ReadFile(binary)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestSink runs the suite on every database; what the relay does with the sink, in one
+// TestSink (S5) runs the suite on every database; what the relay does with the sink, in one
 // transaction with its cursor, is in internal/conformance (TestMirror…).
 func TestSink(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
