@@ -271,10 +271,8 @@ func TestKeyColumnsNamedAsOurs(t *testing.T) {
 // TestReshardGetsOn (M18): rows that others hold, and give back one by one, are waited for as long
 // as they become fewer. (Where a transaction can give back one of its rows.)
 func TestReshardGetsOn(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		const rows = 70 // more than the walk tries in vain
 		f := x.addKV()
 		x.fill(rows)

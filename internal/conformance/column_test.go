@@ -110,10 +110,8 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 // others, in batches smaller than what is held, and other writers write meanwhile. On
 // MariaDB every form of the UPDATE but ours waits here.
 func TestHeldRowsAreLate(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		x.addKV()
 		x.fill(40)
 		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
@@ -187,10 +185,8 @@ func TestKeyThatIsNotPrimary(t *testing.T) {
 // TestPausedPublisher (H18): while a publisher is stopped before its COMMIT only
 // the rows that it took are held; every other row can be written.
 func TestPausedPublisher(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		plain := x.addKV()
 		x.fill(10)
 		x.publish(plain)
@@ -224,10 +220,8 @@ func TestPausedPublisher(t *testing.T) {
 // a foreign key, is published, and referring to a row that is being published does not
 // wait. MySQL and MariaDB have no such lock: there the row is late.
 func TestParentIsNotHeld(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		f := x.addKV()
 		x.exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES kv (id))", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		tx := x.begin(sql.LevelReadCommitted)

@@ -14,17 +14,8 @@ import (
 // gone, or dumps that are loaded under another name.
 func eachMySQL(t *testing.T, f func(x *env)) {
 	t.Helper()
-	for _, e := range testdb.Engines() {
-		if e.Family != "mysql" {
-			continue
-		}
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := newEnv(t, e, nil)
-			x.migrate()
-			f(x)
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	each(t, f)
 }
 
 // ofEachKind makes a feed of every kind that has triggers or routines, each with a row.

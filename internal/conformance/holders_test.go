@@ -175,10 +175,8 @@ func TestLockHolders(t *testing.T) {
 // shard, are named where the database can tell, at the latest when somebody waits; else
 // they are listed as who may have it.
 func TestLockHolderHidden(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite names nobody
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it names nobody
-		}
 		x.write(5, 1, 1)
 		under := x.beginAs("under")
 		x.in(under, "SAVEPOINT s")
@@ -338,10 +336,8 @@ func TestUnblockMover(t *testing.T) {
 // TestUnblockLooksAgain (M44): a transaction that has ended meanwhile is not followed by its connection's
 // next one, though that has the same shard.
 func TestUnblockLooksAgain(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite ends nobody
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it ends nobody
-		}
 		x.write(5, 1, 1)
 		pool := x.db.OpenTapped(x.T, testdb.Hooks{})
 		pool.SetMaxOpenConns(1)
@@ -389,10 +385,8 @@ func TestUnblockLooksAgain(t *testing.T) {
 
 // TestUnblockPrepared (M44): a prepared transaction is named, and no session is ended for it.
 func TestUnblockPrepared(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // what InnoDB prepares (XA) keeps its session, or is not told of
 	eachULID(t, func(x *events) {
-		if x.family() != "postgres" {
-			return // what InnoDB prepares (XA) keeps its session, or is not told of
-		}
 		x.write(5, 1, 1)
 		tx := x.begin(sql.LevelReadCommitted)
 		x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
@@ -410,10 +404,8 @@ func TestUnblockPrepared(t *testing.T) {
 // TestUnblockRights (M44): a login without the rights is told which it takes, and ends nobody;
 // its status says that it does not know.
 func TestUnblockRights(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // has no logins
-		}
 		x.write(5, 1, 1)
 		login := "ops_" + x.db.Name
 		url := strings.Replace(x.db.URL, "//postgres@", "//"+login+"@", 1)

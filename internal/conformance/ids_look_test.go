@@ -120,10 +120,8 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 // TestShardIDsDisagree (M24): a worker that is told of news again and again, which bring nothing to do, asks
 // ever less often.
 func TestShardIDsDisagree(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the database has no part in it
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the database has no part in it
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		var checks atomic.Int64 // one a second
@@ -154,10 +152,8 @@ func TestShardIDsDisagree(t *testing.T) {
 // TestShardIDsCheck (M24): what a worker writes behind its pages does not have it, or others, read all cursors
 // again; what an operator moves does.
 func TestShardIDsCheck(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the statements are the same everywhere
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		r.add(6, 2, 2)
@@ -202,10 +198,8 @@ func TestShardIDsCheck(t *testing.T) {
 // TestShardIDsDeposedAtRest (M24, M54): a worker whose cursors were claimed under a later lease ends, also
 // where nothing comes that it would have to write.
 func TestShardIDsDeposedAtRest(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the statements are the same everywhere
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		former, later := r.consumer(r.feed, r.rf), r.consumer(r.feed, r.rf)

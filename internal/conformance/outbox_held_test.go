@@ -21,10 +21,8 @@ import (
 // take shard 0, and those below it.
 func eachHeld(t *testing.T, f func(x *events, hold func() (letGo func()))) {
 	t.Helper()
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time
-		}
 		x.appended(1, 0, time.Time{})
 		x.appended(2, 1, time.Time{})
 		x.publish(x.feed)
@@ -85,10 +83,8 @@ func (t *troubles) like(words string) (n int) {
 // TestOutboxMoversBetween (M59, H1): between a mover's look at the records and its move nobody else
 // moves any of the shard: a second mover is told to come later, and both see one order.
 func TestOutboxMoversBetween(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // the first has the only lock from its beginning
-		}
 		x.appended(1, 0, time.Time{}) // who makes the row of a shard has it in any case
 		at := x.page(x.feed, 0, "", 10).Cursor
 		x.appended(2, 0, time.Time{})
@@ -264,10 +260,8 @@ func (s lockedShard) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 // TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is
 // told of the one that is not.
 func TestHeldShardOnce(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	eachOutbox(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // no database makes a difference
-		}
 		r := x.taker(nil)
 		c := r.consumer(lockedShard{x.feed}, x.rf)
 		c.Retry.Backoff, c.Retry.MaxBackoff, c.Limit = 1, 1, 1

@@ -74,10 +74,8 @@ func TestLateRecordsAtTheHead(t *testing.T) {
 // in a shard than a pass moves; of one shard somebody else has the lock. Nothing of theirs is given up for
 // that.
 func TestManyLateRecords(t *testing.T) {
+	testdb.Only(t, testdb.Servers...)
 	each(t, func(x *env) {
-		if !x.engine.HasServer() {
-			return
-		}
 		l := x.lookerOf(rowfeed.ModeOutbox, 10)
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 7)")
 		l.wantNext("rows", 2)

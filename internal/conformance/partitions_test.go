@@ -15,11 +15,8 @@ import (
 // eachPartitioned runs f on every engine on which new partitions lack something: PostgreSQL.
 func eachPartitioned(t *testing.T, f func(x *env)) {
 	t.Helper()
-	each(t, func(x *env) {
-		if x.family() == "postgres" {
-			f(x)
-		}
-	})
+	testdb.Only(t, testdb.PostgreSQL...)
+	each(t, f)
 }
 
 const partitioned = "CREATE TABLE p (id bigint PRIMARY KEY, v int) PARTITION BY RANGE (id)"
@@ -477,10 +474,8 @@ func TestPartitionsOfOutbox(t *testing.T) {
 // TestNewPartitionsWithPositions (V4): with capture column a new partition gets its indexes from PostgreSQL,
 // and rows that ATTACH brings without a position are published.
 func TestNewPartitionsWithPositions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		x.exec(partitioned, partition("p0", 0, 100))
 		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Columns: []string{"id", "v"}})
 		x.exec(partition("p1", 100, 200), "CREATE TABLE p2 (LIKE p INCLUDING DEFAULTS, PRIMARY KEY (id))")

@@ -13,14 +13,8 @@ import (
 // eachPostgres runs f on every PostgreSQL: no other database can rename a schema.
 func eachPostgres(t *testing.T, f func(x *env)) {
 	t.Helper()
-	for _, e := range testdb.Engines() {
-		if e.Family == "postgres" {
-			t.Run(e.Name, func(t *testing.T) {
-				e.Require(t)
-				f(newEnv(t, e, nil))
-			})
-		}
-	}
+	testdb.Only(t, testdb.PostgreSQL...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) { f(newEnv(t, e, nil)) })
 }
 
 // inSchema opens rowfeed with its tables in a schema.

@@ -80,10 +80,8 @@ func TestColumnShardsOfKeys(t *testing.T) {
 // could part, also as the column that gives the shard. Columns that turn them into one are
 // not, and what such a column holds that is no integer has a shard of its own.
 func TestColumnShardsOfTypes(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // elsewhere columns have types
 	eachColumn(t, func(x *env) {
-		if x.family() != "sqlite" {
-			return // columns have types
-		}
 		add := func(name, create, shardColumn string) (*rowfeed.Feed, error) {
 			x.exec(create)
 			return x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
@@ -219,10 +217,8 @@ func (x *env) write(statement string) error {
 // waits for anybody meanwhile: publishers publish, and the transaction can take any
 // other row.
 func TestReshardHeldRows(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		f := x.addKV()
 		x.fill(20)
 		x.publish(f)

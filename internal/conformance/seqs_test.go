@@ -111,10 +111,8 @@ func (x *env) prepared(statement string) (what string, commit func()) {
 
 // TestLatePrepared (G1, G2, H29): a writer is prepared while he is waited for, and waited for still.
 func TestLatePrepared(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	each(t, func(x *env) {
-		if !x.engine.HasServer() {
-			return // one writer at a time
-		}
 		x.addKV()
 		l := x.looker()
 		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
@@ -153,10 +151,8 @@ func TestLatePrepared(t *testing.T) {
 // TestLateSeqOfAFailedCursor (G2): a writer that has lost its lock, and not its row, is
 // waited for like any other.
 func TestLateSeqOfAFailedCursor(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere a transaction keeps its number until its end
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // the others' numbers of transactions do not go before the end
-		}
 		x.addKV()
 		l := x.looker()
 		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")

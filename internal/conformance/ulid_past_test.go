@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // stray inserts a row whose ULID nobody was given.
@@ -124,10 +125,8 @@ func TestLockPastRows(t *testing.T) {
 
 // TestLockPastBytes (H8): the same in a column of PostgreSQL's bytea, which holds any bytes.
 func TestLockPastBytes(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard smallint NOT NULL, ulid bytea NOT NULL, data text, UNIQUE (shard, ulid))")
 		e := &events{x, x.add(eventsSpec())}
 		for i, bytes := range []string{`\x7e0000000001ff`, `\x7f00000000000000000000000000000000000000`, `\x7f10`} {
@@ -167,10 +166,8 @@ func TestULIDAddLeft(t *testing.T) {
 // TestULIDOfShard (H8): PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
 // lock, and refuses to guess which of several is meant (M38, M40, hazard 8).
 func TestULIDOfShard(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere the test is told the halves
 	eachULID(t, func(x *events) {
-		if x.family() != "postgres" {
-			return // there it is told the halves
-		}
 		tx := x.begin(sql.LevelReadCommitted)
 		taken := map[int]string{}
 		for _, shard := range []int{7, 77, -7, 7, 0} {
@@ -202,10 +199,8 @@ func TestULIDOfShard(t *testing.T) {
 // TestLockDropOpen (M63): a feed that is dropped beside the first writer of a shard waits for it, and
 // leaves no state behind (M63).
 func TestLockDropOpen(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // a writer keeps everybody else from writing
-		}
 		tx := x.begin(sql.LevelReadCommitted)
 		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{7}})
 		x.event(tx, 1, 7, x.at(u, 7, 0), "")
