@@ -453,6 +453,7 @@ func TestSessionsAreLeftAsTheyWere(t *testing.T) {
 }
 
 func TestDurability(t *testing.T) {
+	testdb.Quick(t)
 	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)

@@ -159,6 +159,7 @@ func rowJSON(r rowfeed.Row, i int) string {
 
 // A value that grows above max_allowed_packet in UTF-8 is delivered, not NULL.
 func TestValuesAbovePacketSize(t *testing.T) {
+	testdb.Quick(t)
 	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)

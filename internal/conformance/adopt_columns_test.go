@@ -18,6 +18,7 @@ import (
 // never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
 // waits for those who refer to the row. Verify tells of what a column becomes later.
 func TestAdoptUnfitColumns(t *testing.T) {
+	testdb.Quick(t)
 	eachColumn(t, func(x *env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
 		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.by(map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"})

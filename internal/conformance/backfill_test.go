@@ -102,6 +102,7 @@ func (x *events) backfilled(want int) {
 // of their times and with them; who is at the head is not told of them. Again: what is there stays; rows that
 // were imported since come behind what was filled before, so that a reader in the midst of that misses none.
 func TestBackFill(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.oldRows(30)
 		y := &events{x, x.add(backfillSpec())}

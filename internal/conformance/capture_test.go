@@ -15,6 +15,7 @@ import (
 // TestCaptureEveryStatement (H4): whatever writes the table is captured, in whatever
 // form the database has it (M12 to M14 for trigger capture; hazards 4 and 6).
 func TestCaptureEveryStatement(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100) UNIQUE, v BIGINT)")
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
@@ -60,6 +61,7 @@ func TestCaptureEveryStatement(t *testing.T) {
 // TestCaptureReplace (H6): statements that remove other rows on their way (hazard 6).
 // SQLite fires no DELETE trigger for them.
 func TestCaptureReplace(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.SQLite, testdb.MariaDB, testdb.MySQL) // PostgreSQL has no REPLACE
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)", "CREATE UNIQUE INDEX kv_v ON kv (v)")
@@ -145,6 +147,7 @@ func TestColumnsAddedLater(t *testing.T) {
 
 // TestEqualValues (H4): an update that changes nothing for "=" is a change.
 func TestEqualValues(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite":   "CREATE TABLE kv (id INTEGER PRIMARY KEY, k TEXT COLLATE NOCASE, v NUMERIC)",
@@ -167,6 +170,7 @@ func TestEqualValues(t *testing.T) {
 
 // TestKeysOfEveryKind: composite keys of text, bytes and decimals, under names that are rowfeed's own.
 func TestKeysOfEveryKind(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite":   `CREATE TABLE "odd ""ta.ble" ("seq" TEXT NOT NULL, "Größe %s" INTEGER NOT NULL, "bucket" BLOB NOT NULL, "a b" TEXT, PRIMARY KEY ("seq", "Größe %s", "bucket")) STRICT, WITHOUT ROWID`,
@@ -206,6 +210,7 @@ func TestKeysOfEveryKind(t *testing.T) {
 // TestPartitions (H11, H21): writes to the partitioned table, to a partition and
 // to one attached later; rows that ATTACH brings are found by check.
 func TestPartitions(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has no partitions
 	each(t, func(x *env) {
 		if x.family() == "mysql" {
@@ -273,6 +278,7 @@ func (x *env) wantRepaired(f *rowfeed.Feed, after rowfeed.Cursor, want ...string
 // TestForeignKeyCascades (H21): MySQL and MariaDB fire no trigger for them, so
 // such a table is refused unless told otherwise; elsewhere they are captured.
 func TestForeignKeyCascades(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE parent (id BIGINT NOT NULL PRIMARY KEY)",
 			"CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE)",
@@ -311,6 +317,7 @@ func TestForeignKeyCascades(t *testing.T) {
 // older than a publication of their own keys do not fail because of it (section 5
 // of the hazards): they share no row with the publisher.
 func TestStrictWriters(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		if x.family() == "sqlite" {

@@ -63,6 +63,7 @@ func TestReplaceByDefault(t *testing.T) {
 // TestTruncateInOldSnapshot: a TRUNCATE removes rows that its transaction's snapshot
 // does not show; where they could not be recorded it is refused.
 func TestTruncateInOldSnapshot(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no TRUNCATE in a transaction, or none at all
 	each(t, func(x *env) {
 		f := x.addKV()
@@ -103,6 +104,7 @@ func TestTriggersAgain(t *testing.T) {
 // TestKeyChangesType (H22): a key that grows beyond what rowfeed's tables hold is noticed,
 // and upgrade mends them.
 func TestKeyChangesType(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has no ALTER of a type, and its columns hold anything
 	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id INT NOT NULL PRIMARY KEY, v INT)", "INSERT INTO kv VALUES (1, 0)")
@@ -308,6 +310,7 @@ func TestStrictAny(t *testing.T) {
 // TestSessionLimits: a session's default limit of rows, its time limit for statements
 // and its read-only default cut no page and stop no publisher.
 func TestSessionLimits(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		var pool *sql.DB

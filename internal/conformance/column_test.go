@@ -35,6 +35,7 @@ func (x *env) bounded() context.Context {
 // statement of its change. Rolled back, row and position are what they were; a pass
 // meanwhile publishes neither.
 func TestRepublishInTheStatement(t *testing.T) {
+	testdb.Quick(t)
 	eachColumn(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
@@ -60,6 +61,7 @@ func TestRepublishInTheStatement(t *testing.T) {
 // changes, also where the table has columns that follow every UPDATE, added before or
 // after the feed.
 func TestPublishingChangesNothingElse(t *testing.T) {
+	testdb.Quick(t)
 	eachRows(t, func(x *env) {
 		follows := ""
 		if x.family() == "mysql" {
@@ -110,6 +112,7 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 // others, in batches smaller than what is held, and other writers write meanwhile. On
 // MariaDB every form of the UPDATE but ours waits here.
 func TestHeldRowsAreLate(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *env) {
 		x.addKV()

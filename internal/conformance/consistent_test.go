@@ -125,6 +125,7 @@ func TestConsistentAmongWriters(t *testing.T) {
 // request says so, unless there is nothing to publish; with capture "column" it says
 // so while a row that it needs is held.
 func TestConsistentBesideAnOpenTransaction(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.fill(3)

@@ -153,6 +153,7 @@ func (x *env) tappedDB(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.DB {
 // empty page leaves the cursor alone; "" is not stored again once something was
 // handled.
 func TestConsume(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		c := r.consumer(f, x.rf)
@@ -274,6 +275,7 @@ func commits(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit }
 // the same page. However their statements fall, one applies it and the other's
 // effects are rolled back; both go on.
 func TestConsumeTwoInstances(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		x.fill(1)
@@ -378,6 +380,7 @@ func TestConsumeRowTaken(t *testing.T) {
 // happened or not. Only the database knows: nothing is applied twice, nothing left
 // out, and what was applied is not handed over again.
 func TestConsumeCommitUnknown(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		c := r.consumer(f, x.rf)

@@ -87,6 +87,7 @@ func (x *env) copied() *env {
 // is a copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make
 // such feeds, too.
 func TestDumpLoadedBeside(t *testing.T) {
+	testdb.Quick(t)
 	for _, printed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("printed=%v", printed), func(t *testing.T) {
 			eachMySQL(t, func(x *env) {
@@ -139,6 +140,7 @@ func (x *env) printedWithNames() {
 // TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their
 // database. check says so, which is no reason not to be ready, and Upgrade makes them anew.
 func TestFormerTriggersNameTheirDatabase(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		f := x.addKV()
 		schema := x.dialect.Quote(x.db.Name)

@@ -14,6 +14,7 @@ import (
 // there after the server was killed, also where its commits are asynchronous by
 // default: readers' cursors stay valid, and no position is given to another key.
 func TestPositionsSurviveTheServer(t *testing.T) {
+	testdb.Quick(t)
 	for _, c := range []struct {
 		engine   testdb.Engine
 		settings []testdb.Option

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // show writes a page down: "3 upsert {...}" an entry, then the cursor, and "+" when
@@ -71,6 +72,7 @@ func (x *env) removeUncaptured(f *rowfeed.Feed, condition string) {
 // head a page is empty and answers the cursor given; only a feed without any entry
 // answers ""; more is false exactly when the page reached the head.
 func TestCursorBeginsAndRests(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		for _, after := range []rowfeed.Cursor{"", "0", "now"} {
@@ -114,6 +116,7 @@ func TestCursorBeginsAndRests(t *testing.T) {
 // except rows that moved to a higher position; any limits lead through the same
 // entries.
 func TestStablePages(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		const rows = 60
@@ -162,6 +165,7 @@ func TestStablePages(t *testing.T) {
 // TestCursorRefused (G3): a cursor ahead of the feed, with its position or
 // with its start mark, is refused; so is whatever is no cursor, naming the parameter.
 func TestCursorRefused(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.wantRefused(f, "1", rowfeed.CursorAhead)
@@ -192,6 +196,7 @@ func TestCursorRefused(t *testing.T) {
 // its positions start anew, so old cursors are refused, also through a handle from
 // before, and new ones carry the generation (hazard 15, guarantee 4).
 func TestGeneration(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		old := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
@@ -243,6 +248,7 @@ func TestGeneration(t *testing.T) {
 // rows that were gone before, whatever pages it takes to get through; its cursor
 // carries the start until it is past it; every later delete arrives.
 func TestStartMark(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0), (4, 'k', 0), (5, 'k', 0), (6, 'k', 0)")
@@ -381,6 +387,7 @@ func TestCursorAtTimeModel(t *testing.T) {
 // is left out and never shown as deleted on suspicion; the cursor passes it; it is
 // counted, found by check, and told as deleted after repair.
 func TestVanishedRows(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		var vanished int
 		x = openEnv(x.T, x.db, &rowfeed.Config{Observer: &rowfeed.Observer{Fetched: func(e rowfeed.FetchEvent) { vanished = e.Vanished }}})

@@ -85,6 +85,7 @@ const ofTriggers, ofRoutines = 5, 3
 // upgrade as another login takes triggers and procedures over, whether that login is told of accounts or not,
 // and says so.
 func TestDefinerDropped(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		gone, next := x.newOwner("gone"), x.newOwner("next")
 		x.madeBy(gone)
@@ -148,6 +149,7 @@ func TestDefinerDroppedUpgradedByRoot(t *testing.T) {
 // which to a login that is told of rights, and to that login itself. feed upgrade as another login takes over;
 // as one that lacks rights, too, it is refused, and leaves alone what is in order.
 func TestDefinerWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		poor, rich := x.newOwner("poor"), x.newOwner("rich")
 		x.madeBy(poor)
@@ -321,6 +323,7 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 // that has its rights by a role leaves triggers alone that are in order; MySQL counts default roles, and it
 // takes them over.
 func TestLoginWithRightsByRole(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		owner, roled, role := x.newOwner("owner"), x.newLogin("roled", nil), "all_"+x.db.Name
 		x.madeBy(owner)

@@ -13,6 +13,7 @@ import (
 // to the disk. The tables themselves say what held in them. What asks for more than
 // the disk keeps it.
 func TestPublishingIsSynchronous(t *testing.T) {
+	testdb.Quick(t)
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.Postgres18} {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)

@@ -46,6 +46,7 @@ func (x *env) backwards(spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 // TestPagesAreNotSorted (M66): rows come in the order of their positions without being sorted, in one
 // statement a page.
 func TestPagesAreNotSorted(t *testing.T) {
+	testdb.Quick(t)
 	for name, spec := range map[string]rowfeed.FeedSpec{
 		"whole": {}, "parts": {DataShards: 64}, "column": {Capture: dialect.CaptureColumn},
 	} {

@@ -11,6 +11,7 @@ import (
 // versions that cannot go away yet, so that no index gets an entry for any; and a key that is published again
 // stays in its page of positions, which is then the only one that its table changes.
 func TestUpdatesStayInTheirPages(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others update in place
 	each(t, func(x *env) {
 		for _, s := range []struct{ table, columns, row, set string }{

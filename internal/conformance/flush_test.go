@@ -63,6 +63,7 @@ func (x *env) found(f *rowfeed.Feed) {
 // commit before it flushes its log. A reader that comes in between makes sure of what
 // it shows: no position is given again after a crash.
 func TestUnflushedIsNotShown(t *testing.T) {
+	testdb.Quick(t)
 	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
 		lax := openEnv(t, x.db, &rowfeed.Config{UnsafeDurability: true})
 		publisher, err := lax.rf.Feed(x.ctx, "kv")
@@ -194,6 +195,7 @@ func TestFlushesAreSpared(t *testing.T) {
 // TestFlushOfAPage: on MariaDB a page and its flush are three statements without a transaction, once the
 // first page has told what sessions are like.
 func TestFlushOfAPage(t *testing.T) {
+	testdb.Quick(t)
 	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.publish(f)

@@ -15,6 +15,7 @@ import (
 // by their key, under the settings that it runs with. PostgreSQL compiles a plan that
 // these make look dear, at a tenth of a second of processor time for each beat.
 func TestGroupRenewalPlan(t *testing.T) {
+	testdb.Quick(t)
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.Postgres18} {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)

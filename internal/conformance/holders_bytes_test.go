@@ -13,6 +13,7 @@ import (
 // TestHoldersBesideBytes (M44): who has a shard is named also while a statement waits that has bytes in
 // it which are no text, as statements with ULIDs have: MySQL then cannot show its transactions.
 func TestHoldersBesideBytes(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere statements have no such bytes
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)

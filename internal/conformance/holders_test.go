@@ -90,6 +90,7 @@ func (x *events) shardStatus(shard int) (*rowfeed.Status, rowfeed.ShardStatus) {
 // TestLockHolders (M44): status names who has which shard since when, and who waits, as
 // far as the database tells; it says how far that is. Heads are those of the shards.
 func TestLockHolders(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)
 		x.write(-6, 2, 2)
@@ -223,6 +224,7 @@ func ptr(n int) *int { return &n }
 // TestUnblock (M44): the transaction that has a shard is ended, and no other; the next one gets the
 // shard, and nothing of the former is committed. Who is not sure is refused.
 func TestUnblock(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)
 		x.write(6, 2, 2)

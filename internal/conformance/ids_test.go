@@ -16,6 +16,7 @@ import (
 // each of which is one by itself, negative ones too; one that comes while it runs is found, and
 // begins at its beginning; a page without entries leaves every cursor alone.
 func TestShardIDs(t *testing.T) {
+	testdb.Quick(t)
 	eachKind(t, func(r *taker) {
 		c := r.consumer(r.feed, r.rf)
 		r.once(c) // no shard yet

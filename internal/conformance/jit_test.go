@@ -11,6 +11,7 @@ import (
 // must not have PostgreSQL compile them: renewing the leases of a group took a second of
 // a core each time.
 func TestForcedPlansAreNotCompiled(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no compiler
 	each(t, func(x *env) {
 		for _, p := range []dialect.Purpose{dialect.ForPublish, dialect.ForRecord, dialect.ForRepair, dialect.ForRead, dialect.ForCheck, dialect.ForConsume} {

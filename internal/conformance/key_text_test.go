@@ -78,6 +78,7 @@ func (r *keyReader) read(x *env, f *rowfeed.Feed) {
 // entries, whatever is done with it: readers who apply entries by key, from any moment on, whole or in
 // parts, have one row for each of the table's.
 func TestKeyKeepsItsText(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		if x.family() == "postgres" {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -159,6 +160,7 @@ func TestKeyKeepsItsText(t *testing.T) {
 // TestColumnRefusesTwoTexts (H24, V1): with capture column nothing keeps the text that readers know, so such
 // keys are refused before anything is made, with the ways out.
 func TestColumnRefusesTwoTexts(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		if x.family() == "postgres" {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // keyed is a table whose feed has the key (id), by its primary key or by a unique index of its own.
@@ -34,6 +35,7 @@ func (x *env) keyed() []keyed {
 // publisher and readiness say so, with the way out. When it is made again everything goes on, and nothing was
 // lost.
 func TestKeyLosesItsIndex(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		for _, key := range x.keyed() {
 			if key.drop[0] == "" {
@@ -151,6 +153,7 @@ type unfit struct {
 // TestTableTurnsUnfit (V7): whatever feed add refuses of a table is said by check, upgrade and readiness when
 // it comes later, and is gone when the table is as it was.
 func TestTableTurnsUnfit(t *testing.T) {
+	testdb.Quick(t)
 	toView := unfit{name: "view", turn: []string{"ALTER TABLE kv RENAME TO kv_rows",
 		"CREATE VIEW kv AS SELECT * FROM kv_rows"},
 		back: []string{"DROP VIEW kv", "ALTER TABLE kv_rows RENAME TO kv"}, says: "it is a view", next: "make "}

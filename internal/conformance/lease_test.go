@@ -161,6 +161,7 @@ func TestLeaseNullExpiry(t *testing.T) {
 // it, takes and releases it, or the end moves away; nobody gets a lease that is held,
 // nor an epoch that was given.
 func TestLeaseStaleRead(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		type outcome struct {
 			term *rowfeed.Term

@@ -15,6 +15,7 @@ import (
 // killed under a writer, also where commits are asynchronous by default: the next
 // writer of the shard is above it, and who goes on from the page misses nothing.
 func TestLockSurvivesTheServer(t *testing.T) {
+	testdb.Quick(t)
 	lazy := []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}
 	for engine, settings := range map[*testdb.Engine][]testdb.Option{&testdb.Postgres15: lazy, &testdb.Postgres18: lazy, &testdb.MariaDB: nil, &testdb.MySQL: nil} {
 		t.Run(engine.Name, func(t *testing.T) {

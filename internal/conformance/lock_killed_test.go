@@ -57,6 +57,7 @@ func TestLockKilled(t *testing.T) {
 // TestLockGivenUp (M44): nor does a transaction whose own context ends while it waits leave anything
 // with its connection: database/sql has rolled it back before anybody can put a setting back.
 func TestLockGivenUp(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.SQLite) // elsewhere the bound ends with the transaction, or the connection is closed
 	eachULID(t, func(x *events) {
 		x.write(1, 1, 1)

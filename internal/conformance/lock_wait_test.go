@@ -54,6 +54,7 @@ func (x *env) beginOn(pool *sql.DB) *sql.Tx {
 // transaction can go on, which is true. What the session waits for else is not changed,
 // neither by a lock that is had nor by one that is not.
 func TestLockWaitEnds(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.exec("CREATE TABLE notes (id BIGINT PRIMARY KEY)")
 		x.write(1, 1, 1)
@@ -138,6 +139,7 @@ func TestLockWaitEnds(t *testing.T) {
 // TestLockWaitOwn (M44): where nobody asks for a bound a tighter one of the session's own holds, and
 // with NoBound it alone. Who asked for more waits for longer.
 func TestLockWaitOwn(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(1, 1, 1)
 		holder := x.begin(sql.LevelReadCommitted)
@@ -210,6 +212,7 @@ func (x *env) wantIdle(tx *sql.Tx, want string) {
 // TestLockIdleSetting (M44): a transaction that has a shard is bounded where the database can
 // bound one, and only that one. Elsewhere the session's own bound is looked at, for who demands one.
 func TestLockIdleSetting(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if x.family() != "postgres" {
 			tx := x.begin(sql.LevelReadCommitted)

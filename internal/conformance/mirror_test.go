@@ -122,6 +122,7 @@ const createMirror = "CREATE TABLE m (id bigint NOT NULL PRIMARY KEY, v varchar(
 // TestMirror (S5): rows, changes and deletes; rows that the mirror had before go with the
 // first pass; a crash at any statement leaves cursor and rows together.
 func TestMirror(t *testing.T) {
+	testdb.Quick(t)
 	eachMirror(t, func(x, to *env) {
 		m := mirror(x, to, createMirror)
 		to.exec("INSERT INTO m VALUES (3, 'stale', 0), (99, 'never there', 0)")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 func isCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
@@ -18,6 +19,7 @@ func isCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
 // reader loses the row, on every database that lets two writers in; the feed's
 // reader, polling at every step, gets all of them (M1), each above its cursor.
 func TestNotMissingRows(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		var cursor rowfeed.Cursor
@@ -76,6 +78,7 @@ func TestNotMissingRows(t *testing.T) {
 // TestStuckWriterDelaysOnlyItself (H17, H18): an open transaction holds back its own rows and
 // nobody else's, neither at the publisher nor at other writers.
 func TestStuckWriterDelaysOnlyItself(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
@@ -173,6 +176,7 @@ func TestPublishNothing(t *testing.T) {
 // TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one
 // entry, where the last of them stands; the last value is always delivered.
 func TestCollapse(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'b', 0)",

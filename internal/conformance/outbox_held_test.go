@@ -108,6 +108,7 @@ func TestOutboxMoversBetween(t *testing.T) {
 // those, tells which one waits and what to do, and serves it when it is free. One call of
 // Publish moves what can be moved, and says what could not.
 func TestHeldShardPublisher(t *testing.T) {
+	testdb.Quick(t)
 	eachHeld(t, func(x *events, hold func() func()) {
 		letGo := hold()
 		x.appended(3, 0, time.Time{})

@@ -46,6 +46,7 @@ func (x *events) appended(id, shard int, hint time.Time) {
 // TestOutboxPages (M17, M59, M60, H19): records get ULIDs when they are first read, in their order, with times
 // that follow the hints but never go back; read again they are the same (M59, M60, M46).
 func TestOutboxPages(t *testing.T) {
+	testdb.Quick(t)
 	eachOutbox(t, func(x *events) {
 		noon := x.now().Add(-24 * time.Hour).Truncate(time.Hour)
 		for i, minute := range []time.Duration{0, 3, 2, 1, 10} {
@@ -106,6 +107,7 @@ func TestOutboxPages(t *testing.T) {
 // TestOutboxOpenWriter (M59, M60): a writer that stays open holds up nobody, and its record comes behind
 // those that were read meanwhile (M59, M60).
 func TestOutboxOpenWriter(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
 		open := x.begin(sql.LevelReadCommitted)

@@ -162,6 +162,7 @@ func TestOutboxCrowd(t *testing.T) {
 // TestOutboxPageInTwo (M59, H1): where a page is two statements, a record that is moved between them is
 // shown by the page, or said to be there.
 func TestOutboxPageInTwo(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
 	eachOutbox(t, func(x *events) {
 		x.appended(1, 0, time.Time{})

@@ -213,6 +213,7 @@ func TestOutboxBadInput(t *testing.T) {
 // the writer's transaction, in the shard that the row says; what fails or is rolled back
 // leaves none (M59, hazard 22).
 func TestOutboxTrigger(t *testing.T) {
+	testdb.Quick(t)
 	eachOutboxTrigger(t, func(x *events) {
 		fresh := x.db.Dump(x.T)
 		x.exec("INSERT INTO events VALUES (1, 7, 'a'), (2, 7, 'b'), (3, -5, 'c')", "INSERT INTO events (id) SELECT id + 100 FROM events")

@@ -123,6 +123,7 @@ func (x *env) wantLines(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) r
 // of a partition before that, and rows that ATTACH brought, are found and published unasked. All the time the
 // feed is ready.
 func TestNewPartitions(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec("INSERT INTO p VALUES (1, 0), (2, 0)")
@@ -298,6 +299,7 @@ func TestManyRowsOfPartitions(t *testing.T) {
 // TestTriggerOfPartitionDropped (V4): a partition whose trigger for TRUNCATE was dropped is taken in like a new
 // one, and a TRUNCATE of rows that were there long before is found.
 func TestTriggerOfPartitionDropped(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec("INSERT INTO p VALUES (1, 0)")
@@ -443,6 +445,7 @@ func TestNewPartitionIsHeld(t *testing.T) {
 // TestPartitionsOfOutbox (V4): rows that ATTACH brings to the table of a feed with an outbox get records
 // unasked.
 func TestPartitionsOfOutbox(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		x.exec(partitioned, partition("p0", 0, 100))
 		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})

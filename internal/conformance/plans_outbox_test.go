@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // TestPlansOfOutboxes (M59, H17): pages and moves of a shard read its records and places by their
@@ -13,6 +14,7 @@ import (
 // finds the shards that have records by steps from one to the next, as do a page that names no
 // shard and a description.
 func TestPlansOfOutboxes(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		const batch, many = 500, 20_000 // a reader moves 500 at least
 		x.exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // TestPlansOfParts (M25): TestPlansOfHotStatements for a feed of 1024
@@ -14,6 +15,7 @@ import (
 // the feed was empty or all of it was in one bucket. Publishing costs what it costs
 // without shards, and a batch of keys is given other shards for the cost of that batch.
 func TestPlansOfParts(t *testing.T) {
+	testdb.Quick(t)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			each(t, func(x *env) {

@@ -65,6 +65,7 @@ func (x *env) vacuum() {
 // them waiting, before the first ANALYZE and after it, with plans made for the values
 // and with plans kept from before.
 func TestPlansOfHotStatements(t *testing.T) {
+	testdb.Quick(t)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			each(t, func(x *env) {
@@ -174,6 +175,7 @@ func TestPlansOfBackfill(t *testing.T) {
 // often. Plans from a time when nothing waited must still be good when everything
 // does: PostgreSQL's own count of rows read by scanning whole tables tells.
 func TestPlansKept(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {
 			return // SQLite and MySQL plan each execution

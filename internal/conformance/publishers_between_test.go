@@ -19,6 +19,7 @@ import (
 // draws higher ones. Both belong to the next pass. A third, whose seqs lie there too,
 // stays open throughout: the publisher does not wait for it.
 func TestExactlyTheChangesRead(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.addKV()
 		if x.family() == "sqlite" {

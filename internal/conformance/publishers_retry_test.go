@@ -51,6 +51,7 @@ func (x *env) realConflict() error {
 // own words, at any statement of a pass and at COMMIT, leads to another try and not
 // to an error; positions show no trace of the first one.
 func TestConflictIsRetried(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		plain := x.addKV()
 		x.fill(2)

@@ -50,6 +50,7 @@ END $$`,
 // not atomic, and a page of one statement loses entries there. The longer it runs,
 // the surer: ROWFEED_TEST_READVIEW_SECONDS (2 on MariaDB, 0.4 elsewhere).
 func TestReadView(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		usual := 0.4
 		if x.engine == testdb.MariaDB {
@@ -106,6 +107,7 @@ func TestReadView(t *testing.T) {
 // TestPageBelowItsHead (H1): on MariaDB and MySQL a page shows nothing above the head that was
 // read before it: of what is committed in between a read view may show one and not the one below.
 func TestPageBelowItsHead(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
 	eachCapture(t, func(x *env) {
 		other := x.addKV()

@@ -107,6 +107,7 @@ func (x *env) wantRead(want string) {
 // What is answered under the former name, and what Verify finds, say so. feed upgrade with the new name mends
 // every kind of feed. Records of an older rowfeed name the schema of a table that is beside rowfeed's, too.
 func TestSchemaRenamed(t *testing.T) {
+	testdb.Quick(t)
 	for _, test := range []struct {
 		name, tables, now string
 		former            bool
@@ -172,6 +173,7 @@ func TestSchemaRenamed(t *testing.T) {
 // not. Writes are captured all the same. Verify says where the table is; feed upgrade follows a table that has
 // the feed's trigger. The message of other feeds names what to do.
 func TestSourceSchemaRenamed(t *testing.T) {
+	testdb.Quick(t)
 	eachPostgres(t, func(x *env) {
 		rf := x.makeIn("shop", "own")
 		if err := rf.writeIn("shop", "1"); err != nil {
@@ -218,6 +220,7 @@ func TestSourceSchemaRenamed(t *testing.T) {
 // TestOwnerWithoutRights (V3): a role that owns functions cannot be dropped, and can lose rights on tables and
 // schemas. Verify says so, for each kind of feed.
 func TestOwnerWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachPostgres(t, func(x *env) {
 		owner := x.newLogin("owner", nil)
 		rf := x.makeIn("shop", "own")

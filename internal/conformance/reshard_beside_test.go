@@ -45,6 +45,7 @@ func (x *env) reshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan 
 // TestReshardBeside (M18, H24): whatever is done while keys are being given their shards, each does
 // its work or is refused with the next step, and the feed is whole in the end.
 func TestReshardBeside(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.fill(510) // two batches

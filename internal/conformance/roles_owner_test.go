@@ -34,6 +34,7 @@ func (l *login) locks(feed string) error {
 // like anybody's. Who owns rowfeed's tables is granted nothing, and loses nothing when a login
 // that has become the owner is revoked, or a feed goes that it was granted.
 func TestOwnersKeepTheirRights(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...)
 	eachWithRoles(t, func(x *events) {
 		owner := x.newLogin("owner", nil)
@@ -106,6 +107,7 @@ func TestGrantsPrinted(t *testing.T) {
 // what it needs for a feed that it was granted by another spelling, and is revoked by any. A role of MariaDB's
 // is none of them.
 func TestAccountsAreOne(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...)
 	eachWithRoles(t, func(x *events) {
 		others, err := x.rf.Feed(x.ctx, "others")

@@ -41,6 +41,7 @@ func eachWithRoles(t *testing.T, f func(x *events)) {
 // inserts, in Go and in SQL, and may do nothing else; before it was granted, and after that was
 // revoked, it may not do that either.
 func TestWriterRole(t *testing.T) {
+	testdb.Quick(t)
 	eachWithRoles(t, func(x *events) {
 		w := x.newLogin(`wri"t'er`, nil)
 		x.rightsOn("events", "SELECT, INSERT", w)
@@ -106,6 +107,7 @@ func TestWriterRole(t *testing.T) {
 // serves over HTTP, and consumes with cursors of its own; it may write nothing, lock nothing, and read of
 // other feeds no row.
 func TestReaderRole(t *testing.T) {
+	testdb.Quick(t)
 	eachWithRoles(t, func(x *events) {
 		r := x.newLogin("reader", nil)
 		x.rightsOn("events", "SELECT", r)
@@ -166,6 +168,7 @@ func TestReaderRole(t *testing.T) {
 // TestOutboxRoles (M29, M61): a writer of an outbox appends records, in Go and in SQL, but does not
 // say where in their order they stand; a reader reads what was moved, and is told who moves the rest.
 func TestOutboxRoles(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterRole asserts the refusal
 	eachOutbox(t, func(x *events) {
 		w, r := x.newLogin("writer", nil), x.newLogin("reader", nil)
@@ -206,6 +209,7 @@ func TestOutboxRoles(t *testing.T) {
 // TestGrants (M29): logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61,
 // M63).
 func TestGrants(t *testing.T) {
+	testdb.Quick(t)
 	eachWithRoles(t, func(x *events) {
 		before := x.db.Dump(x.T)
 		for _, login := range []string{"nobody " + x.db.Name, "", "public", "PUBLIC"} {

@@ -12,6 +12,7 @@ import (
 // TestSeqsDrawnBeforeTheFirstRow (G2, H29): a transaction that has only read until now has no
 // number, and its statement may have drawn already: it is waited for. One that only reads is not.
 func TestSeqsDrawnBeforeTheFirstRow(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // a transaction of PostgreSQL has a lock by then
 	each(t, func(x *env) {
 		x.addKV()

@@ -17,7 +17,10 @@ import (
 // there is, while others' changes with higher ones are published. They are not given up as long
 // as that may be, and found by the first look behind each commit. When all have ended no look
 // goes back to them.
-func TestLateSeqs(t *testing.T) { testLate(t, rowfeed.ModeSequence) }
+func TestLateSeqs(t *testing.T) {
+	testdb.Quick(t)
+	testLate(t, rowfeed.ModeSequence)
+}
 
 // TestLateRecords (H29) is TestLateSeqs for records of an outbox, in several shards, and its publisher.
 func TestLateRecords(t *testing.T) { testLate(t, rowfeed.ModeOutbox) }
@@ -111,6 +114,7 @@ func (x *env) prepared(statement string) (what string, commit func()) {
 
 // TestLatePrepared (G1, G2, H29): a writer is prepared while he is waited for, and waited for still.
 func TestLatePrepared(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	each(t, func(x *env) {
 		x.addKV()
@@ -322,7 +326,10 @@ func testMadeAnew(t *testing.T, mode string) {
 
 // TestCachedSeqs (H29): a session that has drawn seqs ahead uses them when it has no transaction open.
 // Those are never given up.
-func TestCachedSeqs(t *testing.T) { testCached(t, rowfeed.ModeSequence) }
+func TestCachedSeqs(t *testing.T) {
+	testdb.Quick(t)
+	testCached(t, rowfeed.ModeSequence)
+}
 
 // TestCachedRecords is TestCachedSeqs for an outbox.
 func TestCachedRecords(t *testing.T) { testCached(t, rowfeed.ModeOutbox) }

@@ -20,6 +20,7 @@ func (x *env) readUncommitted() string {
 // taken what he wrote, but not committed. Sessions that see so much find nothing left; what the other gives
 // back is published all the same, at once.
 func TestNotSettledByWhatIsNotCommitted(t *testing.T) {
+	testdb.Quick(t)
 	for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			each(t, func(x *env) {

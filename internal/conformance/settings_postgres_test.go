@@ -13,6 +13,7 @@ import (
 // UPDATE changes is recorded with its former value, and one that it leaves alone is recorded once. Outboxes ask
 // the same.
 func TestKeysAreComparedByTheirBytes(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere keys are compared as values, see TestEqualValues and TestKeysOfEveryKind
 	each(t, func(x *env) {
 		x.exec("CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
@@ -62,6 +63,7 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 
 // TestDomainsOverEnums (V6): PostgreSQL has no = for them, so that publishing would fail for ever.
 func TestDomainsOverEnums(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere there are no domains
 	each(t, func(x *env) {
 		x.exec("CREATE TYPE mood AS ENUM ('sad')", "CREATE DOMAIN moods AS mood", "CREATE DOMAIN spans AS int4range",
@@ -78,6 +80,7 @@ func TestDomainsOverEnums(t *testing.T) {
 // TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When
 // they move to another schema, verification says so, and upgrade mends it.
 func TestOperatorsElsewhere(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		if x.family() != "postgres" || x.scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 0 {
 			return // elsewhere operators have no schema

@@ -330,6 +330,7 @@ func settingsRefused(e testdb.Engine) map[string]surroundings {
 // TestSettingsRefused (V13): sessions in which an empty key, or one with blanks, would be another key say so,
 // whatever is asked of rowfeed first, and change nothing.
 func TestSettingsRefused(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for name, s := range settingsRefused(e) {
 			if !strings.HasPrefix(s[0], "sql_mode") {

@@ -16,6 +16,7 @@ import (
 // TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down a schema dump
 // equals the one before init, byte for byte; each of the steps can be done twice.
 func TestLifeLeavesNoTrace(t *testing.T) {
+	testdb.Quick(t)
 	eachFresh(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		before := x.db.Dump(x.T)
@@ -104,6 +105,7 @@ func TestFeedAddTwice(t *testing.T) {
 // TestRefused (M4, M28, H11, H22): tables that cannot be fed are refused with the reason and the next
 // step, and nothing is half-made.
 func TestRefused(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE nokey (a INT)", "CREATE TABLE nullable (a INT, b INT NOT NULL, UNIQUE (a, b))",
 			"CREATE TABLE good (id BIGINT NOT NULL PRIMARY KEY, v INT)", "CREATE VIEW looks AS SELECT * FROM good")
@@ -189,6 +191,7 @@ func TestDottedName(t *testing.T) {
 
 // TestMigrateTwoAtOnce (H20): several processes that create the tables at once take turns.
 func TestMigrateTwoAtOnce(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		var group sync.WaitGroup
@@ -215,6 +218,7 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 // TestMigrateUpgrades: tables of the version before are brought to the newest one;
 // a table of the user's own that has the name of a new one is left alone.
 func TestMigrateUpgrades(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
 		x.migrate()
@@ -277,6 +281,7 @@ func TestPrefixAndSchema(t *testing.T) {
 // TestWriterWithoutRights (H22): a session with rights on its own table only
 // writes it as before.
 func TestWriterWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		write := []string{"INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1", "UPDATE kv SET id = 2", "DELETE FROM kv WHERE id = 9"}
@@ -376,6 +381,7 @@ func hostOf(url string) string {
 // TestLastInsertID (H22): the ids that sessions ask for after an INSERT are not those of
 // the change records, except for PostgreSQL's lastval(), which GUARANTEES.md names.
 func TestLastInsertID(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite":   "CREATE TABLE a (id INTEGER PRIMARY KEY, v INT)",
@@ -427,6 +433,7 @@ func execOn(x *env, conn *sql.Conn, query string) error {
 // TestRefusesHiddenRows (H5, V7): row security that hides rows from rowfeed's user
 // is an error everywhere, never a delete.
 func TestRefusesHiddenRows(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no row security
 	each(t, func(x *env) {
 		f := x.addKV()

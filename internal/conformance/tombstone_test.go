@@ -42,6 +42,7 @@ func pages(ev testdb.TapEvent) bool {
 // says, then forgotten; a cursor that has not passed them is refused, told by its
 // start mark where it has one; a new start is not.
 func TestTombstonesExpire(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Tombstones: time.Hour})
@@ -173,6 +174,7 @@ func TestPurgeIsAtomic(t *testing.T) {
 // being read, on MariaDB and MySQL between its two statements, are not passed over in
 // silence: the page is refused.
 func TestPurgeBesidePage(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")

@@ -62,6 +62,7 @@ func TestPublisherOfDroppedFeed(t *testing.T) {
 // TestMissingTriggers (M72, H21): a publisher notices that its triggers are gone, says which,
 // and upgrade mends them; what was written meanwhile is found and repaired.
 func TestMissingTriggers(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
@@ -117,6 +118,7 @@ func TestMissingTriggers(t *testing.T) {
 // TestClockGoesBack (H19): publication times never decrease from one position to a higher
 // one, whatever the database's clock does, so that at:TIME misses nothing.
 func TestClockGoesBack(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
@@ -274,6 +276,7 @@ func TestUnknownKeys(t *testing.T) {
 // TestUnpublish (M70, H7): consumers get a delete; changes stay hidden, also of a row
 // that is deleted and comes back; republish shows the row again.
 func TestUnpublish(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")

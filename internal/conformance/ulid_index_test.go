@@ -13,6 +13,7 @@ import (
 // TestULIDHiddenIndex (M43): a unique index that statements may not use (MySQL's INVISIBLE, MariaDB's IGNORED)
 // is refused where a feed is made, and told where one is there; visible again it serves (M43).
 func TestULIDHiddenIndex(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere there is no such index
 	each(t, func(x *env) {
 		hide, show := "INVISIBLE", "VISIBLE"
@@ -62,6 +63,7 @@ func TestULIDIndexAdvice(t *testing.T) {
 
 // TestULIDShardColumns (M30): a column that does not keep integers as such is no column of shards (M30).
 func TestULIDShardColumns(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		types := x.by(map[string]string{"sqlite": "TEXT REAL VARCHAR(9) BLOB", "postgres": "text numeric real boolean", "mysql": "VARCHAR(9) DECIMAL(9) DOUBLE BINARY(8)"})
 		for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {

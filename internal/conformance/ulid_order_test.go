@@ -14,6 +14,7 @@ import (
 // TestULIDCollation (M32): pages are in the order of ULIDs, and miss nothing where they are cut, in a
 // database that orders texts as people of some country do (guarantee 2).
 func TestULIDCollation(t *testing.T) {
+	testdb.Quick(t)
 	const rows = 256 // of one Lock, or of one move: the last two digits take every value
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {

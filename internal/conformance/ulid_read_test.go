@@ -69,6 +69,7 @@ func TestULIDWait(t *testing.T) {
 // TestULIDPageInTwo (H1): where a page is two statements, what is committed between them is not on
 // it, however much of it the second one could see; who waits is woken by it (hazard 1, M69).
 func TestULIDPageInTwo(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
 	eachULID(t, func(x *events) {
 		x.write(1, 1, 1)
@@ -122,6 +123,7 @@ func TestULIDPageInTwo(t *testing.T) {
 // fails takes no effect, one key that fails is set aside, and its release hands over the
 // same entry (M47).
 func TestULIDConsumer(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.exec("CREATE TABLE applied (id BIGINT NOT NULL PRIMARY KEY)")
 		x.write(3, 1, 5)
@@ -206,6 +208,7 @@ func TestULIDOverHTTP(t *testing.T) {
 // rollbacks and two Locks, every reader sees each shard's rows once and in order, and at the
 // end all that were committed (M31, M34, M46, hazard 1).
 func TestULIDRacing(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		const writers, turns, shards, readers = 6, 40, 2, 3
 		var writing, reading sync.WaitGroup
@@ -323,6 +326,7 @@ func (x *events) raced(pool *sql.DB, w, turn, shard int, committed *[]string) er
 // TestULIDAdd (M28, M43, M62, M63): what cannot hold ULIDs is refused with the next step; a table that has rows
 // goes on above them; asked twice nothing changes; dropped, nothing is left (M28, M43, M63).
 func TestULIDAdd(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		spec := eventsSpec()
 		refused := func(code rowfeed.Code, words string, change func(s *rowfeed.FeedSpec)) {

@@ -235,6 +235,7 @@ func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
 // TestULIDUpgradeKeeps (M63): rows, cursors, states and rights outlive an upgrade, also where the
 // position column has another type by then.
 func TestULIDUpgradeKeeps(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		var w *login
 		if x.family() != "sqlite" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // halves are what a lock by SQL has given.
@@ -55,6 +56,7 @@ func (x *events) bySQL(i string, shard ...int) string {
 // state; one INSERT … SELECT has as many as it likes; what each engine can refuse it does
 // (M30, M33, M36, M37, M38, M39, M40).
 func TestULIDBySQL(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if x.family() == "sqlite" {
 			if steps := x.dialect.ULIDUp(nil); len(steps) != 0 {

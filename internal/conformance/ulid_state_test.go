@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/testdb"
 )
 
 // vector is a shard's history of testdata/ulids.json.
@@ -66,6 +67,7 @@ func (x *env) inSQL(s dialect.ULIDState, hintMillis int64, random dialect.ULIDRa
 
 // TestULIDVectorsInSQL (M41): the databases compute states as the vectors have them (M41, M42).
 func TestULIDVectorsInSQL(t *testing.T) {
+	testdb.Quick(t)
 	all := vectors(t)
 	each(t, func(x *env) {
 		for _, v := range all {

@@ -19,6 +19,7 @@ import (
 // TestULIDPages (M17, M32, M42, M46, M61): five rows of two transactions are read as pages of 3 and 2, in the
 // order of their ULIDs, as they stand in the table; read again they are the same (M32, M46).
 func TestULIDPages(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if page := x.page(x.feed, 0, "", 10); len(page.Entries) != 0 || page.Cursor != "" || page.More {
 			t.Fatalf("an empty shard: %+v", page)
@@ -113,6 +114,7 @@ func TestULIDCursors(t *testing.T) {
 // TestLockTakesTurns (M31, M34, M60): the second writer of a shard waits until the first has ended, one of
 // another shard does not, where a database has more than one writer at all (M31, M34).
 func TestLockTakesTurns(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		ends := []string{"commit", "rollback", "commit, by SQL"}
 		if x.family() == "sqlite" {
@@ -179,6 +181,7 @@ func TestLockTakesTurns(t *testing.T) {
 // TestLockRange (M36, M37, M38, M39, M40): of one call and of several in a transaction, ULIDs grow, never
 // overlap, have one time each, and end where they end (M36, M37, M38, M39, M42).
 func TestLockRange(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		tx := x.begin(sql.LevelReadCommitted)
 		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{3, -3, 3}})
@@ -273,6 +276,7 @@ func TestLockOutside(t *testing.T) {
 // TestLockSavepoint (M40, H8): a savepoint that is rolled back takes the ULIDs of a Lock after it
 // back, and Verify knows; those from before stay good (hazard 8).
 func TestLockSavepoint(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		for _, level := range x.isolations() {
 			tx := x.begin(level)

@@ -35,6 +35,7 @@ var savedOn = map[string]string{"sqlite": "sqlite", "postgres15": "postgres", "p
 // changes, deletes, consumers on their way, dead letters and leases, are refused with the next
 // step, then upgraded; nothing is lost, and consumers go on where they were.
 func TestUpgradeSaved(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		kind := savedOn[e.Name]
 		if kind == "" {

@@ -71,6 +71,7 @@ func newBigEnv(t *testing.T, e testdb.Engine, cfg *rowfeed.Config) *env {
 // TestLargeRowsEndAPage (M15, M66): a page of many large rows ends early, says that there
 // is more, and loses nothing; a single row above the bound still makes a page.
 func TestLargeRowsEndAPage(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		const rows, size, bound = 20, 100_000, 350_000
 		x := newEnv(t, e, &rowfeed.Config{MaxPageBytes: bound})

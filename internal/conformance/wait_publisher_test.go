@@ -184,6 +184,7 @@ func TestSleepRace(t *testing.T) {
 // TestStampedLooks (M69): what is committed while a look is under way is seen by the next one, and not
 // taken for what that look has seen.
 func TestStampedLooks(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		other := x.addKV() // of another DB: as good as another process
 		x.fill(1)
@@ -221,6 +222,7 @@ func TestStampedLooks(t *testing.T) {
 // TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither
 // the oldest nor the newest. A standby, which does not know that much, has none.
 func TestStamp(t *testing.T) {
+	testdb.Quick(t)
 	stampOf := func(x *env) (stamp string) {
 		x.Helper()
 		if err := x.db.Admin().QueryRowContext(x.ctx, x.dialect.Stamp()).Scan(&stamp); err != nil {

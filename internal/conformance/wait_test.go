@@ -102,6 +102,7 @@ func (g *gate) pass() {
 // nor one that comes while the watcher's look is on its way back with old news. The
 // publisher is of the same process, and then nothing looks at all, or of another.
 func TestNoLostWakeUp(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.fill(1)
@@ -390,6 +391,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 // READ UNCOMMITTED, pools that lead to servers which lag), a waiter looks again when the
 // watcher does, and not as fast as it can; and it is not lost.
 func TestWokenByWhatIsNotCommitted(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere nothing uncommitted is seen
 	each(t, func(x *env) {
 		x.addKV()
