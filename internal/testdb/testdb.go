@@ -57,6 +57,7 @@ var (
 
 	all = []Engine{SQLite, Postgres15, Postgres18, MariaDB, MySQL}
 
+	// Sets of engines, for Only.
 	PostgreSQL = []Engine{Postgres15, Postgres18}
 	InnoDB     = []Engine{MariaDB, MySQL}
 	Servers    = []Engine{Postgres15, Postgres18, MariaDB, MySQL}
@@ -118,8 +119,14 @@ var (
 // versions of a database do differently.
 func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
 
-// Only limits the test to the engines on which there is something to test. Call it before Each.
-func Only(t *testing.T, engines ...Engine) { only.Store(caseOf(t), engines) }
+// Only limits the test to the engines on which there is something to test. Call it before Each; if it is called
+// several times, all of them limit the test.
+func Only(t *testing.T, engines ...Engine) {
+	if before, limited := only.Load(caseOf(t)); limited {
+		engines = slices.DeleteFunc(slices.Clone(engines), func(e Engine) bool { return !slices.Contains(before.([]Engine), e) })
+	}
+	only.Store(caseOf(t), engines)
+}
 
 // caseOf returns the name of the test function that t belongs to.
 func caseOf(t testing.TB) string {
