@@ -26,6 +26,7 @@ type bed struct {
 // production's durability: PostgreSQL with fsync and synchronous_commit on, MariaDB
 // and MySQL with innodb_flush_log_at_trx_commit=1, SQLite with synchronous=FULL.
 func each(t *testing.T, measure func(b *bed)) {
+	testdb.Quick(t) // ROWFEED_TEST_ENGINES alone says what is measured
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		b := newBed(t, e)
 		b.Logf("%s", b.version())

@@ -174,13 +174,11 @@ func TestPython(t *testing.T) {
 
 // TestPythonOnServers (O8) races instances of a consumer on servers, with drivers of two styles.
 func TestPythonOnServers(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			t.Parallel()
-			run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
-		})
-	}
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		t.Parallel()
+		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
+	})
 }
 
 var compiling sync.Mutex
@@ -227,12 +225,10 @@ func TestTypeScript(t *testing.T) {
 
 // TestTypeScriptStores (O9) runs its consumers on other databases, with drivers of two more packages.
 func TestTypeScriptStores(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.SQLite, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			node(t, typescript(t), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, "stores")
-		})
-	}
+	testdb.Only(t, testdb.SQLite, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		node(t, typescript(t), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, "stores")
+	})
 }
 
 // TestTypeScriptConsumer (O9) runs its consumers on PostgreSQL.

@@ -145,8 +145,8 @@ func databasesIn(names, without []string) (sorted []string) {
 	return sorted
 }
 
-const inventoryHead = `# The test cases by folder, and the databases that each runs on; those in parentheses only if ROWFEED_TEST_ALL
-# is 1. "go run ./internal/cases" adds cases. Nothing is removed: moved.txt says where a case is now.
+const inventoryHead = `# The test cases by folder, and the databases that each runs on; those in parentheses only if
+# ROWFEED_TEST_ALL is 1. "go run ./internal/cases" adds cases. Nothing is removed: moved.txt says where a case is now.
 `
 
 func formatInventory(cases []Case) string {
@@ -185,7 +185,9 @@ func parseInventory(text string) (cases []Case, err error) {
 		default:
 			on, withAll, _ := strings.Cut(line, "(")
 			fields := strings.Fields(on)
-			cases = append(cases, Case{Folder: at, Name: fields[0], On: fields[1:], WithAll: strings.Fields(strings.TrimSuffix(withAll, ")"))})
+			c := Case{Folder: at, Name: fields[0], On: fields[1:]}
+			c.WithAll = strings.Fields(strings.TrimSuffix(withAll, ")"))
+			cases = append(cases, c)
 		}
 	}
 	return cases, nil

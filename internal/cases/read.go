@@ -48,10 +48,11 @@ func read(root string) (cases []Case, own string, err error) {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+		name := d.Name()
+		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
 			return filepath.SkipDir
 		}
-		if d.Name() == inventoryFile {
+		if name == inventoryFile {
 			own = filepath.Dir(path)
 		}
 		if !strings.HasSuffix(path, "_test.go") {

@@ -22,14 +22,12 @@ var unflushed = map[testdb.Engine][]testdb.Option{
 
 // eachUnflushed runs f on a server of its own, which it may kill.
 func eachUnflushed(t *testing.T, f func(x *env, feed *rowfeed.Feed), more ...testdb.Option) {
-	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := openEnv(t, e.Dedicated(t, append(append(more, testdb.Durable()), unflushed[e]...)...).NewDatabase(t), nil)
-			x.migrate()
-			f(x, x.addKV())
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := openEnv(t, e.Dedicated(t, append(append(more, testdb.Durable()), unflushed[e]...)...).NewDatabase(t), nil)
+		x.migrate()
+		f(x, x.addKV())
+	})
 }
 
 // between runs what writes between a commit that others see and its flush: the

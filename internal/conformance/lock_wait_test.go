@@ -296,24 +296,22 @@ func TestLockBySQLWaits(t *testing.T) {
 // (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
 // after it would be committed statement by statement.
 func TestLockWaitTakesAll(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
-			y := openEnv(t, server.NewDatabase(t), nil)
-			y.migrate()
-			y.exec(y.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
-			x := &events{y, y.add(eventsSpec())}
-			x.write(1, 1, 1)
-			holder := x.begin(sql.LevelReadCommitted)
-			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-			tx := x.begin(sql.LevelReadCommitted)
-			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
-			if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
-				x.Error(err)
-			}
-			tx.Rollback()
-			x.commit(holder)
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
+		y := openEnv(t, server.NewDatabase(t), nil)
+		y.migrate()
+		y.exec(y.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		x := &events{y, y.add(eventsSpec())}
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		tx := x.begin(sql.LevelReadCommitted)
+		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
+		if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
+			x.Error(err)
+		}
+		tx.Rollback()
+		x.commit(holder)
+	})
 }

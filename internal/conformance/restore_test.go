@@ -410,65 +410,63 @@ func TestRestoredBackup(t *testing.T) {
 // keeps what the restored one has lost. The consumer waits while nobody has said what
 // happened, starts over after the bump, and ends with the effects of what is there.
 func TestConsumerOfARestoredBackup(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.SQLite, testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			var x *env
-			if e.HasServer() {
-				x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
-			} else {
-				x = newEnv(t, e, nil)
+	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		var x *env
+		if e.HasServer() {
+			x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
+		} else {
+			x = newEnv(t, e, nil)
+		}
+		x.migrate()
+		f := x.addKV()
+		y := newEnv(t, testdb.SQLite, nil)
+		y.migrate()
+		r := y.receiver()
+		c := r.consumer(f, y.rf)
+		started := 0
+		c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
+			started++
+			if !isCode(refusal, rowfeed.GenerationChanged) {
+				t.Errorf("started over because of %v", refusal)
 			}
-			x.migrate()
-			f := x.addKV()
-			y := newEnv(t, testdb.SQLite, nil)
-			y.migrate()
-			r := y.receiver()
-			c := r.consumer(f, y.rf)
-			started := 0
-			c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
-				started++
-				if !isCode(refusal, rowfeed.GenerationChanged) {
-					t.Errorf("started over because of %v", refusal)
-				}
-				_, err := tx.ExecContext(ctx, "DELETE FROM applied")
-				return err
+			_, err := tx.ExecContext(ctx, "DELETE FROM applied")
+			return err
+		}
+		stop := r.run(c)
+		effects := func(ids string) func() bool {
+			return func() bool {
+				var got *string
+				err := y.db.Admin().QueryRow("SELECT group_concat(id, ' ') FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
+				return err == nil && got != nil && *got == ids
 			}
-			stop := r.run(c)
-			effects := func(ids string) func() bool {
-				return func() bool {
-					var got *string
-					err := y.db.Admin().QueryRow("SELECT group_concat(id, ' ') FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
-					return err == nil && got != nil && *got == ids
-				}
-			}
-			x.fill(3)
-			x.publish(f)
-			x.eventually("three effects", effects("1 2 3"))
-			restore := x.db.Backup(t)
-			x.found(f)
-			x.exec("INSERT INTO kv VALUES (4, 'k', 0), (5, 'k', 0)")
-			x.publish(f)
-			x.eventually("five effects", effects("1 2 3 4 5"))
-			restore()
-			x.eventually("the feed knows", func() bool {
-				_, err := f.Fetch(x.ctx, rowfeed.Request{})
-				return isCode(err, rowfeed.DatabaseChanged)
-			})
-			x.exec("INSERT INTO kv VALUES (6, 'k', 0), (7, 'k', 0), (8, 'k', 0)")
-			_, err := f.Publish(x.ctx)
-			x.wantCode(err, rowfeed.DatabaseChanged)
-			if _, err := f.Bump(x.ctx); err != nil {
-				x.Fatal(err)
-			}
-			x.publish(f)
-			x.eventually("the effects of what is there", effects("1 2 3 6 7 8"))
-			if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
-				x.Error(err)
-			}
-			if started != 1 {
-				x.Errorf("started over %d times", started)
-			}
+		}
+		x.fill(3)
+		x.publish(f)
+		x.eventually("three effects", effects("1 2 3"))
+		restore := x.db.Backup(t)
+		x.found(f)
+		x.exec("INSERT INTO kv VALUES (4, 'k', 0), (5, 'k', 0)")
+		x.publish(f)
+		x.eventually("five effects", effects("1 2 3 4 5"))
+		restore()
+		x.eventually("the feed knows", func() bool {
+			_, err := f.Fetch(x.ctx, rowfeed.Request{})
+			return isCode(err, rowfeed.DatabaseChanged)
 		})
-	}
+		x.exec("INSERT INTO kv VALUES (6, 'k', 0), (7, 'k', 0), (8, 'k', 0)")
+		_, err := f.Publish(x.ctx)
+		x.wantCode(err, rowfeed.DatabaseChanged)
+		if _, err := f.Bump(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.publish(f)
+		x.eventually("the effects of what is there", effects("1 2 3 6 7 8"))
+		if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
+			x.Error(err)
+		}
+		if started != 1 {
+			x.Errorf("started over %d times", started)
+		}
+	})
 }

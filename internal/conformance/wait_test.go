@@ -345,46 +345,44 @@ func TestWaitCancelled(t *testing.T) {
 // TestWaitersOutliveTheServer (M69): while the database is away those who wait go on waiting;
 // who comes to the end of the wait is told; and when it is back, entries arrive.
 func TestWaitersOutliveTheServer(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t)
-			x := openEnv(t, server.NewDatabase(t), nil)
-			x.migrate()
-			x.addKV()
-			x.fill(1)
-			var failed atomic.Int64
-			f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if looks(ev) && err != nil {
-					failed.Add(1)
-				}
-				return err
-			}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
-			x.publish(f)
-			result := x.waiter(f, "1")
-			x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
-			server.Kill(t)
-			x.eventually("the watcher has noticed", func() bool {
-				_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
-				if !isCode(err, rowfeed.Unavailable) {
-					x.Fatalf("an empty page, or the wrong error: %v", err)
-				}
-				return failed.Load() > 0
-			})
-			x.restart(server)
-			x.eventually("it can be written to again", func() bool {
-				// Who loses the server in a COMMIT does not know whether the row is there.
-				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
-				return err == nil
-			})
-			other, err := x.rf.Feed(x.ctx, "kv") // another process
-			if err != nil {
-				t.Fatal(err)
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t)
+		x := openEnv(t, server.NewDatabase(t), nil)
+		x.migrate()
+		x.addKV()
+		x.fill(1)
+		var failed atomic.Int64
+		f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if looks(ev) && err != nil {
+				failed.Add(1)
 			}
-			x.eventually("it can be published again", func() bool { _, err := other.Publish(x.ctx); return err == nil })
-			x.wantWoken(result, "2", kv(2, "k", 0))
+			return err
+		}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
+		x.publish(f)
+		result := x.waiter(f, "1")
+		x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
+		server.Kill(t)
+		x.eventually("the watcher has noticed", func() bool {
+			_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
+			if !isCode(err, rowfeed.Unavailable) {
+				x.Fatalf("an empty page, or the wrong error: %v", err)
+			}
+			return failed.Load() > 0
 		})
-	}
+		x.restart(server)
+		x.eventually("it can be written to again", func() bool {
+			// Who loses the server in a COMMIT does not know whether the row is there.
+			_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
+			return err == nil
+		})
+		other, err := x.rf.Feed(x.ctx, "kv") // another process
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.eventually("it can be published again", func() bool { _, err := other.Publish(x.ctx); return err == nil })
+		x.wantWoken(result, "2", kv(2, "k", 0))
+	})
 }
 
 // TestWokenByWhatIsNotCommitted (M69): where a look shows more than a page does (sessions in

@@ -123,7 +123,8 @@ func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
 // several times, all of them limit the test.
 func Only(t *testing.T, engines ...Engine) {
 	if before, limited := only.Load(caseOf(t)); limited {
-		engines = slices.DeleteFunc(slices.Clone(engines), func(e Engine) bool { return !slices.Contains(before.([]Engine), e) })
+		left := func(e Engine) bool { return !slices.Contains(before.([]Engine), e) }
+		engines = slices.DeleteFunc(slices.Clone(engines), left)
 	}
 	only.Store(caseOf(t), engines)
 }
