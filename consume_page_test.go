@@ -57,7 +57,7 @@ func TestReadAheadGrowsStale(t *testing.T) {
 	}
 }
 
-// TestReadAheadNotInVain: where a batch takes longer than a page may lie ready none is read ahead, which
+// TestReadAheadNotInVain (M47): where a batch takes longer than a page may lie ready none is read ahead, which
 // would be read again.
 func TestReadAheadNotInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestRecount (hazards 2 and 24, M22): for every data shard the new cursor is at or below
+// TestRecount (M22, H2, H24): for every data shard the new cursor is at or below
 // the one that it had, and its mark at or below what that has seen; it is no lower than
 // the lowest of those that its shard overlaps; whoever had none is at the start.
 func TestRecount(t *testing.T) {
@@ -77,7 +77,7 @@ func TestRecount(t *testing.T) {
 	})
 }
 
-// TestLowest: cursors that are no places yet, marks, and generations.
+// TestLowest (M22): cursors that are no places yet, marks, and generations.
 func TestLowest(t *testing.T) {
 	early, late := At(time.Unix(1000, 0)), At(time.Unix(2000, 0))
 	at := map[Cursor]place{early: {generation: 1}, late: {generation: 1, position: dialect.Numbered(30)}}

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestLine: a pass tries the shards that nobody was seen to have, then those that somebody had when their time has come, and
-// in the end one of those that wait for a key, in turns: each of these costs seconds, which the others would wait.
+// TestLine (M59): a pass tries the shards that nobody was seen to have, then those that somebody had when their
+// time has come, and in the end one of those that wait for a key, in turns: each of these costs seconds, which
+// the others would wait.
 func TestLine(t *testing.T) {
 	var l line
 	keyHeld := fmt.Errorf("%w, %w", errShardHeld, errKeyHeld)

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// TestDeclaration: what --print is told of a key's type stands in the script, and is
+// TestDeclaration (M28): what --print is told of a key's type stands in the script, and is
 // nothing but a type.
 func TestDeclaration(t *testing.T) {
 	for _, d := range []dialect.Dialect{sqlite.New(), postgres.New(), mysql.New()} {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// TestPrintRefuses: without a server the columns need their types, which must be types that
+// TestPrintRefuses (M28): without a server the columns need their types, which must be types that
 // can hold what they are for.
 func TestPrintRefuses(t *testing.T) {
 	blocking := FeedSpec{Name: "ev", Table: "ev", Mode: ModeBlocking, Key: []string{"id:bigint", "shard:int"}, PositionColumn: "ulid:", ShardColumn: "shard"}

@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestShardVectors: keys, as an entry shows them, have the shards that testdata/shards.json
+// TestShardVectors (M18, H24): keys, as an entry shows them, have the shards that testdata/shards.json
 // says, which another implementation of the rule has written (M18, hazard 24).
 func TestShardVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/shards.json")

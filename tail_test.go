@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestTailPart: what is taken from a reading is what the same page would have been, read by
+// TestTailPart (H26): what is taken from a reading is what the same page would have been, read by
 // itself; a reading that cannot tell does not.
 func TestTailPart(t *testing.T) {
 	f := &Feed{}

@@ -73,7 +73,7 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// TestRightsByFeed: a token is good for the feeds that it names, each right by itself, and
+// TestRightsByFeed (O2): a token is good for the feeds that it names, each right by itself, and
 // tells nothing of others: not even whether they are there.
 func TestRightsByFeed(t *testing.T) {
 	g := guard(t)
@@ -105,7 +105,7 @@ func TestRightsByFeed(t *testing.T) {
 	want(publisher, "/_feeds/fetch/other", 200, `"entries"`, "")
 }
 
-// TestRevokedWhileItWaits: a stream and a request that wait for an entry end when their token
+// TestRevokedWhileItWaits (O2): a stream and a request that wait for an entry end when their token
 // does, revoked or expired, and show nothing that was written since.
 func TestRevokedWhileItWaits(t *testing.T) {
 	for _, c := range []struct {
@@ -307,8 +307,8 @@ func TestTextsAreNotCompared(t *testing.T) {
 	}
 }
 
-// TestConsumerWithoutAToken: a consumer whose token holds no more, or not for its feed, ends and says so. It does
-// not ask on.
+// TestConsumerWithoutAToken (O1): a consumer whose token holds no more, or not for its feed, ends and says so.
+// It does not ask on.
 func TestConsumerWithoutAToken(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond

@@ -14,7 +14,7 @@ import (
 
 const lockers = 16
 
-// TestLocks counts the commits of 16 writers of a feed with ULIDs, each transaction BEGIN,
+// TestLocks (M45) counts the commits of 16 writers of a feed with ULIDs, each transaction BEGIN,
 // Feed.Lock, one INSERT and COMMIT, over so many shards, beside a plain INSERT into the same
 // table; and how long they wait for the lock (M45). The wait is all of Feed.Lock, its round trips
 // included: with as many shards as writers it is those alone.

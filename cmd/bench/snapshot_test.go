@@ -21,6 +21,7 @@ func TestOldSnapshot(t *testing.T) {
 	}
 	rows := scaled(100_000)
 	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)", count(float64(rows))), Head: head}
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			return // nothing deleted stays where it was

@@ -110,7 +110,7 @@ func audited(t *testing.T, db *rowfeed.DB) (told []string) {
 	return told
 }
 
-// TestActions: every action does what it says, says it once, and is in the audit.
+// TestActions (O3): every action does what it says, says it once, and is in the audit.
 func TestActions(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")

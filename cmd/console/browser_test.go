@@ -235,7 +235,7 @@ func fromEngines(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestBrowser: the console as people use it, all in one browser.
+// TestBrowser (O3): the console as people use it, all in one browser.
 func TestBrowser(t *testing.T) {
 	bounded, cancel := context.WithTimeout(t.Context(), browserTimeout)
 	defer cancel()

@@ -141,7 +141,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestAlerts: as of the dashboard; and each says what to do, and is in the document.
+// TestAlerts (O4): as of the dashboard; and each says what to do, and is in the document.
 func TestAlerts(t *testing.T) {
 	var r rules
 	load(t, rulesFile, &r)

@@ -391,7 +391,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLint: names and helps are as Prometheus wants them.
+// TestLint (O4): names and helps are as Prometheus wants them.
 func TestLint(t *testing.T) {
 	problems, err := testutil.GatherAndLint(everything(t))
 	if err != nil {

@@ -40,7 +40,7 @@ func entries(all ...sink.Entry) (plain []rowfeed.Entry) {
 
 var errOff = errors.New("switched off")
 
-// TestRetryAfter: a receiver that asks to be left alone is, for as long as it wants, and
+// TestRetryAfter (S6): a receiver that asks to be left alone is, for as long as it wants, and
 // the consumer gets its turns meanwhile. The time is virtual.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestRestIsShared(t *testing.T) {
 	})
 }
 
-// TestVersionsWait: of a key that comes twice the second version waits until the first
+// TestVersionsWait (S6): of a key that comes twice the second version waits until the first
 // is decided, also while that is tried again, and beside entries that are accepted.
 func TestVersionsWait(t *testing.T) {
 	var handed [][]string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBlockingLife is the life of a feed whose rows hold ULIDs, command by command. The
+// TestBlockingLife (M43, M63) is the life of a feed whose rows hold ULIDs, command by command. The
 // rows stand for those of writers that took their ULIDs with Feed.Lock.
 func TestBlockingLife(t *testing.T) {
 	s := newShell(t)

@@ -110,7 +110,7 @@ func TestConsumerCommands(t *testing.T) {
 	s.prints("consumer list mail", "there is no cursor of a consumer mail\n")
 }
 
-// TestDeadCommands: dead letters as operators see them.
+// TestDeadCommands (M72): dead letters as operators see them.
 func TestDeadCommands(t *testing.T) {
 	s := withFeed(t)
 	s.prints("dead list", "there are no dead letters\n")

@@ -14,7 +14,7 @@ import (
 
 const deploy = "../../deploy"
 
-// TestUnit: systemd takes the unit, and finds it well closed.
+// TestUnit (O11): systemd takes the unit, and finds it well closed.
 func TestUnit(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(deploy, "rowfeed.service"))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestDockerfile: nothing but the binary and certificates is in the image, and it runs as
+// TestDockerfile (O11): nothing but the binary and certificates is in the image, and it runs as
 // nobody. No container engine runs it here.
 func TestDockerfile(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(deploy, "Dockerfile"))

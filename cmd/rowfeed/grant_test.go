@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestGrant: feed grant and revoke as operators use them, and the script that --print makes of
+// TestGrant (M29): feed grant and revoke as operators use them, and the script that --print makes of
 // them, run by hand (M29, M61).
 func TestGrant(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

@@ -42,8 +42,8 @@ type oddTable struct {
 
 var ulidTypes = map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "binary(16)"}
 
-// TestOddNames (V12): whatever a table, its columns and its schema are called, a feed of every mode and capture is
-// added, also by the printed script and the database's own client, written, read, upgraded and dropped.
+// TestOddNames (V12): whatever a table, its columns and its schema are called, a feed of every mode and capture
+// is added, also by the printed script and the database's own client, written, read, upgraded and dropped.
 func TestOddNames(t *testing.T) {
 	specs := []rowfeed.FeedSpec{
 		{Capture: dialect.CaptureTrigger}, {Capture: dialect.CaptureTrigger, DataShards: 4}, {Capture: dialect.CaptureApp},

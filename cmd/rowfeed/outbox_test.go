@@ -20,7 +20,7 @@ func TestPublishOnceShards(t *testing.T) {
 	}
 }
 
-// TestOutboxLife is the life of a feed with an outbox, command by command.
+// TestOutboxLife (M63) is the life of a feed with an outbox, command by command.
 func TestOutboxLife(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, at TEXT)", "INSERT INTO ev VALUES (1, '2023-01-02T15:04:05Z'), (2, '2023-01-02T15:04:06Z')")

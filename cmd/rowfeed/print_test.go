@@ -36,7 +36,7 @@ func byClient(t *testing.T, db *testdb.Database, script string) {
 	}
 }
 
-// TestPrintedScriptRuns gives the script of --print to the database's own client.
+// TestPrintedScriptRuns (M28) gives the script of --print to the database's own client.
 func TestPrintedScriptRuns(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -60,7 +60,7 @@ func TestPrintedScriptRuns(t *testing.T) {
 	})
 }
 
-// TestPrintedULIDScripts does so for feeds with ULIDs. The same line without --print finds the
+// TestPrintedULIDScripts (M28) does so for feeds with ULIDs. The same line without --print finds the
 // feed, and completes it where there is something to complete.
 func TestPrintedULIDScripts(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

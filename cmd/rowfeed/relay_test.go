@@ -20,7 +20,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/relay"
 )
 
-// TestRelayOnce delivers to stdout, to a webhook and to a mirror, from the database and
+// TestRelayOnce (S7) delivers to stdout, to a webhook and to a mirror, from the database and
 // from a server, each under a name of its own.
 func TestRelayOnce(t *testing.T) {
 	s := withFeed(t)
@@ -102,7 +102,7 @@ func (s *shell) openCopy() (func(query string) string, error) {
 	}, nil
 }
 
-// TestRelayUsage: what is wrong is named, and no secret with it.
+// TestRelayUsage (S7): what is wrong is named, and no secret with it.
 func TestRelayUsage(t *testing.T) {
 	s := withFeed(t)
 	for line, want := range map[string]string{
@@ -132,7 +132,7 @@ func TestRelayUsage(t *testing.T) {
 	s.fails(exitFailed, "relay nosuch --to stdout: --once")
 }
 
-// TestRelayLease: a term of the relay's lease is as long as --lease asks for.
+// TestRelayLease (S7): a term of the relay's lease is as long as --lease asks for.
 func TestRelayLease(t *testing.T) {
 	s := withFeed(t)
 	pool := s.pool()
@@ -149,7 +149,7 @@ func TestRelayLease(t *testing.T) {
 	}
 }
 
-// TestRelayShardCount: a relay of several shards has a lease and a cursor for each.
+// TestRelayShardCount (S7): a relay of several shards has a lease and a cursor for each.
 func TestRelayShardCount(t *testing.T) {
 	s := withFeed(t)
 	s.ok("feed upgrade kv --data-shards 16")
@@ -190,7 +190,7 @@ func TestRelayShardCount(t *testing.T) {
 	}
 }
 
-// TestServeRelays runs the relays of the configuration file beside the server.
+// TestServeRelays (S7) runs the relays of the configuration file beside the server.
 func TestServeRelays(t *testing.T) {
 	s := withFeed(t)
 	got := make(chan string, 10)
@@ -279,7 +279,7 @@ func TestServeOutbox(t *testing.T) {
 	}
 }
 
-// TestServeRelayOfFormerShards: a relay of the configuration file is not started again when
+// TestServeRelayOfFormerShards (H2, S7): a relay of the configuration file is not started again when
 // somebody who was started later has divided its cursors anew: they would take turns.
 func TestServeRelayOfFormerShards(t *testing.T) {
 	s := withFeed(t)
@@ -349,7 +349,7 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	}
 }
 
-// TestRelayStandsBy: who is to deliver once, and waits for what another process has, says
+// TestRelayStandsBy (S7): who is to deliver once, and waits for what another process has, says
 // for whom, and does not wait where it is paused.
 func TestRelayStandsBy(t *testing.T) {
 	s := withFeed(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUpgradeDataShards: the command says what it means before it begins, and what it has
+// TestUpgradeDataShards (M18): the command says what it means before it begins, and what it has
 // done; the same number again changes nothing; what cannot be is refused with a way out.
 func TestUpgradeDataShards(t *testing.T) {
 	s := withFeed(t)

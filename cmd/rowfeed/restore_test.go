@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestServeReplica: the server of a standby publishes nothing, is ready, and refuses no
+// TestServeReplica (H26): the server of a standby publishes nothing, is ready, and refuses no
 // cursor for being ahead of it; without --replica the commands say what the matter is.
 func TestServeReplica(t *testing.T) {
 	testdb.Postgres15.Require(t)

@@ -12,7 +12,7 @@ import (
 // createServerKV is a table that every database takes.
 const createServerKV = "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v varchar(100))"
 
-// TestLifeOnServers is a short life on every database, given by ROWFEED_DB.
+// TestLifeOnServers (M72) is a short life on every database, given by ROWFEED_DB.
 func TestLifeOnServers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -122,54 +122,49 @@ func TestDemoOnServers(t *testing.T) {
 // TestSurvivesTheDatabase has publish and tail run while the server is killed and
 // started again.
 func TestSurvivesTheDatabase(t *testing.T) {
-	for _, e := range testdb.Engines() {
-		if !e.HasServer() {
-			continue
+	testdb.Only(t, testdb.Servers...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t)
+		db := server.NewDatabase(t)
+		db.Exec(t, createServerKV)
+		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
+		t.Chdir(t.TempDir())
+		s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}} // leaks are not looked for: a server's goroutines come and go
+		s.ok("init")
+		s.ok("feed add kv --table kv")
+		ctx, interrupt := context.WithCancel(t.Context())
+		start := func(run func(*app) error) (out, errs *lines, ended chan error) {
+			out, errs, ended = newLines(ctx), newLines(ctx), make(chan error, 1)
+			a := &app{stdout: out, stderr: errs, getenv: func(name string) string { return s.env[name] }}
+			go func() {
+				err := run(a)
+				if ctx.Err() == nil {
+					t.Errorf("ended with %v", err)
+					interrupt()
+				}
+				ended <- err
+			}()
+			return out, errs, ended
 		}
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t)
-			db := server.NewDatabase(t)
-			db.Exec(t, createServerKV)
-			db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
-			t.Chdir(t.TempDir())
-			s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}} // leaks are not looked for: a server's goroutines come and go
-			s.ok("init")
-			s.ok("feed add kv --table kv")
-			ctx, interrupt := context.WithCancel(t.Context())
-			start := func(run func(*app) error) (out, errs *lines, ended chan error) {
-				out, errs, ended = newLines(ctx), newLines(ctx), make(chan error, 1)
-				a := &app{stdout: out, stderr: errs, getenv: func(name string) string { return s.env[name] }}
-				go func() {
-					err := run(a)
-					if ctx.Err() == nil {
-						t.Errorf("ended with %v", err)
-						interrupt()
-					}
-					ended <- err
-				}()
-				return out, errs, ended
+		_, _, published := start(func(a *app) error { return (&publishOptions{discover: time.Second}).run(ctx, a) })
+		out, errs, tailed := start(func(a *app) error { return (&tailOptions{name: "kv", limit: 10}).run(ctx, a) })
+		await := func(l *lines, part string) {
+			t.Helper()
+			for line := l.next(t); !strings.Contains(line, part); line = l.next(t) {
 			}
-			_, _, published := start(func(a *app) error { return (&publishOptions{discover: time.Second}).run(ctx, a) })
-			out, errs, tailed := start(func(a *app) error { return (&tailOptions{name: "kv", limit: 10}).run(ctx, a) })
-			await := func(l *lines, part string) {
-				t.Helper()
-				for line := l.next(t); !strings.Contains(line, part); line = l.next(t) {
-				}
+		}
+		await(out, `"v":"jim"`)
+		server.Kill(t)
+		await(errs, "trying again")
+		server.Start(t)
+		await(errs, "it is back")
+		db.Exec(t, "UPDATE kv SET v = 'joe'")
+		await(out, `"v":"joe"`)
+		interrupt()
+		for what, ended := range map[string]chan error{"publish": published, "tail": tailed} {
+			if err := <-ended; err != nil {
+				t.Errorf("%s ended with %v", what, err)
 			}
-			await(out, `"v":"jim"`)
-			server.Kill(t)
-			await(errs, "trying again")
-			server.Start(t)
-			await(errs, "it is back")
-			db.Exec(t, "UPDATE kv SET v = 'joe'")
-			await(out, `"v":"joe"`)
-			interrupt()
-			for what, ended := range map[string]chan error{"publish": published, "tail": tailed} {
-				if err := <-ended; err != nil {
-					t.Errorf("%s ended with %v", what, err)
-				}
-			}
-		})
-	}
+		}
+	})
 }

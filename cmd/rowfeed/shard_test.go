@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestShards (M18 to M21): a feed with data shards is made, shown, read and followed by
+// TestShards (M18, M19, M20, M21): a feed with data shards is made, shown, read and followed by
 // shard.
 func TestShards(t *testing.T) {
 	s := withFeed(t)

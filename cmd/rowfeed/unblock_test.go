@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestUnblockOnServers: status and unblock of a feed whose shard 5 a forgotten session has.
+// TestUnblockOnServers (M44): status and unblock of a feed whose shard 5 a forgotten session has.
 func TestUnblockOnServers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnreadableFeedCommands: with a feed of a mode that came later the commands go on with the
+// TestUnreadableFeedCommands (M63): with a feed of a mode that came later the commands go on with the
 // others, and say of this one what is the matter.
 func TestUnreadableFeedCommands(t *testing.T) {
 	s := newShell(t)

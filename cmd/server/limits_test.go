@@ -48,7 +48,7 @@ func (a *asker) ask(address, who string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRate: who asks too often is told when to come back, and nobody else is.
+// TestRate (O2): who asks too often is told when to come back, and nobody else is.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 2})

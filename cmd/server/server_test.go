@@ -290,7 +290,8 @@ func TestInFlightRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// What waits for an entry does not keep the server: streams end, waits are answered.
+// TestWaitersDoNotHoldTheServer (M69): what waits for an entry does not keep the server: streams end, waits are
+// answered.
 func TestWaitersDoNotHoldTheServer(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)

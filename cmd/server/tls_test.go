@@ -73,6 +73,7 @@ func (s *secured) ask(t *testing.T, name string, change func(*tls.Config)) (*htt
 	return resp, err
 }
 
+// TestTLS (O2): the server speaks TLS 1.2 and 1.3, nothing older, and answers plain HTTP with an error.
 func TestTLS(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})

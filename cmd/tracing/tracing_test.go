@@ -185,7 +185,7 @@ func TestSpansReadAhead(t *testing.T) {
 	}
 }
 
-// The standard variables send spans to a collector, and nothing of what errors say.
+// TestFromEnvironment (O4): the standard variables send spans to a collector, and nothing of what errors say.
 func TestFromEnvironment(t *testing.T) {
 	var mu sync.Mutex
 	var got collector.ExportTraceServiceRequest

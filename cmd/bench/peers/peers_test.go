@@ -173,6 +173,8 @@ type comparison struct {
 func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, entrants func(e testdb.Engine) []entrant) {
 	var all []string
 	out := m.table()
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...)
 	for _, e := range testdb.Engines() {
 		if !e.HasServer() {
 			continue // none of the others is there for it

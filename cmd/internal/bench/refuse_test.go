@@ -124,20 +124,18 @@ func TestReadOnly(t *testing.T) {
 
 // TestStandby refuses a server that follows another, also a user whom it would not stop.
 func TestStandby(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			primary := e.Primary(t)
-			d := primary.NewDatabase(t)
-			d.Exec(t, "CREATE TABLE kv (id int)")
-			replica := primary.Replica(t)
-			on := d.On(t, replica)
-			for n := 0; on.Admin().QueryRowContext(t.Context(), "SELECT count(*) FROM kv").Scan(&n) != nil; {
-				if pause(t.Context(), 10*time.Millisecond) != nil {
-					t.Fatal("the replica has not followed")
-				}
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		primary := e.Primary(t)
+		d := primary.NewDatabase(t)
+		d.Exec(t, "CREATE TABLE kv (id int)")
+		replica := primary.Replica(t)
+		on := d.On(t, replica)
+		for n := 0; on.Admin().QueryRowContext(t.Context(), "SELECT count(*) FROM kv").Scan(&n) != nil; {
+			if pause(t.Context(), 10*time.Millisecond) != nil {
+				t.Fatal("the replica has not followed")
 			}
-			refused(t, tiny(on.URL), rowfeed.ReadOnly, "connect to the primary")
-		})
-	}
+		}
+		refused(t, tiny(on.URL), rowfeed.ReadOnly, "connect to the primary")
+	})
 }

@@ -91,7 +91,7 @@ func run(t *testing.T, h http.Handler, feed string) []conform.Result {
 	return results
 }
 
-// TestOurServerConforms: every sentence holds of our server; what a feed cannot show is told.
+// TestOurServerConforms (O5): every sentence holds of our server; what a feed cannot show is told.
 func TestOurServerConforms(t *testing.T) {
 	served := server(t)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

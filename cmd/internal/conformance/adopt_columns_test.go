@@ -13,11 +13,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestAdoptUnfitColumns: a column that cannot hold positions is refused with the
+// TestAdoptUnfitColumns (M28): a column that cannot hold positions is refused with the
 // reason: one that is too narrow; one with a value of its own, so that new rows would
 // never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
 // waits for those who refer to the row. Verify tells of what a column becomes later.
 func TestAdoptUnfitColumns(t *testing.T) {
+	testdb.Quick(t)
 	eachColumn(t, func(x *env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
 		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.by(map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"})
@@ -81,7 +82,7 @@ func TestAdoptUnfitColumns(t *testing.T) {
 	})
 }
 
-// TestColumnNamesInAnyCase: on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
+// TestColumnNamesInAnyCase (M28): on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
 // feed_sync_id: it is refused without --adopt, with nothing half-made, and adopted with
 // it; on PostgreSQL it is another column.
 func TestColumnNamesInAnyCase(t *testing.T) {
@@ -115,13 +116,11 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 	})
 }
 
-// TestTriggersOfPartitions (hazard 22): a trigger that hangs on a partition fires for the
+// TestTriggersOfPartitions (H22): a trigger that hangs on a partition fires for the
 // publisher's UPDATE, too.
 func TestTriggersOfPartitions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // where partitions have no triggers
-		}
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
 			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)", "CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
 			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
@@ -167,7 +166,7 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 	})
 }
 
-// TestColumnAndTriggerFeed: a table has a feed whose rows hold their positions and
+// TestColumnAndTriggerFeed (H22): a table has a feed whose rows hold their positions and
 // another with triggers, made in either order; neither takes the other for trouble.
 func TestColumnAndTriggerFeed(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -206,7 +205,7 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 	})
 }
 
-// TestAdoptAgain: adding the feed again with another former sequence, or other former
+// TestAdoptAgain (M28): adding the feed again with another former sequence, or other former
 // cursors, is a conflict that names the difference: nothing was taken over from there.
 func TestAdoptAgain(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -230,13 +229,11 @@ func TestAdoptAgain(t *testing.T) {
 	})
 }
 
-// TestIndexThatBrokeOff: an index of the right name that no query can use, since its
+// TestIndexThatBrokeOff (M28): an index of the right name that no query can use, since its
 // CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
 func TestIndexThatBrokeOff(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere an index is whole or not there
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // an index is whole or not there
-		}
 		f := x.addKV()
 		healthy := x.db.Dump(x.T)
 		broken := func() {
@@ -271,10 +268,8 @@ func TestIndexThatBrokeOff(t *testing.T) {
 // on its way and the new record has been read already, the feed is published from its
 // first key on.
 func TestTurnOfAnotherFeed(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // in SQLite an open batch locks all others out
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // where a batch on its way keeps everybody else out
-		}
 		x.exec(x.exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_both ON kv (id, k)")
 		x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.fill(7)
@@ -311,14 +306,12 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 	})
 }
 
-// TestReadersWhileIndexesAreMade: on PostgreSQL the columns, which keep everybody out, are
+// TestReadersWhileIndexesAreMade (H22): on PostgreSQL the columns, which keep everybody out, are
 // committed before the indexes are made, which read the whole table: readers read
 // meanwhile. What breaks off there goes on when the feed is added again, or is dropped.
 func TestReadersWhileIndexesAreMade(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
-		}
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1)")
 		before := x.db.Dump(x.T)
 		reads, stop := 0, errors.New("the power fails")

@@ -20,7 +20,7 @@ func (x *env) inHouse(column string) {
 		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)")
 }
 
-// TestAdopt: a table that has positions keeps them, and the sequence goes on above
+// TestAdopt (M28): a table that has positions keeps them, and the sequence goes on above
 // them, or above what the former sequence has given. Dropping the feed leaves the
 // user's own columns and what stands in them.
 func TestAdopt(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefused: what is no position, was given twice, or leaves none for what
+// TestAdoptRefused (M28): what is no position, was given twice, or leaves none for what
 // comes is refused with the reason, and so are columns that cannot hold positions.
 func TestAdoptRefused(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -188,7 +188,7 @@ func TestAdoptCursors(t *testing.T) {
 	})
 }
 
-// TestTriggersOnPublishing (hazard 22): a trigger of the user's that fires when a
+// TestTriggersOnPublishing (H22): a trigger of the user's that fires when a
 // position is written is refused by name, unless accepted; one that is about other
 // columns is not, where triggers can be; one that takes the position away again stops
 // the publisher with the reason, instead of keeping it busy for ever; and one that is
@@ -260,7 +260,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 	})
 }
 
-// TestPartitionsWithPositions (hazard 11): rows of a partitioned table, in whichever
+// TestPartitionsWithPositions (H11): rows of a partitioned table, in whichever
 // partition, and a row that moves from one to another.
 func TestPartitionsWithPositions(t *testing.T) {
 	eachColumn(t, func(x *env) {

@@ -34,9 +34,9 @@ func (x *events) again(id, shard int) {
 	x.publish(x.feed)
 }
 
-// TestBackFillKeyAgain (M62): the live part of a shard begins at the first ULID that was given in it, also where that place has moved to the
-// head before back-fill comes to the shard, or was purged. Who stands in it reads on while rows are placed, and never meets one of
-// them.
+// TestBackFillKeyAgain (M62): the live part of a shard begins at the first ULID that was given in it, also
+// where that place has moved to the head before back-fill comes to the shard, or was purged. Who stands in it
+// reads on while rows are placed, and never meets one of them.
 func TestBackFillKeyAgain(t *testing.T) {
 	each(t, func(env *env) {
 		env.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))", "INSERT INTO events VALUES (100, 'old'), (101, 'old'), (102, 'old')")
@@ -76,8 +76,8 @@ func TestBackFillKeyAgain(t *testing.T) {
 	})
 }
 
-// TestBackFillKeyAgainBefore (M62): the same of a shard whose first place moved before a run of back-fill began: a
-// reader that has not come to its new place is in the live part.
+// TestBackFillKeyAgainBefore (M62): the same of a shard whose first place moved before a run of back-fill
+// began: a reader that has not come to its new place is in the live part.
 func TestBackFillKeyAgainBefore(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		x.appended(1, 0, x.now().Add(-time.Hour))
@@ -102,8 +102,9 @@ func TestBackFillKeyAgainBefore(t *testing.T) {
 	})
 }
 
-// TestBackFillRowsBetween (M62): a row that is imported into a shard when a run has found none there to place is left to the next
-// run, whose rows follow their times: were it placed, a reader that has passed it would miss those before it.
+// TestBackFillRowsBetween (M62): a row that is imported into a shard when a run has found none there to place
+// is left to the next run, whose rows follow their times: were it placed, a reader that has passed it would
+// miss those before it.
 func TestBackFillRowsBetween(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(0)

@@ -98,10 +98,11 @@ func (x *events) backfilled(want int) {
 	}
 }
 
-// TestBackFill (M62): rows that were there before the feed come behind the head of their shards, in the order of their times and with
-// them; who is at the head is not told of them. Again: what is there stays; rows that were imported since come behind what was filled before,
-// so that a reader in the midst of that misses none.
+// TestBackFill (M62): rows that were there before the feed come behind the head of their shards, in the order
+// of their times and with them; who is at the head is not told of them. Again: what is there stays; rows that
+// were imported since come behind what was filled before, so that a reader in the midst of that misses none.
 func TestBackFill(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.oldRows(30)
 		y := &events{x, x.add(backfillSpec())}
@@ -153,8 +154,8 @@ func TestBackFill(t *testing.T) {
 	})
 }
 
-// TestBackFillTimes: a time that the live part has come to already, a missing one and one of before 1970 do no harm; nor
-// do rows of shards in which live ones have old times.
+// TestBackFillTimes (M62): a time that the live part has come to already, a missing one and one of before 1970
+// do no harm; nor do rows of shards in which live ones have old times.
 func TestBackFillTimes(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(0)
@@ -183,8 +184,9 @@ func TestBackFillTimes(t *testing.T) {
 	})
 }
 
-// TestBackFillHoldsReadersOff: while rows are being placed a cursor from which some would be missed is refused, the beginning too, and
-// a shard that nothing is known of; readers of the live part read on, and `now` is in it.
+// TestBackFillHoldsReadersOff (M62): while rows are being placed a cursor from which some would be missed is
+// refused, the beginning too, and a shard that nothing is known of; readers of the live part read on, and `now`
+// is in it.
 func TestBackFillHoldsReadersOff(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(2100) // two batches
@@ -247,10 +249,11 @@ func (x *env) scalarOr(otherwise int64, query string) int64 {
 	return n
 }
 
-// TestBackFillBetweenStatements: before every statement of a back-fill others do what they may: a writer inserts a row; a reader at the head reads on, and moves
-// what waits; another process runs the same back-fill; a record is appended of a row that is still to be placed. In the end
-// every row is in the feed once, whoever has read at the head has every live row once and in order, and none of before but
-// those that got a record first (hazards 1 and 9, M62).
+// TestBackFillBetweenStatements (M62): before every statement of a back-fill others do what they may: a writer
+// inserts a row; a reader at the head reads on, and moves what waits; another process runs the same back-fill;
+// a record is appended of a row that is still to be placed. In the end every row is in the feed once, whoever
+// has read at the head has every live row once and in order, and none of before but those that got a record
+// first (hazards 1 and 9, M62).
 func TestBackFillBetweenStatements(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(60)
@@ -343,8 +346,8 @@ func TestBackFillBetweenStatements(t *testing.T) {
 	})
 }
 
-// TestBackFillLeavesRecords: a row that has a record when its batch is placed is not placed behind the head, where readers of the head
-// would never see it; one that gets a record later moves to the head.
+// TestBackFillLeavesRecords (M62): a row that has a record when its batch is placed is not placed behind the
+// head, where readers of the head would never see it; one that gets a record later moves to the head.
 func TestBackFillLeavesRecords(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(0)
@@ -383,8 +386,8 @@ func TestBackFillLeavesRecords(t *testing.T) {
 	})
 }
 
-// TestOutboxCheckRepair: rows that have neither a record nor a place are found, and repair appends records for them, in their
-// shards; places without rows are no concern of theirs.
+// TestOutboxCheckRepair (M63): rows that have neither a record nor a place are found, and repair appends
+// records for them, in their shards; places without rows are no concern of theirs.
 func TestOutboxCheckRepair(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(2)
@@ -427,8 +430,8 @@ func TestOutboxCheckRepair(t *testing.T) {
 	})
 }
 
-// TestOutboxDropKilled: `feed drop` of a feed with an outbox and a trigger is killed before every one of its statements, and run again:
-// writers never notice, and nothing is left; nor is where the table went first.
+// TestOutboxDropKilled (M63): `feed drop` of a feed with an outbox and a trigger is killed before every one of
+// its statements, and run again: writers never notice, and nothing is left; nor is where the table went first.
 func TestOutboxDropKilled(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(3)
@@ -466,8 +469,8 @@ func TestOutboxDropKilled(t *testing.T) {
 	})
 }
 
-// TestBackFillPurged: rows whose entries were purged are not taken for rows that never had any: nothing finds them, and they are
-// not placed again.
+// TestBackFillPurged (M62): rows whose entries were purged are not taken for rows that never had any: nothing
+// finds them, and they are not placed again.
 func TestBackFillPurged(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(0)
@@ -504,7 +507,7 @@ func TestBackFillPurged(t *testing.T) {
 	})
 }
 
-// TestBackFillRefused: what it cannot be done for.
+// TestBackFillRefused (M62): what it cannot be done for.
 func TestBackFillRefused(t *testing.T) {
 	each(t, func(x *env) {
 		_, err := x.addKV().BackFill(x.ctx, nil)
@@ -528,8 +531,9 @@ func TestBackFillRefused(t *testing.T) {
 	})
 }
 
-// TestBackFillRacing: back-fill beside writers, readers that move what they write, a publisher and a second back-fill: every reader at the
-// head sees every live row once and in the same order, and nothing else; from the beginning everything is there once.
+// TestBackFillRacing (M62): back-fill beside writers, readers that move what they write, a publisher and a
+// second back-fill: every reader at the head sees every live row once and in the same order, and nothing else;
+// from the beginning everything is there once.
 func TestBackFillRacing(t *testing.T) {
 	each(t, func(x *env) {
 		const old, writers, turns = 2500, 3, 60
@@ -611,8 +615,9 @@ func TestBackFillRacing(t *testing.T) {
 	})
 }
 
-// TestBackFillKilled: `feed add` with back-fill, and back-fill again, are killed before every one of their statements, and run again: every row is there once, whatever
-// was half-done, and writers have not noticed.
+// TestBackFillKilled (M62): `feed add` with back-fill, and back-fill again, are killed before every one of
+// their statements, and run again: every row is there once, whatever was half-done, and writers have not
+// noticed.
 func TestBackFillKilled(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(20)

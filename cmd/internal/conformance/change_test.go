@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReaddedFeed: a process that knows a feed which another process has dropped and
+// TestReaddedFeed (M74, H15): a process that knows a feed which another process has dropped and
 // added again, of another table or with other columns, neither publishes by the old
 // table nor shows its rows.
 func TestReaddedFeed(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReaddedFeed(t *testing.T) {
 	})
 }
 
-// TestReplaceByDefault (hazard 6): OR REPLACE writes a column's default in place of a
+// TestReplaceByDefault (H6): OR REPLACE writes a column's default in place of a
 // NULL, and removes the row that has it.
 func TestReplaceByDefault(t *testing.T) {
 	testdb.SQLite.Require(t)
@@ -63,10 +63,9 @@ func TestReplaceByDefault(t *testing.T) {
 // TestTruncateInOldSnapshot: a TRUNCATE removes rows that its transaction's snapshot
 // does not show; where they could not be recorded it is refused.
 func TestTruncateInOldSnapshot(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.PostgreSQL...) // the others have no TRUNCATE in a transaction, or none at all
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // has no TRUNCATE in a transaction, or none at all
-		}
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
 		tx := x.begin(sql.LevelRepeatableRead)
@@ -87,10 +86,8 @@ func TestTruncateInOldSnapshot(t *testing.T) {
 // TestTriggersAgain: DISABLE and ENABLE TRIGGER ALL, as pg_restore does, leaves
 // triggers that do not fire for replicated rows; that is seen and mended.
 func TestTriggersAgain(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		f := x.addKV()
 		x.exec("ALTER TABLE kv DISABLE TRIGGER ALL", "ALTER TABLE kv ENABLE TRIGGER ALL")
 		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 2 {
@@ -104,13 +101,12 @@ func TestTriggersAgain(t *testing.T) {
 	})
 }
 
-// TestKeyChangesType: a key that grows beyond what rowfeed's tables hold is noticed,
+// TestKeyChangesType (H22): a key that grows beyond what rowfeed's tables hold is noticed,
 // and upgrade mends them.
 func TestKeyChangesType(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has no ALTER of a type, and its columns hold anything
 	eachCapture(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has no ALTER of a type, and its columns hold anything
-		}
 		x.exec("CREATE TABLE kv (id INT NOT NULL PRIMARY KEY, v INT)", "INSERT INTO kv VALUES (1, 0)")
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		_, cursor := x.drain(f, "")
@@ -146,13 +142,11 @@ func TestKeyRenamed(t *testing.T) {
 	})
 }
 
-// TestOwnerMakesPartitions (hazard 22): whoever owns a partitioned table goes on
+// TestOwnerMakesPartitions (H22): whoever owns a partitioned table goes on
 // making partitions of it, although the feed is another user's.
 func TestOwnerMakesPartitions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		role := "owner_" + x.db.Name
 		x.exec("CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id)", "CREATE ROLE "+role,
 			"GRANT CREATE ON SCHEMA public TO "+role, "ALTER TABLE p OWNER TO "+role)
@@ -216,7 +210,7 @@ func TestUnpublishOtherSpelling(t *testing.T) {
 	})
 }
 
-// TestNamesTaken: tables of the user's own that have the names of rowfeed's are
+// TestNamesTaken (H22): tables of the user's own that have the names of rowfeed's are
 // neither used nor dropped.
 func TestNamesTaken(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -275,7 +269,7 @@ func TestPurgeFindsTheOldest(t *testing.T) {
 	})
 }
 
-// TestReplaceByOtherWays (hazard 6): OR REPLACE removes rows by a second index on the
+// TestReplaceByOtherWays (H6): OR REPLACE removes rows by a second index on the
 // key's columns with another collation, and by the hidden rowid.
 func TestReplaceByOtherWays(t *testing.T) {
 	testdb.SQLite.Require(t)
@@ -316,6 +310,7 @@ func TestStrictAny(t *testing.T) {
 // TestSessionLimits: a session's default limit of rows, its time limit for statements
 // and its read-only default cut no page and stop no publisher.
 func TestSessionLimits(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		var pool *sql.DB
@@ -366,10 +361,8 @@ func TestOwnTables(t *testing.T) {
 // TestCompositeTypeKey: refused, since a value with a NULL in it is neither NULL nor
 // NOT NULL.
 func TestCompositeTypeKey(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // the others have no such types
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // has no such types
-		}
 		x.exec("CREATE TYPE pair AS (a int, b text)", "CREATE TABLE c (a pair PRIMARY KEY)")
 		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "c", Table: "c"}, nil)
 		x.wantCode(err, rowfeed.Refused)
@@ -378,10 +371,8 @@ func TestCompositeTypeKey(t *testing.T) {
 
 // TestOwnerChanges: a table that the triggers' owner may no longer read is noticed.
 func TestOwnerChanges(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		f := x.addKV()
 		role := "mover_" + x.db.Name
 		x.exec("CREATE ROLE "+role, "ALTER FUNCTION rowfeed_kv_capture() OWNER TO "+role)

@@ -92,7 +92,7 @@ func TestRepairBesideWishes(t *testing.T) {
 	})
 }
 
-// TestRepairPassesOverRows: rows that others hold hold up neither repair nor, behind it,
+// TestRepairPassesOverRows (M19): rows that others hold hold up neither repair nor, behind it,
 // those who write the rows that it has come to. It says how many it has left; one that has
 // had its shard from a publisher meanwhile is not among them.
 func TestRepairPassesOverRows(t *testing.T) {
@@ -158,7 +158,7 @@ func TestRepairPassesOverRows(t *testing.T) {
 	})
 }
 
-// TestShardsLookedAtAgain: a feed that begins a new generation while its shards are looked
+// TestShardsLookedAtAgain (M19): a feed that begins a new generation while its shards are looked
 // at is looked at again, by check and by repair; while it is being divided anew both say
 // that they cannot, instead of that it is in order.
 func TestShardsLookedAtAgain(t *testing.T) {

@@ -119,7 +119,7 @@ func TestShardsThatAreWrong(t *testing.T) {
 	})
 }
 
-// TestShardsCheckedBeside: a feed that is divided anew while its keys are looked at, or
+// TestShardsCheckedBeside (M19): a feed that is divided anew while its keys are looked at, or
 // about to be given their shards, is left alone: by the former division all of them would
 // be wrong. A feed of one data shard is not looked at.
 func TestShardsCheckedBeside(t *testing.T) {
@@ -232,7 +232,7 @@ func TestPartsOfAFeedInTheMaking(t *testing.T) {
 	})
 }
 
-// TestShardOfOne: a feed with one data shard has all its keys in shard 0, whatever an adopted
+// TestShardOfOne (M18): a feed with one data shard has all its keys in shard 0, whatever an adopted
 // table says in a column shard of its own.
 func TestShardOfOne(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -268,13 +268,11 @@ func TestKeyColumnsNamedAsOurs(t *testing.T) {
 	})
 }
 
-// TestReshardGetsOn: rows that others hold, and give back one by one, are waited for as long
+// TestReshardGetsOn (M18): rows that others hold, and give back one by one, are waited for as long
 // as they become fewer. (Where a transaction can give back one of its rows.)
 func TestReshardGetsOn(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		const rows = 70 // more than the walk tries in vain
 		f := x.addKV()
 		x.fill(rows)

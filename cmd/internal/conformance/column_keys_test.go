@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestTombstoneAndRow (hazard 7): a key that is deleted and inserted again, before a
+// TestTombstoneAndRow (H7): a key that is deleted and inserted again, before a
 // pass, between the steps of one, or between two, in batches of one: what consumers
 // have in the end is the row, and a key that is gone in the end is gone.
 func TestTombstoneAndRow(t *testing.T) {

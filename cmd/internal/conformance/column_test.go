@@ -35,6 +35,7 @@ func (x *env) bounded() context.Context {
 // statement of its change. Rolled back, row and position are what they were; a pass
 // meanwhile publishes neither.
 func TestRepublishInTheStatement(t *testing.T) {
+	testdb.Quick(t)
 	eachColumn(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
@@ -60,6 +61,7 @@ func TestRepublishInTheStatement(t *testing.T) {
 // changes, also where the table has columns that follow every UPDATE, added before or
 // after the feed.
 func TestPublishingChangesNothingElse(t *testing.T) {
+	testdb.Quick(t)
 	eachRows(t, func(x *env) {
 		follows := ""
 		if x.family() == "mysql" {
@@ -105,15 +107,14 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 	})
 }
 
-// TestHeldRowsAreLate (guarantee 5, hazards 17 and 18): rows that waited when a writer
+// TestHeldRowsAreLate (G5, H17, H18): rows that waited when a writer
 // took them are passed over, and nobody waits for anybody: the publisher publishes the
 // others, in batches smaller than what is held, and other writers write meanwhile. On
 // MariaDB every form of the UPDATE but ours waits here.
 func TestHeldRowsAreLate(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		x.addKV()
 		x.fill(40)
 		f := x.tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
@@ -184,13 +185,11 @@ func TestKeyThatIsNotPrimary(t *testing.T) {
 	})
 }
 
-// TestPausedPublisher (hazard 18): while a publisher is stopped before its COMMIT only
+// TestPausedPublisher (H18): while a publisher is stopped before its COMMIT only
 // the rows that it took are held; every other row can be written.
 func TestPausedPublisher(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		plain := x.addKV()
 		x.fill(10)
 		x.publish(plain)
@@ -220,14 +219,12 @@ func TestPausedPublisher(t *testing.T) {
 	})
 }
 
-// TestParentIsNotHeld (hazard 22): a row to which an open transaction only refers, by
+// TestParentIsNotHeld (H22): a row to which an open transaction only refers, by
 // a foreign key, is published, and referring to a row that is being published does not
 // wait. MySQL and MariaDB have no such lock: there the row is late.
 func TestParentIsNotHeld(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		f := x.addKV()
 		x.exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES kv (id))", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		tx := x.begin(sql.LevelReadCommitted)
@@ -260,7 +257,7 @@ func TestParentIsNotHeld(t *testing.T) {
 	})
 }
 
-// TestGoingRound (hazard 13): rows that are written again before every pass do not
+// TestGoingRound (H13): rows that are written again before every pass do not
 // keep those behind them waiting, though they fill every batch.
 func TestGoingRound(t *testing.T) {
 	eachRows(t, func(x *env) {

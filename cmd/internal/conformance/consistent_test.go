@@ -39,7 +39,7 @@ func (x *env) consistent(f rowfeed.Source, after rowfeed.Cursor) (latest map[str
 	}
 }
 
-// TestConsistentBacklog (read your writes, hazard 14): with a backlog of many batches
+// TestConsistentBacklog (H14): with a backlog of many batches
 // before it a write is shown all the same, to whoever asks for a consistent page and
 // reads to the head; and with nothing waiting nothing is written.
 func TestConsistentBacklog(t *testing.T) {
@@ -66,7 +66,7 @@ func TestConsistentBacklog(t *testing.T) {
 	})
 }
 
-// TestConsistentAmongWriters (hazard 14): while others change the same keys without
+// TestConsistentAmongWriters (H14): while others change the same keys without
 // pause, everyone sees what they themselves have committed, and the publishing before
 // a page comes to an end. With capture "column" a row that is written again is out of
 // the feed until it is published again; there the others change other keys.
@@ -119,12 +119,13 @@ func TestConsistentAmongWriters(t *testing.T) {
 	})
 }
 
-// TestConsistentBesideAnOpenTransaction: changes of a transaction that is open when the
+// TestConsistentBesideAnOpenTransaction (H14): changes of a transaction that is open when the
 // request arrives are neither seen nor waited for, also where they have the lower seqs
 // and hold the same rows. On SQLite an open writer keeps the publisher out: then the
 // request says so, unless there is nothing to publish; with capture "column" it says
 // so while a row that it needs is held.
 func TestConsistentBesideAnOpenTransaction(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.fill(3)
@@ -166,7 +167,7 @@ func TestConsistentBesideAnOpenTransaction(t *testing.T) {
 	})
 }
 
-// TestNotConsistent: when the publishing cannot be done in time the request is refused,
+// TestNotConsistent (H14): when the publishing cannot be done in time the request is refused,
 // with what to do; it is never answered with a page that is not what was asked for.
 func TestNotConsistent(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -194,7 +195,7 @@ func TestNotConsistent(t *testing.T) {
 	})
 }
 
-// TestConsistentTogether: requests that arrive together share their publishing, but
+// TestConsistentTogether (H14): requests that arrive together share their publishing, but
 // none has a part in what had begun before it asked: what it has just written is not
 // in there.
 func TestConsistentTogether(t *testing.T) {

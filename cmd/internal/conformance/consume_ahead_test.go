@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOneShardAhead (hazard 24): a cursor above the head proves that the feed has lost
+// TestOneShardAhead (H2, H24): a cursor above the head proves that the feed has lost
 // positions, and that others have them since. The other shards begin again with the one that
 // was refused: by the time that they ask, the head may be above them.
 func TestOneShardAhead(t *testing.T) {
@@ -39,7 +39,7 @@ func TestOneShardAhead(t *testing.T) {
 	})
 }
 
-// TestShardsSetBackOnce (hazard 24): RunOnce brings all shards to the head, also those that
+// TestShardsSetBackOnce (H2, H24): RunOnce brings all shards to the head, also those that
 // were there when a later one was refused and set all of them back.
 func TestShardsSetBackOnce(t *testing.T) {
 	each(t, func(x *env) {

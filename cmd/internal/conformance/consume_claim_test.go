@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestClaimOfFormerShard (hazard 2): an instance that claims its cursor while the number of
+// TestClaimOfFormerShard (H2): an instance that claims its cursor while the number of
 // shards changes leaves the epoch of the new division's cursor alone.
 func TestClaimOfFormerShard(t *testing.T) {
 	each(t, func(x *env) {

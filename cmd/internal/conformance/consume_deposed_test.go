@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestDeliveredOverReshard (hazard 24): the feed is divided anew while one of two shards has
+// TestDeliveredOverReshard (H24): the feed is divided anew while one of two shards has
 // a version of a key under way that is the other shard's by then. The other is refused, sets
 // both back, and delivers nothing before that version has arrived.
 func TestDeliveredOverReshard(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 	})
 }
 
-// TestEpochsOverReshard (M54, hazard 24): the feed is divided anew, and data shards go from a
+// TestEpochsOverReshard (M54, H24): the feed is divided anew, and data shards go from a
 // shard of many terms to one of few. Their epochs grow all the same, whether the consumer is
 // set back by a refusal or by an operator; one of a single shard is left its own.
 func TestEpochsOverReshard(t *testing.T) {

@@ -112,7 +112,7 @@ func TestEpochsGrowWhileWaited(t *testing.T) {
 	})
 }
 
-// TestCurrentLeases: what is left of shards that a consumer had before is not listed with
+// TestCurrentLeases (M72): what is left of shards that a consumer had before is not listed with
 // the leases that mean something, unless somebody holds it.
 func TestCurrentLeases(t *testing.T) {
 	each(t, func(x *env) {

@@ -177,7 +177,7 @@ func (m *teammate) inHand(free func(ctx context.Context) error) (reached chan st
 	return reached
 }
 
-// TestConsumeGroupRebalance: a newcomer is to have a shard whose page is in hand. The
+// TestConsumeGroupRebalance (M24): a newcomer is to have a shard whose page is in hand. The
 // page is committed first, and is handed over once; what follows is the newcomer's.
 func TestConsumeGroupRebalance(t *testing.T) {
 	each(t, func(x *env) {
@@ -282,7 +282,7 @@ func (h *held) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, err
 }
 
-// TestConsumeGroupFence (M54, hazard 3): an instance holds a page in hand, and does not
+// TestConsumeGroupFence (M24, M54, H3): an instance holds a page in hand, and does not
 // know that another has its shard by now, which has not written anything yet. Its commit
 // fails all the same: the epoch in the cursor was raised before the cursor was read.
 func TestConsumeGroupFence(t *testing.T) {
@@ -320,7 +320,7 @@ func TestConsumeGroupFence(t *testing.T) {
 	})
 }
 
-// TestConsumeGroupRefusals: what a consumer with shards cannot have, and that a handler
+// TestConsumeGroupRefusals (M24): what a consumer with shards cannot have, and that a handler
 // that ends its transaction ends the instance, whichever shard it was called for.
 func TestConsumeGroupRefusals(t *testing.T) {
 	each(t, func(x *env) {

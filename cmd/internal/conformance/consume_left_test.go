@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardLeftBehind (hazard 24): one shard was set back to its beginning, where a source
+// TestShardLeftBehind (H24): one shard was set back to its beginning, where a source
 // refuses nothing, and the feed is of a new generation. It does not go on by itself while
 // the other shard's cursor is of the old one.
 func TestShardLeftBehind(t *testing.T) {
@@ -81,7 +81,7 @@ func (s *refusals) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page
 	return page, err
 }
 
-// TestShardsRefusedAtOnce (hazard 24): two shards are refused at the same time. Both are
+// TestShardsRefusedAtOnce (H24): two shards are refused at the same time. Both are
 // set back once: the second waits for the first before anything is done about it.
 func TestShardsRefusedAtOnce(t *testing.T) {
 	each(t, func(x *env) {
@@ -120,7 +120,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestCursorsDroppedWhileMade: an instance makes a consumer's cursors and finds that another
+// TestCursorsDroppedWhileMade (M22): an instance makes a consumer's cursors and finds that another
 // has; before it has locked them the consumer is dropped. It makes them then. (On SQLite
 // nobody comes between.)
 func TestCursorsDroppedWhileMade(t *testing.T) {
@@ -190,7 +190,7 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 	})
 }
 
-// TestNewestOfForgottenLetters (hazard 25): of two dead letters of one key whose places were
+// TestNewestOfForgottenLetters (H25): of two dead letters of one key whose places were
 // forgotten the later one is kept.
 func TestNewestOfForgottenLetters(t *testing.T) {
 	each(t, func(x *env) {

@@ -181,7 +181,7 @@ func (r *reading) change() {
 	r.publish(r.feed)
 }
 
-// TestReadAhead (hazard 26): the page behind a batch is read while that is handled. Rows of it
+// TestReadAhead (M47, H26): the page behind a batch is read while that is handled. Rows of it
 // that change before it is handled have left it for later positions, and come again.
 func TestReadAhead(t *testing.T) {
 	readings(t, func(r *reading) {
@@ -192,7 +192,7 @@ func TestReadAhead(t *testing.T) {
 	})
 }
 
-// TestReadAheadNot: who asks for it gets every page as it is when the batch before is through.
+// TestReadAheadNot (M47): who asks for it gets every page as it is when the batch before is through.
 func TestReadAheadNot(t *testing.T) {
 	readings(t, func(r *reading) {
 		r.NoReadAhead, r.behind = true, r.change
@@ -201,7 +201,7 @@ func TestReadAheadNot(t *testing.T) {
 	})
 }
 
-// TestReadAheadFails (hazard 3): what was read behind a batch that fails is not handled before
+// TestReadAheadFails (M47, H3): what was read behind a batch that fails is not handled before
 // that batch is.
 func TestReadAheadFails(t *testing.T) {
 	readings(t, func(r *reading) {
@@ -218,7 +218,7 @@ func TestReadAheadFails(t *testing.T) {
 	})
 }
 
-// TestReadAheadMoved (hazard 2): an operator sends the consumer back while a page lies ready.
+// TestReadAheadMoved (M47, H2): an operator sends the consumer back while a page lies ready.
 // With Handle nothing of that takes effect; and what comes then is what the new place says.
 func TestReadAheadMoved(t *testing.T) {
 	readings(t, func(r *reading) {
@@ -233,7 +233,7 @@ func TestReadAheadMoved(t *testing.T) {
 	})
 }
 
-// TestReadAheadOnePage: one page lies ready at most, none is read behind the head, and Run ends
+// TestReadAheadOnePage (M47): one page lies ready at most, none is read behind the head, and Run ends
 // when nobody reads for it any more.
 func TestReadAheadOnePage(t *testing.T) {
 	readings(t, func(r *reading) {
@@ -264,7 +264,7 @@ func TestReadAheadOnePage(t *testing.T) {
 	})
 }
 
-// TestReadAheadSmallPool: a pool of one connection has none for a page while a transaction is
+// TestReadAheadSmallPool (M47): a pool of one connection has none for a page while a transaction is
 // open.
 func TestReadAheadSmallPool(t *testing.T) {
 	readings(t, func(r *reading) {

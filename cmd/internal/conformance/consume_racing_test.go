@@ -42,7 +42,7 @@ func init() {
 	})
 }
 
-// TestConsumeRacing (M47, hazard 3): three processes consume under one name while rows
+// TestConsumeRacing (M47, H3): three processes consume under one name while rows
 // are written, published and deleted, and each is killed again and again in the midst
 // of it. Every position takes effect once at most, and what they leave together is the
 // table.

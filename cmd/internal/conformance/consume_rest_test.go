@@ -17,7 +17,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardRests (guarantee: one bad key, one shard only itself): of a consumer of two
+// TestShardRests (M72): of a consumer of two
 // shards that stops at an entry that it cannot handle, the entry's shard rests and says why.
 // The other one goes on, also when a second instance comes and has one of them; neither
 // instance ends. When the entry can be handled the shard goes on by itself.
@@ -139,7 +139,7 @@ func (s *fetches) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page,
 	return s.Source.Fetch(ctx, req)
 }
 
-// TestRestIsLeft (guarantee: an operator is told of what is, and is heard): a shard that
+// TestRestIsLeft (M72): a shard that
 // rests goes on when its cursor is moved. Moved while an entry is tried, it does not
 // rest, and is not said to, when that is refused.
 func TestRestIsLeft(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRestIsLeft(t *testing.T) {
 	})
 }
 
-// TestRestReleases: a shard that rests hands over the dead letter for which an operator asks.
+// TestRestReleases (M72): a shard that rests hands over the dead letter for which an operator asks.
 func TestRestReleases(t *testing.T) {
 	each(t, func(x *env) {
 		f, r := x.addShards(8), x.receiver()
@@ -226,7 +226,7 @@ func TestRestReleases(t *testing.T) {
 	})
 }
 
-// TestRestEndsByRecount: an instance whose shards all rest ends when a later one has divided
+// TestRestEndsByRecount (M72): an instance whose shards all rest ends when a later one has divided
 // them anew, which waits for its leases: see awaitFormer.
 func TestRestEndsByRecount(t *testing.T) {
 	each(t, func(x *env) {
@@ -298,7 +298,7 @@ func TestShardsInterrupted(t *testing.T) {
 	})
 }
 
-// TestRelayShardRests: so it is with a relay of two shards whose receiver refuses an entry.
+// TestRelayShardRests (M72): so it is with a relay of two shards whose receiver refuses an entry.
 // What comes behind that of the same shard waits, and no shard of others does.
 func TestRelayShardRests(t *testing.T) {
 	each(t, func(x *env) {

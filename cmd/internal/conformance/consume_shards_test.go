@@ -181,7 +181,7 @@ func (l logbook) handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry
 	return nil
 }
 
-// TestShardedConsumers (M24, M26): a consumer of 4 shards and one of 32 read a feed at the
+// TestShardedConsumers (M24, M25, M26): a consumer of 4 shards and one of 32 read a feed at the
 // same time while it is written. Each gets every entry once, in order per shard.
 func TestShardedConsumers(t *testing.T) {
 	each(t, func(x *env) {

@@ -153,6 +153,7 @@ func (x *env) tappedDB(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.DB {
 // empty page leaves the cursor alone; "" is not stored again once something was
 // handled.
 func TestConsume(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		c := r.consumer(f, x.rf)
@@ -270,10 +271,11 @@ func stores(ev testdb.TapEvent) bool {
 }
 func commits(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit }
 
-// TestConsumeTwoInstances (hazard 3, M47): two instances under one name have fetched
+// TestConsumeTwoInstances (M47, H3): two instances under one name have fetched
 // the same page. However their statements fall, one applies it and the other's
 // effects are rolled back; both go on.
 func TestConsumeTwoInstances(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		x.fill(1)
@@ -329,7 +331,7 @@ func TestConsumeTwoInstances(t *testing.T) {
 	})
 }
 
-// TestConsumeRowTaken (hazard 2, hazard 3): whatever else has changed in the cursor's
+// TestConsumeRowTaken (M22, H2, H3): whatever else has changed in the cursor's
 // row since the page was fetched makes the write fail, and with it the effects: the
 // same value means something else under another shard_count, generation or epoch, and
 // a paused consumer stands still.
@@ -374,10 +376,11 @@ func TestConsumeRowTaken(t *testing.T) {
 	})
 }
 
-// TestConsumeCommitUnknown (hazard 3): a COMMIT whose answer is lost may have
+// TestConsumeCommitUnknown (M47, H3): a COMMIT whose answer is lost may have
 // happened or not. Only the database knows: nothing is applied twice, nothing left
 // out, and what was applied is not handed over again.
 func TestConsumeCommitUnknown(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		c := r.consumer(f, x.rf)
@@ -438,7 +441,7 @@ func (x *env) fillFrom(from, to int) {
 	}
 }
 
-// TestConsumeHoldsTheWriteLock (hazard 20): on SQLite a consumer's transaction begins
+// TestConsumeHoldsTheWriteLock (H20): on SQLite a consumer's transaction begins
 // with the write lock, also on a pool whose transactions do not: a handler that reads
 // first would else be refused at its first write when somebody wrote in between.
 func TestConsumeHoldsTheWriteLock(t *testing.T) {

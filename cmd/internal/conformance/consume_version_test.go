@@ -24,7 +24,7 @@ func (s *meddled) Fetch(ctx context.Context, r rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestCursorAwayAndBack (hazard 2): a page in hand is not stored when the cursor has been
+// TestCursorAwayAndBack (H2): a page in hand is not stored when the cursor has been
 // elsewhere in the meantime, though it stands where it stood.
 func TestCursorAwayAndBack(t *testing.T) {
 	each(t, func(x *env) {

@@ -204,7 +204,7 @@ func (x *env) mirror(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	}
 }
 
-// TestConsumeRefused (hazard 15): a cursor that the feed refuses stops the consumer
+// TestConsumeRefused (H15): a cursor that the feed refuses stops the consumer
 // with the next step, or starts it anew; then what the new pass does not bring is
 // removed when the pass is complete, not before, and also when nothing is left.
 func TestConsumeRefused(t *testing.T) {
@@ -304,7 +304,7 @@ func TestConsumeRefused(t *testing.T) {
 	})
 }
 
-// TestDeadLettersAfterRestart: a consumer that begins again is not shown deletes. Of a
+// TestDeadLettersAfterRestart (H25): a consumer that begins again is not shown deletes. Of a
 // key that is aside and does not come again, its release tells that it is gone.
 func TestDeadLettersAfterRestart(t *testing.T) {
 	each(t, func(x *env) {
@@ -335,42 +335,40 @@ func TestDeadLettersAfterRestart(t *testing.T) {
 // TestConsumeOutlivesTheDatabase: the database is killed and comes back, several times;
 // the consumer goes on by itself, says so, and applies everything once.
 func TestConsumeOutlivesTheDatabase(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t, testdb.Durable())
-			var troubles atomic.Int64
-			x := openEnv(t, server.NewDatabase(t), &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) {
-				if ev.Consumer == "test" && ev.Feed == "kv" && ev.Err != nil {
-					troubles.Add(1)
-				}
-			}}})
-			x.migrate()
-			f, r := x.addKV(), x.receiver()
-			c := r.consumer(f, x.rf)
-			c.OnFailure = rowfeed.SetAside // nothing of this is a key's fault
-			stop := r.run(c)
-			for round := range 2 {
-				x.fillFrom(3*round+1, 3*round+3)
-				x.publish(f)
-				x.eventually("the entries are applied", func() bool { return len(r.applied()) == 3*round+3 })
-				before := troubles.Load()
-				server.Kill(t)
-				x.eventually("the consumer notices", func() bool { return troubles.Load() > before })
-				x.restart(server)
-				x.eventually("the pool finds the server again", func() bool { return x.db.Admin().PingContext(x.ctx) == nil })
-				x.eventually("the feed is there again", func() bool { _, err := f.Publish(x.ctx); return err == nil })
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t, testdb.Durable())
+		var troubles atomic.Int64
+		x := openEnv(t, server.NewDatabase(t), &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) {
+			if ev.Consumer == "test" && ev.Feed == "kv" && ev.Err != nil {
+				troubles.Add(1)
 			}
-			x.fillFrom(7, 7)
+		}}})
+		x.migrate()
+		f, r := x.addKV(), x.receiver()
+		c := r.consumer(f, x.rf)
+		c.OnFailure = rowfeed.SetAside // nothing of this is a key's fault
+		stop := r.run(c)
+		for round := range 2 {
+			x.fillFrom(3*round+1, 3*round+3)
 			x.publish(f)
-			x.eventually("the last entry is applied", func() bool { return len(r.applied()) == 7 })
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-			r.wantApplied(upserts(1, 7)...)
-			r.wantLetters()
-		})
-	}
+			x.eventually("the entries are applied", func() bool { return len(r.applied()) == 3*round+3 })
+			before := troubles.Load()
+			server.Kill(t)
+			x.eventually("the consumer notices", func() bool { return troubles.Load() > before })
+			x.restart(server)
+			x.eventually("the pool finds the server again", func() bool { return x.db.Admin().PingContext(x.ctx) == nil })
+			x.eventually("the feed is there again", func() bool { _, err := f.Publish(x.ctx); return err == nil })
+		}
+		x.fillFrom(7, 7)
+		x.publish(f)
+		x.eventually("the last entry is applied", func() bool { return len(r.applied()) == 7 })
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		r.wantApplied(upserts(1, 7)...)
+		r.wantLetters()
+	})
 }
 
 // TestConsumeOutlivesTheSource: the server that is read over HTTP goes away and comes

@@ -14,17 +14,8 @@ import (
 // gone, or dumps that are loaded under another name.
 func eachMySQL(t *testing.T, f func(x *env)) {
 	t.Helper()
-	for _, e := range testdb.Engines() {
-		if e.Family != "mysql" {
-			continue
-		}
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := newEnv(t, e, nil)
-			x.migrate()
-			f(x)
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	each(t, f)
 }
 
 // ofEachKind makes a feed of every kind that has triggers or routines, each with a row.
@@ -92,9 +83,11 @@ func (x *env) copied() *env {
 	return openEnv(x.T, other, nil)
 }
 
-// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server is a
-// copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make such feeds, too.
+// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server
+// is a copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make
+// such feeds, too.
 func TestDumpLoadedBeside(t *testing.T) {
+	testdb.Quick(t)
 	for _, printed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("printed=%v", printed), func(t *testing.T) {
 			eachMySQL(t, func(x *env) {
@@ -144,9 +137,10 @@ func (x *env) printedWithNames() {
 	}
 }
 
-// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their database.
-// check says so, which is no reason not to be ready, and Upgrade makes them anew.
+// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their
+// database. check says so, which is no reason not to be ready, and Upgrade makes them anew.
 func TestFormerTriggersNameTheirDatabase(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		f := x.addKV()
 		schema := x.dialect.Quote(x.db.Name)
@@ -224,8 +218,9 @@ func TestDumpOfTableAlone(t *testing.T) {
 	})
 }
 
-// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
-// A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's that it is gone.
+// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another
+// database. A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's
+// that it is gone.
 func TestTableMovedToAnotherDatabase(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		other := x.db.Server().NewDatabase(x.T).Name

@@ -10,10 +10,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPositionsSurviveTheServer (guarantee 2): a position that a reader has seen is
+// TestPositionsSurviveTheServer (G2, M6): a position that a reader has seen is
 // there after the server was killed, also where its commits are asynchronous by
 // default: readers' cursors stay valid, and no position is given to another key.
 func TestPositionsSurviveTheServer(t *testing.T) {
+	testdb.Quick(t)
 	for _, c := range []struct {
 		engine   testdb.Engine
 		settings []testdb.Option

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestFeedAddKilledAtEveryStatement: `feed add` on a live table with rows is killed
+// TestFeedAddKilledAtEveryStatement (M28): `feed add` on a live table with rows is killed
 // before every one of its statements, and run again. Writers never notice, whatever
 // is half-made; in the end every row is in the feed, and the schema is that of an
 // undisturbed `feed add`.
@@ -100,7 +100,7 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestFeedDropKilledAtEveryStatement: `feed drop` is killed before every one of its
+// TestFeedDropKilledAtEveryStatement (M28): `feed drop` is killed before every one of its
 // statements, and run again. Writers never notice; in the end nothing is left.
 func TestFeedDropKilledAtEveryStatement(t *testing.T) {
 	eachCapture(t, func(x *env) {

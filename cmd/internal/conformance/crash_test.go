@@ -124,6 +124,7 @@ func (x *env) kills() (first, step int) {
 // it; another publisher completes the work; a reader who looked in between gets
 // every change exactly once, in order, and no position is used twice.
 func TestPublishKilledAtEveryStep(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		const changes = 5 // and crashing has a batch size of 2
 		f := x.addKV()
@@ -188,6 +189,7 @@ func TestPublishKilledAtEveryStep(t *testing.T) {
 // is an error to the caller, who publishes again: nothing is lost, no position is
 // given twice, and RunPublisher does so by itself.
 func TestCommitOutcomeUnknown(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		k := x.keeper(f, 0)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // show writes a page down: "3 upsert {...}" an entry, then the cursor, and "+" when
@@ -67,10 +68,11 @@ func (x *env) removeUncaptured(f *rowfeed.Feed, condition string) {
 	}
 }
 
-// TestCursorBeginsAndRests (M16, M17): "" and "0" start at the first entry; at the
+// TestCursorBeginsAndRests (M16, M17, H30): "" and "0" start at the first entry; at the
 // head a page is empty and answers the cursor given; only a feed without any entry
 // answers ""; more is false exactly when the page reached the head.
 func TestCursorBeginsAndRests(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		for _, after := range []rowfeed.Cursor{"", "0", "now"} {
@@ -114,6 +116,7 @@ func TestCursorBeginsAndRests(t *testing.T) {
 // except rows that moved to a higher position; any limits lead through the same
 // entries.
 func TestStablePages(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		const rows = 60
@@ -159,9 +162,10 @@ func TestStablePages(t *testing.T) {
 	})
 }
 
-// TestCursorRefused (guarantee 4): a cursor ahead of the feed, with its position or
+// TestCursorRefused (G3): a cursor ahead of the feed, with its position or
 // with its start mark, is refused; so is whatever is no cursor, naming the parameter.
 func TestCursorRefused(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.wantRefused(f, "1", rowfeed.CursorAhead)
@@ -188,10 +192,11 @@ func TestCursorRefused(t *testing.T) {
 	})
 }
 
-// TestGeneration: a feed that was dropped and added again has another generation;
+// TestGeneration (M74, H15): a feed that was dropped and added again has another generation;
 // its positions start anew, so old cursors are refused, also through a handle from
 // before, and new ones carry the generation (hazard 15, guarantee 4).
 func TestGeneration(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		old := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
@@ -239,10 +244,11 @@ func TestGeneration(t *testing.T) {
 	})
 }
 
-// TestStartMark (guarantee 7, hazard 16): who starts at the beginning is not told of
+// TestStartMark (G6, M70, H16): who starts at the beginning is not told of
 // rows that were gone before, whatever pages it takes to get through; its cursor
 // carries the start until it is past it; every later delete arrives.
 func TestStartMark(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0), (4, 'k', 0), (5, 'k', 0), (6, 'k', 0)")
@@ -377,10 +383,11 @@ func TestCursorAtTimeModel(t *testing.T) {
 	})
 }
 
-// TestVanishedRows (guarantee 1, hazards 5 and 21): a row that went without a trigger
+// TestVanishedRows (G1, H5, H21): a row that went without a trigger
 // is left out and never shown as deleted on suspicion; the cursor passes it; it is
 // counted, found by check, and told as deleted after repair.
 func TestVanishedRows(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		var vanished int
 		x = openEnv(x.T, x.db, &rowfeed.Config{Observer: &rowfeed.Observer{Fetched: func(e rowfeed.FetchEvent) { vanished = e.Vanished }}})

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestDeadLetterBehind (hazards 25 and 26): a source that is behind a letter's position
+// TestDeadLetterBehind (H25, H26): a source that is behind a letter's position
 // cannot tell that a newer version is on its way. The letter stays until it can.
 func TestDeadLetterBehind(t *testing.T) {
 	eachReplicated(t, func(x *replicated) {
@@ -39,7 +39,7 @@ func TestDeadLetterBehind(t *testing.T) {
 	})
 }
 
-// TestDeadLetterOfALiveKey (hazard 25): a delete is made of a letter only when a whole
+// TestDeadLetterOfALiveKey (H25): a delete is made of a letter only when a whole
 // pass has come without its key.
 func TestDeadLetterOfALiveKey(t *testing.T) {
 	each(t, func(x *env) {
@@ -122,7 +122,7 @@ func sameLines(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// TestPassEndsAside (hazard 15): a pass is complete also when its last entry is set
+// TestPassEndsAside (H15): a pass is complete also when its last entry is set
 // aside.
 func TestPassEndsAside(t *testing.T) {
 	each(t, func(x *env) {

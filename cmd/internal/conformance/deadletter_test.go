@@ -194,7 +194,7 @@ func TestConsumeFailsAtCommit(t *testing.T) {
 	})
 }
 
-// TestDeadLetters (hazard 25): a key at fault is set aside, all else goes on in order;
+// TestDeadLetters (H25): a key at fault is set aside, all else goes on in order;
 // its later versions, a delete too, join it; released, its latest version comes once,
 // as the row is then.
 func TestDeadLetters(t *testing.T) {
@@ -244,7 +244,7 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
-// TestDeadLetterRetries: a key that fails again stays aside with one more attempt; one
+// TestDeadLetterRetries (H25): a key that fails again stays aside with one more attempt; one
 // whose newer version is on its way is not handed over before it; one that is given
 // up comes with its next version.
 func TestDeadLetterRetries(t *testing.T) {
@@ -288,7 +288,7 @@ func TestDeadLetterRetries(t *testing.T) {
 	})
 }
 
-// TestDeadLetterRace (hazard 25): between reading a released key's row and committing
+// TestDeadLetterRace (H25): between reading a released key's row and committing
 // it, another instance moves on and joins a newer version to the letter, or an
 // operator drops it. Nothing is lost and nothing comes twice.
 func TestDeadLetterRace(t *testing.T) {
@@ -347,7 +347,7 @@ func TestDeadLetterRace(t *testing.T) {
 	})
 }
 
-// TestDeadLettersOtherInstance: a key that one instance has set aside is aside for an
+// TestDeadLettersOtherInstance (H25): a key that one instance has set aside is aside for an
 // instance that knew of none, since the cursor's row says so.
 func TestDeadLettersOtherInstance(t *testing.T) {
 	each(t, func(x *env) {

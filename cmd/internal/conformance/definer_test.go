@@ -81,9 +81,11 @@ func (x *env) wantAll(what string, texts []string, n int, words ...string) {
 // and two of box, three procedures of events.
 const ofTriggers, ofRoutines = 5, 3
 
-// TestDefinerDropped (V3): the login that made feeds is dropped. A login that may read accounts says so; feed upgrade as
-// another login takes triggers and procedures over, whether that login is told of accounts or not, and says so.
+// TestDefinerDropped (V3): the login that made feeds is dropped. A login that may read accounts says so; feed
+// upgrade as another login takes triggers and procedures over, whether that login is told of accounts or not,
+// and says so.
 func TestDefinerDropped(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		gone, next := x.newOwner("gone"), x.newOwner("next")
 		x.madeBy(gone)
@@ -143,10 +145,11 @@ func TestDefinerDroppedUpgradedByRoot(t *testing.T) {
 	})
 }
 
-// TestDefinerWithoutRights (V3): the login that made feeds keeps its account, and loses rights. Verify says which to a
-// login that is told of rights, and to that login itself. feed upgrade as another login takes over; as one that lacks
-// rights, too, it is refused, and leaves alone what is in order.
+// TestDefinerWithoutRights (V3): the login that made feeds keeps its account, and loses rights. Verify says
+// which to a login that is told of rights, and to that login itself. feed upgrade as another login takes over;
+// as one that lacks rights, too, it is refused, and leaves alone what is in order.
 func TestDefinerWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		poor, rich := x.newOwner("poor"), x.newOwner("rich")
 		x.madeBy(poor)
@@ -254,8 +257,8 @@ func TestDefinerIsRole(t *testing.T) {
 	})
 }
 
-// TestNewDefinerMissesNoWrite (V3, V5): feed upgrade takes triggers over that work. A change is made behind each of its
-// statements, and each is captured. Afterwards the session is in the database in which it was.
+// TestNewDefinerMissesNoWrite (V3, V5): feed upgrade takes triggers over that work. A change is made behind
+// each of its statements, and each is captured. Afterwards the session is in the database in which it was.
 func TestNewDefinerMissesNoWrite(t *testing.T) {
 	eachMySQL(t, func(x *env) {
 		one, two := x.newOwner("one"), "two_"+x.db.Name
@@ -316,9 +319,11 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 	})
 }
 
-// TestLoginWithRightsByRole (V3): MariaDB counts no roles of a definer that is a user. feed upgrade as a login that
-// has its rights by a role leaves triggers alone that are in order; MySQL counts default roles, and it takes them over.
+// TestLoginWithRightsByRole (V3): MariaDB counts no roles of a definer that is a user. feed upgrade as a login
+// that has its rights by a role leaves triggers alone that are in order; MySQL counts default roles, and it
+// takes them over.
 func TestLoginWithRightsByRole(t *testing.T) {
+	testdb.Quick(t)
 	eachMySQL(t, func(x *env) {
 		owner, roled, role := x.newOwner("owner"), x.newLogin("roled", nil), "all_"+x.db.Name
 		x.madeBy(owner)

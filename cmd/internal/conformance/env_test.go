@@ -1,8 +1,9 @@
 // Package conformance is the one suite that every database passes, through the
 // public API of the library and, where a rule is about statements, against the
 // dialect. It has tests only. Each test runs on every engine of internal/test/testdb
-// with a database of its own; a behaviour that a database lacks is asserted as a
-// refusal, not skipped. Tests name the checklist row or hazard they show.
+// with a database of its own, unless testdb.Only says why not; a behaviour that a database lacks is asserted as
+// a refusal, not skipped. On PostgreSQL 18 and MySQL only tests run that call testdb.Quick. The first line of a
+// test's comment names, behind the test, the rows of docs/CAPABILITIES.md that it shows (internal/test/cases).
 //
 // Tests that mostly wait, for terms of leases to end and the like, run side by side
 // (t.Parallel), after all others: those have the server and the processor to themselves.

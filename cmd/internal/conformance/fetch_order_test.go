@@ -43,9 +43,10 @@ func (x *env) backwards(spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 	return f
 }
 
-// TestPagesAreNotSorted: rows come in the order of their positions without being sorted, in one
+// TestPagesAreNotSorted (M66): rows come in the order of their positions without being sorted, in one
 // statement a page.
 func TestPagesAreNotSorted(t *testing.T) {
+	testdb.Quick(t)
 	for name, spec := range map[string]rowfeed.FeedSpec{
 		"whole": {}, "parts": {DataShards: 64}, "column": {Capture: dialect.CaptureColumn},
 	} {
@@ -112,7 +113,7 @@ func TestPagesOfWideRows(t *testing.T) {
 	})
 }
 
-// TestPagesInDisorder: a session may have settings under which MariaDB looks rows up in the order
+// TestPagesInDisorder (M66): a session may have settings under which MariaDB looks rows up in the order
 // of their keys. The page is then read again, and sorted.
 func TestPagesInDisorder(t *testing.T) {
 	testdb.MariaDB.Require(t)

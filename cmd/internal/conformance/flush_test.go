@@ -22,14 +22,12 @@ var unflushed = map[testdb.Engine][]testdb.Option{
 
 // eachUnflushed runs f on a server of its own, which it may kill.
 func eachUnflushed(t *testing.T, f func(x *env, feed *rowfeed.Feed), more ...testdb.Option) {
-	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := openEnv(t, e.Dedicated(t, append(append(more, testdb.Durable()), unflushed[e]...)...).NewDatabase(t), nil)
-			x.migrate()
-			f(x, x.addKV())
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := openEnv(t, e.Dedicated(t, append(append(more, testdb.Durable()), unflushed[e]...)...).NewDatabase(t), nil)
+		x.migrate()
+		f(x, x.addKV())
+	})
 }
 
 // between runs what writes between a commit that others see and its flush: the
@@ -59,10 +57,11 @@ func (x *env) found(f *rowfeed.Feed) {
 	})
 }
 
-// TestUnflushedIsNotShown (guarantees 2 and 7): without a binary log InnoDB shows a
+// TestUnflushedIsNotShown (G2, G7): without a binary log InnoDB shows a
 // commit before it flushes its log. A reader that comes in between makes sure of what
 // it shows: no position is given again after a crash.
 func TestUnflushedIsNotShown(t *testing.T) {
+	testdb.Quick(t)
 	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
 		lax := openEnv(t, x.db, &rowfeed.Config{UnsafeDurability: true})
 		publisher, err := lax.rf.Feed(x.ctx, "kv")
@@ -194,6 +193,7 @@ func TestFlushesAreSpared(t *testing.T) {
 // TestFlushOfAPage: on MariaDB a page and its flush are three statements without a transaction, once the
 // first page has told what sessions are like.
 func TestFlushOfAPage(t *testing.T) {
+	testdb.Quick(t)
 	eachUnflushed(t, func(x *env, f *rowfeed.Feed) {
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.publish(f)

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestSourceGone: a table, or a column of its key, that is renamed under a feed is named
+// TestSourceGone (M72): a table, or a column of its key, that is renamed under a feed is named
 // by every operation that needs it, together with the way out; renamed back, the feed
 // goes on where it stood.
 func TestSourceGone(t *testing.T) {

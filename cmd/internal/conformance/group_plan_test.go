@@ -15,62 +15,61 @@ import (
 // by their key, under the settings that it runs with. PostgreSQL compiles a plan that
 // these make look dear, at a tenth of a second of processor time for each beat.
 func TestGroupRenewalPlan(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.Postgres18} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			x := newEnv(t, e, nil)
-			x.migrate()
-			var mu sync.Mutex
-			var settings, renewal string
-			var args []driver.NamedValue
-			rf := x.stranger(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case strings.Contains(ev.SQL, "enable_seqscan"):
-					settings = ev.SQL
-				case strings.HasPrefix(ev.SQL, "UPDATE") && strings.Contains(ev.SQL, " OR "):
-					renewal, args = ev.SQL, ev.Args
-				}
-				return nil
-			}})
-			ctx, stop := context.WithCancel(x.ctx)
-			ended := make(chan error, 1)
-			go func() { ended <- rf.Group("g", groupJobs, groupTTL).Run(ctx, untilAsked) }()
-			x.eventually("it renews all its terms", func() bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return len(args) > 3*groupJobs
-			})
-			stop()
-			if err := <-ended; err != nil {
-				x.Error(err)
+	testdb.Quick(t)
+	testdb.Only(t, testdb.PostgreSQL...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := newEnv(t, e, nil)
+		x.migrate()
+		var mu sync.Mutex
+		var settings, renewal string
+		var args []driver.NamedValue
+		rf := x.stranger(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case strings.Contains(ev.SQL, "enable_seqscan"):
+				settings = ev.SQL
+			case strings.HasPrefix(ev.SQL, "UPDATE") && strings.Contains(ev.SQL, " OR "):
+				renewal, args = ev.SQL, ev.Args
 			}
-			if settings == "" {
-				x.Fatal("the settings of the transaction were not seen")
-			}
-			tx := x.begin(sql.LevelReadCommitted)
-			x.in(tx, strings.Split(settings[strings.Index(settings, ";")+1:], "; ")...)
-			var values []any
-			for _, a := range args {
-				values = append(values, a.Value)
-			}
-			rows, err := tx.QueryContext(x.ctx, "EXPLAIN "+renewal, values...)
-			if err != nil {
+			return nil
+		}})
+		ctx, stop := context.WithCancel(x.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- rf.Group("g", groupJobs, groupTTL).Run(ctx, untilAsked) }()
+		x.eventually("it renews all its terms", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(args) > 3*groupJobs
+		})
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		if settings == "" {
+			x.Fatal("the settings of the transaction were not seen")
+		}
+		tx := x.begin(sql.LevelReadCommitted)
+		x.in(tx, strings.Split(settings[strings.Index(settings, ";")+1:], "; ")...)
+		var values []any
+		for _, a := range args {
+			values = append(values, a.Value)
+		}
+		rows, err := tx.QueryContext(x.ctx, "EXPLAIN "+renewal, values...)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer rows.Close()
+		var plan string
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
 				x.Fatal(err)
 			}
-			defer rows.Close()
-			var plan string
-			for rows.Next() {
-				var line string
-				if err := rows.Scan(&line); err != nil {
-					x.Fatal(err)
-				}
-				plan += line + "\n"
-			}
-			if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Bitmap") || strings.Contains(plan, "JIT") || !strings.Contains(plan, "Index Scan") {
-				x.Errorf("the plan of the renewal:\n%s", plan)
-			}
-		})
-	}
+			plan += line + "\n"
+		}
+		if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Bitmap") || strings.Contains(plan, "JIT") || !strings.Contains(plan, "Index Scan") {
+			x.Errorf("the plan of the renewal:\n%s", plan)
+		}
+	})
 }

@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// TestGroup (M24): whoever joins, leaves or is killed, within three terms everybody has
+// TestGroup (M24, M58): whoever joins, leaves or is killed, within three terms everybody has
 // the same number of jobs, give or take one. What is written in the table of leases
 // decides. How many jobs change hands meanwhile is TestGroupMoves's: where statements
 // take long two members may act on what both have seen before either has acted.
@@ -71,7 +71,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestGroupPausedMember (M54, hazard 3): a member is stopped with SIGSTOP until others
+// TestGroupPausedMember (M54, H3): a member is stopped with SIGSTOP until others
 // have its jobs. When it goes on it gives up what it believes to have, and takes part anew.
 func TestGroupPausedMember(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestGroupPausedMember(t *testing.T) {
 	})
 }
 
-// TestGroupRebalanceWaits: a job that is to change hands stays where it is until what is
+// TestGroupRebalanceWaits (M58): a job that is to change hands stays where it is until what is
 // in hand has come to an end; nobody else has it meanwhile, though that takes longer than
 // a term. All others move. That a job does not come to an end holds up nothing but itself.
 func TestGroupRebalanceWaits(t *testing.T) {
@@ -143,7 +143,7 @@ func TestGroupRebalanceWaits(t *testing.T) {
 	})
 }
 
-// TestGroupHungHandler: while none of another member's jobs comes to an end a newcomer
+// TestGroupHungHandler (M53): while none of another member's jobs comes to an end a newcomer
 // has none, and asks ever less often whether there is one.
 func TestGroupHungHandler(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestGroupLostLease(t *testing.T) {
 	})
 }
 
-// TestGroupStandsBy: of more members than jobs those left over stand by, and change
+// TestGroupStandsBy (M58): of more members than jobs those left over stand by, and change
 // nothing. One that goes is replaced.
 func TestGroupStandsBy(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestGroupStandsBy(t *testing.T) {
 	})
 }
 
-// TestGroupThroughOutage (M57): a member that loses the database stops its jobs when
+// TestGroupThroughOutage (M54, M57): a member that loses the database stops its jobs when
 // their terms are over, and others take them; when all lose it nobody has any. They come
 // back by themselves.
 func TestGroupThroughOutage(t *testing.T) {
@@ -309,7 +309,7 @@ func TestGroupThroughOutage(t *testing.T) {
 	})
 }
 
-// TestGroupError: the error of a job ends its member, which leaves its jobs to others at
+// TestGroupError (M24): the error of a job ends its member, which leaves its jobs to others at
 // once.
 func TestGroupError(t *testing.T) {
 	each(t, func(x *env) {

@@ -13,10 +13,9 @@ import (
 // TestHoldersBesideBytes (M44): who has a shard is named also while a statement waits that has bytes in
 // it which are no text, as statements with ULIDs have: MySQL then cannot show its transactions.
 func TestHoldersBesideBytes(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...) // elsewhere statements have no such bytes
 	eachULID(t, func(x *events) {
-		if x.family() != "mysql" {
-			return // has no such bytes in its statements
-		}
 		x.write(5, 1, 1)
 		tx := x.begin(sql.LevelReadCommitted)
 		id := x.connection(tx)
@@ -50,12 +49,11 @@ func TestHoldersBesideBytes(t *testing.T) {
 	})
 }
 
-// TestBlockersBesideBytes (M72): nor does such a statement keep status from naming who holds a feed's changes up.
+// TestBlockersBesideBytes (M44, M72): nor does such a statement keep status from naming who holds a feed's
+// changes up.
 func TestBlockersBesideBytes(t *testing.T) {
+	testdb.Only(t, testdb.MySQL) // MariaDB shows such statements
 	each(t, func(x *env) {
-		if x.engine != testdb.MySQL {
-			return // MariaDB shows such statements
-		}
 		f := x.addKV()
 		x.exec("CREATE TABLE bytes (id BIGINT NOT NULL PRIMARY KEY, b BINARY(16))")
 		writer, id := x.begin(sql.LevelReadCommitted), int64(0)

@@ -90,6 +90,7 @@ func (x *events) shardStatus(shard int) (*rowfeed.Status, rowfeed.ShardStatus) {
 // TestLockHolders (M44): status names who has which shard since when, and who waits, as
 // far as the database tells; it says how far that is. Heads are those of the shards.
 func TestLockHolders(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)
 		x.write(-6, 2, 2)
@@ -171,14 +172,12 @@ func TestLockHolders(t *testing.T) {
 	})
 }
 
-// TestLockHolderHidden: a holder that took the shard under a savepoint, and the first one of a new
+// TestLockHolderHidden (M44): a holder that took the shard under a savepoint, and the first one of a new
 // shard, are named where the database can tell, at the latest when somebody waits; else
 // they are listed as who may have it.
 func TestLockHolderHidden(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite names nobody
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it names nobody
-		}
 		x.write(5, 1, 1)
 		under := x.beginAs("under")
 		x.in(under, "SAVEPOINT s")
@@ -225,6 +224,7 @@ func ptr(n int) *int { return &n }
 // TestUnblock (M44): the transaction that has a shard is ended, and no other; the next one gets the
 // shard, and nothing of the former is committed. Who is not sure is refused.
 func TestUnblock(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)
 		x.write(6, 2, 2)
@@ -284,7 +284,7 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// TestUnblockMover: a mover of an outbox that hangs with its shard is ended like a writer; the
+// TestUnblockMover (M44): a mover of an outbox that hangs with its shard is ended like a writer; the
 // next one moves the records, once.
 func TestUnblockMover(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -335,13 +335,11 @@ func TestUnblockMover(t *testing.T) {
 	})
 }
 
-// TestUnblockLooksAgain: a transaction that has ended meanwhile is not followed by its connection's
+// TestUnblockLooksAgain (M44): a transaction that has ended meanwhile is not followed by its connection's
 // next one, though that has the same shard.
 func TestUnblockLooksAgain(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite ends nobody
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it ends nobody
-		}
 		x.write(5, 1, 1)
 		pool := x.db.OpenTapped(x.T, testdb.Hooks{})
 		pool.SetMaxOpenConns(1)
@@ -387,12 +385,10 @@ func TestUnblockLooksAgain(t *testing.T) {
 	})
 }
 
-// TestUnblockPrepared: a prepared transaction is named, and no session is ended for it.
+// TestUnblockPrepared (M44): a prepared transaction is named, and no session is ended for it.
 func TestUnblockPrepared(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // what InnoDB prepares (XA) keeps its session, or is not told of
 	eachULID(t, func(x *events) {
-		if x.family() != "postgres" {
-			return // what InnoDB prepares (XA) keeps its session, or is not told of
-		}
 		x.write(5, 1, 1)
 		tx := x.begin(sql.LevelReadCommitted)
 		x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
@@ -407,13 +403,11 @@ func TestUnblockPrepared(t *testing.T) {
 	})
 }
 
-// TestUnblockRights: a login without the rights is told which it takes, and ends nobody;
+// TestUnblockRights (M44): a login without the rights is told which it takes, and ends nobody;
 // its status says that it does not know.
 func TestUnblockRights(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // has no logins
-		}
 		x.write(5, 1, 1)
 		login := "ops_" + x.db.Name
 		url := strings.Replace(x.db.URL, "//postgres@", "//"+login+"@", 1)

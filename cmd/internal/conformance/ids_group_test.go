@@ -118,7 +118,7 @@ func TestShardIDsGroup(t *testing.T) {
 	})
 }
 
-// TestShardIDsRecount (hazard 2): another number of workers changes no cursor; an instance with
+// TestShardIDsRecount (M22, H2): another number of workers changes no cursor; an instance with
 // the former number ends, and what it has in hand is rolled back; of a consumer without any
 // shard, too.
 func TestShardIDsRecount(t *testing.T) {
@@ -169,7 +169,7 @@ func TestShardIDsRecount(t *testing.T) {
 	})
 }
 
-// TestShardIDsEpochs (M54): what is delivered of a shard carries epochs that only grow, whichever
+// TestShardIDsEpochs (M54, M56): what is delivered of a shard carries epochs that only grow, whichever
 // worker has it, and whatever their number; a cursor that is of a later epoch is not written
 // any more.
 func TestShardIDsEpochs(t *testing.T) {
@@ -238,7 +238,7 @@ func TestShardIDsEpochs(t *testing.T) {
 	})
 }
 
-// TestShardIDsRest: a shard whose entry cannot be handled rests and says why, whatever the number
+// TestShardIDsRest (M24): a shard whose entry cannot be handled rests and says why, whatever the number
 // of workers; the others go on, and it does when it can.
 func TestShardIDsRest(t *testing.T) {
 	eachULID(t, func(x *events) {

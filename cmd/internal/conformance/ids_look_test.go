@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestStandingsShared: who waits for all shards of a feed is answered with what the watcher's look has shown,
-// which all share, and sends no statement of its own; what it is told is how far the shards are.
+// TestStandingsShared (M24): who waits for all shards of a feed is answered with what the watcher's look has
+// shown, which all share, and sends no statement of its own; what it is told is how far the shards are.
 func TestStandingsShared(t *testing.T) {
 	eachKind(t, func(r *taker) {
 		type mark struct{}
@@ -65,7 +65,7 @@ func TestStandingsShared(t *testing.T) {
 	})
 }
 
-// TestMovedUnderALook: a record that is moved between two statements of one look is in one of
+// TestMovedUnderALook (M24): a record that is moved between two statements of one look is in one of
 // them, at least: its shard, moved for the first time, is never told of as if it had nothing.
 func TestMovedUnderALook(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -117,12 +117,11 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 	return now, err
 }
 
-// TestShardIDsDisagree: a worker that is told of news again and again, which bring nothing to do, asks ever less often.
+// TestShardIDsDisagree (M24): a worker that is told of news again and again, which bring nothing to do, asks
+// ever less often.
 func TestShardIDsDisagree(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the database has no part in it
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the database has no part in it
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		var checks atomic.Int64 // one a second
@@ -150,13 +149,11 @@ func TestShardIDsDisagree(t *testing.T) {
 	})
 }
 
-// TestShardIDsCheck: what a worker writes behind its pages does not have it, or others, read all cursors again; what
-// an operator moves does.
+// TestShardIDsCheck (M24): what a worker writes behind its pages does not have it, or others, read all cursors
+// again; what an operator moves does.
 func TestShardIDsCheck(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the statements are the same everywhere
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		r.add(6, 2, 2)
@@ -198,13 +195,11 @@ func TestShardIDsCheck(t *testing.T) {
 	})
 }
 
-// TestShardIDsDeposedAtRest (M54): a worker whose cursors were claimed under a later lease ends, also where
-// nothing comes that it would have to write.
+// TestShardIDsDeposedAtRest (M24, M54): a worker whose cursors were claimed under a later lease ends, also
+// where nothing comes that it would have to write.
 func TestShardIDsDeposedAtRest(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // the statements are the same everywhere
-		}
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })
 		r.add(5, 1, 1)
 		former, later := r.consumer(r.feed, r.rf), r.consumer(r.feed, r.rf)

@@ -133,7 +133,7 @@ func (r *taker) headBefore(shard, n int) rowfeed.Cursor {
 	return rowfeed.Cursor(text)
 }
 
-// TestShardIDsLetters (M18): a key that cannot be handled becomes a dead letter of its shard; it is
+// TestShardIDsLetters (M18, M47): a key that cannot be handled becomes a dead letter of its shard; it is
 // retried and dropped by shard, at work and not, and others are not concerned.
 func TestShardIDsLetters(t *testing.T) {
 	eachKind(t, func(r *taker) {
@@ -178,7 +178,7 @@ func TestShardIDsLetters(t *testing.T) {
 	})
 }
 
-// TestShardIDsOverHTTP: the same from a server: shards that come are found, and nothing is asked
+// TestShardIDsOverHTTP (M24): the same from a server: shards that come are found, and nothing is asked
 // for shards where there is nothing new.
 func TestShardIDsOverHTTP(t *testing.T) {
 	eachKind(t, func(r *taker) {
@@ -215,7 +215,7 @@ func TestShardIDsOverHTTP(t *testing.T) {
 	})
 }
 
-// TestShardIDsListed: a source that lists its shards, and says nothing else of them, is read all
+// TestShardIDsListed (M24): a source that lists its shards, and says nothing else of them, is read all
 // the same.
 func TestShardIDsListed(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -246,7 +246,7 @@ func (p plain) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 
 func (p plain) Info(ctx context.Context) (*rowfeed.Info, error) { return p.f.Info(ctx) }
 
-// TestShardIDsBumped (M14): a feed that was bumped, or dropped and added again, has another
+// TestShardIDsBumped (M14, M22): a feed that was bumped, or dropped and added again, has another
 // generation: every shard is refused by itself, and with OnRefused begins again by itself. A feed
 // of another kind that has the name refuses cursors alike.
 func TestShardIDsBumped(t *testing.T) {
@@ -311,7 +311,7 @@ func TestShardIDsBumped(t *testing.T) {
 	})
 }
 
-// TestShardIDsIdle: what a consumer without anything to do asks of the database does not depend on
+// TestShardIDsIdle (M24): what a consumer without anything to do asks of the database does not depend on
 // the number of its shards; one that gets a row is found among them all.
 func TestShardIDsIdle(t *testing.T) {
 	eachULID(t, func(x *events) {

@@ -130,7 +130,7 @@ func TestRelayShardIDs(t *testing.T) {
 	})
 }
 
-// TestMirrorShardIDs (M57): a mirror of a feed with ULIDs follows all shards with one worker, each
+// TestMirrorShardIDs (M56, M57): a mirror of a feed with ULIDs follows all shards with one worker, each
 // row once; where its cursor is refused it ends, since nothing tells what the feed has lost.
 func TestMirrorShardIDs(t *testing.T) {
 	eachKind(t, func(r *taker) {

@@ -49,7 +49,7 @@ type fewListed struct{ plain }
 
 func (p fewListed) Info(ctx context.Context) (*rowfeed.Info, error) { return few(ctx, p.f) }
 
-// TestShardIDsStartAtOnce (guarantee 1): where a consumer begins is looked up for all shards before any
+// TestShardIDsStartAtOnce (G1, M24): where a consumer begins is looked up for all shards before any
 // has its turn, also for those that a description does not list: what is written before the last one has had it
 // comes, what was there does not.
 func TestShardIDsStartAtOnce(t *testing.T) {
@@ -126,10 +126,8 @@ func TestHeldShardStart(t *testing.T) {
 
 // TestUnplaceableStart (M59): nor does a record that cannot be placed keep it from the other shards.
 func TestUnplaceableStart(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere what a column takes its index takes, too
 	each(t, func(env *env) {
-		if env.family() != "postgres" {
-			return // elsewhere what a column takes its index takes, too
-		}
 		env.exec("CREATE TABLE events (id text PRIMARY KEY, data text)", "CREATE TABLE applied (id text)")
 		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
 		x.exec("INSERT INTO rowfeed_outbox_events (shard, id) SELECT 0, string_agg(md5(i::text), '') FROM generate_series(1, 200) i",
@@ -154,12 +152,11 @@ func TestUnplaceableStart(t *testing.T) {
 	})
 }
 
-// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they are.
+// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they
+// are.
 func TestFillingStart(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	each(t, func(x *env) {
-		if x.family() != "sqlite" {
-			return // no database makes a difference
-		}
 		x.oldRows(4)
 		broken := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "live_from =") { // before it comes to the first shard

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDsRestNoted: why a shard rests is noted, also where its cursor has the epoch of workers that the
-// consumer had before.
+// TestShardIDsRestNoted (M72): why a shard rests is noted, also where its cursor has the epoch of workers that
+// the consumer had before.
 func TestShardIDsRestNoted(t *testing.T) {
 	eachULID(t, func(x *events) {
 		r := x.taker(func(shard, first, last int) { x.write(shard, first, last) })

@@ -12,10 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDs (M16, M47): a consumer without any count of shards reads every shard of a feed
+// TestShardIDs (M16, M17, M22, M47): a consumer without any count of shards reads every shard of a feed
 // each of which is one by itself, negative ones too; one that comes while it runs is found, and
 // begins at its beginning; a page without entries leaves every cursor alone.
 func TestShardIDs(t *testing.T) {
+	testdb.Quick(t)
 	eachKind(t, func(r *taker) {
 		c := r.consumer(r.feed, r.rf)
 		r.once(c) // no shard yet
@@ -41,7 +42,7 @@ func TestShardIDs(t *testing.T) {
 	})
 }
 
-// TestShardIDsStart: where a consumer begins is looked up for the shards that there are; one that
+// TestShardIDsStart (M22): where a consumer begins is looked up for the shards that there are; one that
 // comes later begins at its beginning, also where nobody ran meanwhile.
 func TestShardIDsStart(t *testing.T) {
 	eachKind(t, func(r *taker) {
@@ -72,7 +73,7 @@ func TestShardIDsStart(t *testing.T) {
 	})
 }
 
-// TestShardIDsLate: a row whose ULID was taken before, and is used late, moves no shard's state,
+// TestShardIDsLate (M22): a row whose ULID was taken before, and is used late, moves no shard's state,
 // and is read all the same.
 func TestShardIDsLate(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -109,7 +110,7 @@ func (l *behindSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.
 	return l.Feed.Fetch(ctx, req)
 }
 
-// TestShardIDsLag: a shard whose page does not show what the source says is there is read again,
+// TestShardIDsLag (M24): a shard whose page does not show what the source says is there is read again,
 // until it does; not only when its turn comes among a hundred that nothing is known of.
 func TestShardIDsLag(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -152,7 +153,7 @@ func init() {
 	})
 }
 
-// TestShardIDsKilledAtEveryStatement (M8, M17): a consumer of several shards is killed before
+// TestShardIDsKilledAtEveryStatement (M8, M17, M47): a consumer of several shards is killed before
 // each of its statements in turn; whatever it had done, every row takes effect once.
 func TestShardIDsKilledAtEveryStatement(t *testing.T) {
 	eachKind(t, func(r *taker) {

@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestForcedPlansAreNotCompiled: where plans are forced their cost means nothing, and
+// TestForcedPlansAreNotCompiled (M53): where plans are forced their cost means nothing, and
 // must not have PostgreSQL compile them: renewing the leases of a group took a second of
 // a core each time.
 func TestForcedPlansAreNotCompiled(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.PostgreSQL...) // the others have no compiler
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // the others have no compiler
-		}
 		for _, p := range []dialect.Purpose{dialect.ForPublish, dialect.ForRecord, dialect.ForRepair, dialect.ForRead, dialect.ForCheck, dialect.ForConsume} {
 			tx, err := x.pool.BeginTx(x.ctx, x.dialect.TxOptions(p))
 			if err != nil {

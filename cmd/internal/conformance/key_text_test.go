@@ -74,10 +74,11 @@ func (r *keyReader) read(x *env, f *rowfeed.Feed) {
 	}
 }
 
-// TestKeyKeepsItsText (V1): where two texts are one key for the database, a key has one text in all
+// TestKeyKeepsItsText (M4, H24, V1): where two texts are one key for the database, a key has one text in all
 // entries, whatever is done with it: readers who apply entries by key, from any moment on, whole or in
 // parts, have one row for each of the table's.
 func TestKeyKeepsItsText(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		if x.family() == "postgres" {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -156,9 +157,10 @@ func TestKeyKeepsItsText(t *testing.T) {
 	})
 }
 
-// TestColumnRefusesTwoTexts (V1): with capture column nothing keeps the text that readers know, so such
+// TestColumnRefusesTwoTexts (H24, V1): with capture column nothing keeps the text that readers know, so such
 // keys are refused before anything is made, with the ways out.
 func TestColumnRefusesTwoTexts(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		if x.family() == "postgres" {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -175,8 +177,8 @@ func TestColumnRefusesTwoTexts(t *testing.T) {
 	})
 }
 
-// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default can
-// tell keys apart in a way that rowfeed's tables do not.
+// TestRefusesIndexOfOwnOperatorClass (V1): a unique index by an operator class that is not its type's default
+// can tell keys apart in a way that rowfeed's tables do not.
 func TestRefusesIndexOfOwnOperatorClass(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	x := newEnv(t, testdb.Postgres15, nil)
@@ -329,10 +331,8 @@ func TestDeadLetterOfTwoTexts(t *testing.T) {
 // TestKeyThatBecomesTwo (V1): a column that comes to tell two texts apart makes two keys of one, the text
 // that readers know and the row's. The upgrade says so, and repair publishes both.
 func TestKeyThatBecomesTwo(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has no ALTER for a column's collation
 	each(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has no ALTER for a column's collation
-		}
 		if x.family() == "postgres" {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // keyed is a table whose feed has the key (id), by its primary key or by a unique index of its own.
@@ -30,9 +31,11 @@ func (x *env) keyed() []keyed {
 	}
 }
 
-// TestKeyLosesItsIndex (V7): where the index is gone that made the feed's key unique, check, upgrade, the publisher
-// and readiness say so, with the way out. When it is made again everything goes on, and nothing was lost.
+// TestKeyLosesItsIndex (V7): where the index is gone that made the feed's key unique, check, upgrade, the
+// publisher and readiness say so, with the way out. When it is made again everything goes on, and nothing was
+// lost.
 func TestKeyLosesItsIndex(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		for _, key := range x.keyed() {
 			if key.drop[0] == "" {
@@ -147,9 +150,10 @@ type unfit struct {
 	key        string // id where empty
 }
 
-// TestTableTurnsUnfit (V7): whatever feed add refuses of a table is said by check, upgrade and readiness when it comes
-// later, and is gone when the table is as it was.
+// TestTableTurnsUnfit (V7): whatever feed add refuses of a table is said by check, upgrade and readiness when
+// it comes later, and is gone when the table is as it was.
 func TestTableTurnsUnfit(t *testing.T) {
+	testdb.Quick(t)
 	toView := unfit{name: "view", turn: []string{"ALTER TABLE kv RENAME TO kv_rows",
 		"CREATE VIEW kv AS SELECT * FROM kv_rows"},
 		back: []string{"DROP VIEW kv", "ALTER TABLE kv_rows RENAME TO kv"}, says: "it is a view", next: "make "}
@@ -220,8 +224,9 @@ func TestTableTurnsUnfit(t *testing.T) {
 	})
 }
 
-// TestPrimaryKeyMoves (V7): a feed of the former primary key goes on by another unique index on the same columns. Where
-// statements name the primary key check says so, the publisher's error names the cure, and upgrade is it.
+// TestPrimaryKeyMoves (V7): a feed of the former primary key goes on by another unique index on the same
+// columns. Where statements name the primary key check says so, the publisher's error names the cure, and
+// upgrade is it.
 func TestPrimaryKeyMoves(t *testing.T) {
 	for _, to := range []string{"nothing", "another column"} {
 		t.Run(to, func(t *testing.T) {
@@ -269,8 +274,8 @@ func TestPrimaryKeyMoves(t *testing.T) {
 	}
 }
 
-// TestOutboxTurnsUnfit (V7): the key of an outbox's table must stay unique, too; the column of times may go when
-// the rows of before have their places.
+// TestOutboxTurnsUnfit (V7): the key of an outbox's table must stay unique, too; the column of times may go
+// when the rows of before have their places.
 func TestOutboxTurnsUnfit(t *testing.T) {
 	each(t, func(e *env) {
 		e.exec("CREATE TABLE events (id BIGINT NOT NULL, shard INT NOT NULL, made TIMESTAMP NULL)",
@@ -290,8 +295,8 @@ func TestOutboxTurnsUnfit(t *testing.T) {
 	})
 }
 
-// TestBlockingWithoutKey (V7): where rows hold their ULIDs the index of shard and ULID makes places unique: without
-// that of the key everything goes on, and nothing is said.
+// TestBlockingWithoutKey (V7): where rows hold their ULIDs the index of shard and ULID makes places unique:
+// without that of the key everything goes on, and nothing is said.
 func TestBlockingWithoutKey(t *testing.T) {
 	each(t, func(e *env) {
 		e.exec(strings.Replace(e.eventsTable("events"), " PRIMARY KEY", "", 1),

@@ -138,7 +138,7 @@ func (x *env) acquireSoon(l *rowfeed.Lease) *rowfeed.Term {
 	return t
 }
 
-// TestLeaseCommitUnknown (hazard 27): a COMMIT fails, before or after it took effect.
+// TestLeaseCommitUnknown (H27): a COMMIT fails, before or after it took effect.
 // Acquire, Renew and Release answer what is in the row, not what they remember; a
 // second failure on the way to find out is an error, and the row's term runs out.
 func TestLeaseCommitUnknown(t *testing.T) {
@@ -220,7 +220,7 @@ func TestLeaseCommitUnknown(t *testing.T) {
 	})
 }
 
-// TestLeaseGivenUp: whoever stops waiting for the answer to an acquire leaves no lease
+// TestLeaseGivenUp (H27): whoever stops waiting for the answer to an acquire leaves no lease
 // behind that would have to run out.
 func TestLeaseGivenUp(t *testing.T) {
 	each(t, func(x *env) {

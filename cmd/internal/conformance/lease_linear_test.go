@@ -176,7 +176,7 @@ func (f *faults) hooks() testdb.Hooks {
 func (f *faults) begin()     { f.mu.Lock(); defer f.mu.Unlock(); f.commits = 0 }
 func (f *faults) sent() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.commits > 0 }
 
-// TestLeaseLinearizable (M49, M50, M52): clients acquire, renew, assert and release one
+// TestLeaseLinearizable (M49, M50, M52, H27): clients acquire, renew, assert and release one
 // lease at once, while connections break before and after statements and COMMITs, and
 // terms end. Some order of all that was done, consistent with when it was done, must be
 // the life of one lease.

@@ -120,7 +120,7 @@ func TestLeaseHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLeaseHolderPaused (M54, hazard 3): the holder is stopped with SIGSTOP until after
+// TestLeaseHolderPaused (M54, H3): the holder is stopped with SIGSTOP until after
 // its term has ended and another has written. When it goes on it knows nothing of that,
 // and its write fails.
 func TestLeaseHolderPaused(t *testing.T) {

@@ -85,7 +85,7 @@ func (p *turnTaker) told(mine bool) *rowfeed.LeaseEvent {
 
 func (x *env) allPublished() bool { return x.scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 }
 
-// TestPublishersHoldALease (M55, M58): of two publishers of a feed one works, and the
+// TestPublishersHoldALease (M52, M55, M58): of two publishers of a feed one works, and the
 // other does not as much as look at the feed's tables. One-shot passes go ahead all the
 // same. The one at work releases on its way out, and the other one goes on.
 func TestPublishersHoldALease(t *testing.T) {

@@ -145,7 +145,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// TestLeaseNullExpiry (hazard 27): a row without an end is free, whoever wrote it.
+// TestLeaseNullExpiry (M49, H27): a row without an end is free, whoever wrote it.
 func TestLeaseNullExpiry(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("INSERT INTO rowfeed_leases (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('job', 'somebody', 7, NULL, 0, 0)")
@@ -161,6 +161,7 @@ func TestLeaseNullExpiry(t *testing.T) {
 // it, takes and releases it, or the end moves away; nobody gets a lease that is held,
 // nor an epoch that was given.
 func TestLeaseStaleRead(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		type outcome struct {
 			term *rowfeed.Term
@@ -210,7 +211,7 @@ func TestLeaseStaleRead(t *testing.T) {
 	})
 }
 
-// TestLeaseOwnersAndEpochs (hazard 3): each acquire has another owner and the next
+// TestLeaseOwnersAndEpochs (H3, H27): each acquire has another owner and the next
 // epoch, also in one process, and a term needs both to be its own: an epoch comes
 // again after a failover that lost commits, an owner where somebody writes host names.
 func TestLeaseOwnersAndEpochs(t *testing.T) {
@@ -237,7 +238,7 @@ func TestLeaseOwnersAndEpochs(t *testing.T) {
 	})
 }
 
-// TestLeaseClockLeaps (hazard 27): when the database's clock leaps ahead another may
+// TestLeaseClockLeaps (H27): when the database's clock leaps ahead another may
 // take over at once; the first holder, whose own clock says nothing of it, is refused
 // from then on. When it leaps back the holder's next renewal puts the end right.
 func TestLeaseClockLeaps(t *testing.T) {
@@ -273,7 +274,7 @@ func TestLeaseClockLeaps(t *testing.T) {
 	})
 }
 
-// TestLeaseApplicationClock (hazard 27): a process whose clock is a quarter of a
+// TestLeaseApplicationClock (H27): a process whose clock is a quarter of a
 // century behind acquires, renews and is told like any other.
 func TestLeaseApplicationClock(t *testing.T) {
 	each(t, func(x *env) {
@@ -316,7 +317,7 @@ func TestLeaseApplicationClock(t *testing.T) {
 	})
 }
 
-// TestLeaseSessionTimeZones (hazard 27): sessions of any time zone agree on what is
+// TestLeaseSessionTimeZones (H27): sessions of any time zone agree on what is
 // held and what has expired.
 func TestLeaseSessionTimeZones(t *testing.T) {
 	each(t, func(x *env) {
@@ -356,7 +357,7 @@ func TestLeaseSessionTimeZones(t *testing.T) {
 	})
 }
 
-// TestLeaseRenewTwice (hazard 27): a renewal that leaves the end as it is, since the
+// TestLeaseRenewTwice (H27): a renewal that leaves the end as it is, since the
 // clock has not moved, counts all the same; MySQL counts the rows that have changed.
 func TestLeaseRenewTwice(t *testing.T) {
 	each(t, func(x *env) {

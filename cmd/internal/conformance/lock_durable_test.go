@@ -11,10 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockSurvivesTheServer (M8, guarantee 2): what a page has shown is there after the server was
+// TestLockSurvivesTheServer (G2, M8): what a page has shown is there after the server was
 // killed under a writer, also where commits are asynchronous by default: the next
 // writer of the shard is above it, and who goes on from the page misses nothing.
 func TestLockSurvivesTheServer(t *testing.T) {
+	testdb.Quick(t)
 	lazy := []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}
 	for engine, settings := range map[*testdb.Engine][]testdb.Option{&testdb.Postgres15: lazy, &testdb.Postgres18: lazy, &testdb.MariaDB: nil, &testdb.MySQL: nil} {
 		t.Run(engine.Name, func(t *testing.T) {
@@ -57,13 +58,11 @@ func TestLockSurvivesTheServer(t *testing.T) {
 	}
 }
 
-// TestLockKeepsSettings: a writer's session commits as it did before, but for the transactions
+// TestLockKeepsSettings (M8): a writer's session commits as it did before, but for the transactions
 // that take ULIDs.
 func TestLockKeepsSettings(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere nothing is set
 	eachULID(t, func(x *events) {
-		if x.family() != "postgres" {
-			return // nothing is set there
-		}
 		conn, err := x.db.Admin().Conn(x.ctx)
 		if err != nil {
 			x.Fatal(err)
@@ -99,7 +98,7 @@ func TestLockKeepsSettings(t *testing.T) {
 	})
 }
 
-// TestLockForgetful: under a setting that lets the writer's commit be lost, and that no
+// TestLockForgetful (M8): under a setting that lets the writer's commit be lost, and that no
 // transaction can raise, ULIDs are refused, unless the risk was accepted.
 func TestLockForgetful(t *testing.T) {
 	cases := []struct {

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database tells it; the
-// shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
+// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database
+// tells it; the shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
 func TestLockErrors(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(7, 1, 1)
 		conn, err := x.db.Admin().Conn(x.ctx)

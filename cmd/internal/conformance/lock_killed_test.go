@@ -16,10 +16,8 @@ import (
 // server's own bound, leaves the session's bound as it was: the connection goes back to its pool. On
 // MariaDB and MySQL the bound is the session's, and a statement that is killed puts nothing back.
 func TestLockKilled(t *testing.T) {
+	testdb.Only(t, testdb.InnoDB...) // elsewhere the setting is the transaction's, or not the server's
 	eachULID(t, func(x *events) {
-		if x.family() != "mysql" {
-			return // there it is the transaction's, or is not the server's
-		}
 		x.write(1, 1, 1)
 		holder := x.begin(sql.LevelReadCommitted)
 		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
@@ -59,10 +57,9 @@ func TestLockKilled(t *testing.T) {
 // TestLockGivenUp (M44): nor does a transaction whose own context ends while it waits leave anything
 // with its connection: database/sql has rolled it back before anybody can put a setting back.
 func TestLockGivenUp(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.SQLite) // elsewhere the bound ends with the transaction, or the connection is closed
 	eachULID(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // a bound ends with the transaction, or a connection with what is cut off
-		}
 		x.write(1, 1, 1)
 		var waiting, again atomic.Bool
 		for _, own := range []string{"60000", "100"} { // longer than it is to wait for, and shorter

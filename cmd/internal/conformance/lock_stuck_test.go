@@ -145,7 +145,7 @@ func TestLockHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLockHolderStopped (M44): a writer that has a shard is stopped with SIGSTOP. Other shards
+// TestLockHolderStopped (M44, H18): a writer that has a shard is stopped with SIGSTOP. Other shards
 // do not wait; those of its own wait until the server ends it, which is while it is stopped.
 // When it goes on its transaction is gone.
 func TestLockHolderStopped(t *testing.T) {
@@ -254,10 +254,8 @@ func (w *wire) close() {
 // server. Other shards do not wait; those of its own wait until the server ends its
 // session. Its COMMIT, which arrives nowhere, does nothing.
 func TestLockHolderCutOff(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has no network
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // has no network
-		}
 		u, err := url.Parse(x.db.URL)
 		if err != nil {
 			x.Fatal(err)

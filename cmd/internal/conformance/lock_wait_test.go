@@ -54,6 +54,7 @@ func (x *env) beginOn(pool *sql.DB) *sql.Tx {
 // transaction can go on, which is true. What the session waits for else is not changed,
 // neither by a lock that is had nor by one that is not.
 func TestLockWaitEnds(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.exec("CREATE TABLE notes (id BIGINT PRIMARY KEY)")
 		x.write(1, 1, 1)
@@ -135,9 +136,10 @@ func TestLockWaitEnds(t *testing.T) {
 	})
 }
 
-// TestLockWaitOwn: where nobody asks for a bound a tighter one of the session's own holds, and
+// TestLockWaitOwn (M44): where nobody asks for a bound a tighter one of the session's own holds, and
 // with NoBound it alone. Who asked for more waits for longer.
 func TestLockWaitOwn(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.write(1, 1, 1)
 		holder := x.begin(sql.LevelReadCommitted)
@@ -168,7 +170,7 @@ func TestLockWaitOwn(t *testing.T) {
 	})
 }
 
-// TestLockWaitConfigured: Config says what a Lock takes that says nothing.
+// TestLockWaitConfigured (M44): Config says what a Lock takes that says nothing.
 func TestLockWaitConfigured(t *testing.T) {
 	eachULID(t, func(x *events) {
 		rf, err := rowfeed.Open(x.ctx, x.pool, x.dialect, &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound})
@@ -210,6 +212,7 @@ func (x *env) wantIdle(tx *sql.Tx, want string) {
 // TestLockIdleSetting (M44): a transaction that has a shard is bounded where the database can
 // bound one, and only that one. Elsewhere the session's own bound is looked at, for who demands one.
 func TestLockIdleSetting(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if x.family() != "postgres" {
 			tx := x.begin(sql.LevelReadCommitted)
@@ -257,14 +260,12 @@ func TestLockIdleSetting(t *testing.T) {
 	})
 }
 
-// TestLockBySQLWaits: the functions of other languages wait as long as their session says; on
+// TestLockBySQLWaits (M44): the functions of other languages wait as long as their session says; on
 // PostgreSQL, where it may say nothing, ten seconds.
 func TestLockBySQLWaits(t *testing.T) {
 	t.Parallel()
+	testdb.Only(t, testdb.Servers...) // SQLite has no functions
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has no functions
-		}
 		x.write(1, 1, 1)
 		holder := x.begin(sql.LevelReadCommitted)
 		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
@@ -291,28 +292,26 @@ func TestLockBySQLWaits(t *testing.T) {
 	})
 }
 
-// TestLockWaitTakesAll: on servers that roll everything back when a wait has run out
+// TestLockWaitTakesAll (M44): on servers that roll everything back when a wait has run out
 // (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
 // after it would be committed statement by statement.
 func TestLockWaitTakesAll(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
-			y := openEnv(t, server.NewDatabase(t), nil)
-			y.migrate()
-			y.exec(y.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
-			x := &events{y, y.add(eventsSpec())}
-			x.write(1, 1, 1)
-			holder := x.begin(sql.LevelReadCommitted)
-			x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-			tx := x.begin(sql.LevelReadCommitted)
-			_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
-			if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
-				x.Error(err)
-			}
-			tx.Rollback()
-			x.commit(holder)
-		})
-	}
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
+		y := openEnv(t, server.NewDatabase(t), nil)
+		y.migrate()
+		y.exec(y.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		x := &events{y, y.add(eventsSpec())}
+		x.write(1, 1, 1)
+		holder := x.begin(sql.LevelReadCommitted)
+		x.lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+		tx := x.begin(sql.LevelReadCommitted)
+		_, err := x.feed.Lock(x.ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
+		if x.wantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
+			x.Error(err)
+		}
+		tx.Rollback()
+		x.commit(holder)
+	})
 }

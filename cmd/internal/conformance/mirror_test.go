@@ -119,9 +119,10 @@ func (m *mirrored) wantSame(query string) {
 
 const createMirror = "CREATE TABLE m (id bigint NOT NULL PRIMARY KEY, v varchar(100), n bigint)"
 
-// TestMirror: rows, changes and deletes; rows that the mirror had before go with the
+// TestMirror (S5): rows, changes and deletes; rows that the mirror had before go with the
 // first pass; a crash at any statement leaves cursor and rows together.
 func TestMirror(t *testing.T) {
+	testdb.Quick(t)
 	eachMirror(t, func(x, to *env) {
 		m := mirror(x, to, createMirror)
 		to.exec("INSERT INTO m VALUES (3, 'stale', 0), (99, 'never there', 0)")
@@ -145,7 +146,7 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// TestMirrorExactlyOnce (guarantee 3): a statement of the mirror's fails, each in turn,
+// TestMirrorExactlyOnce (G8, S5): a statement of the mirror's fails, each in turn,
 // the COMMIT's answer is lost, before and after it took effect: rows and cursor are
 // always of one page.
 func TestMirrorExactlyOnce(t *testing.T) {
@@ -213,7 +214,7 @@ func (m *mirrored) wantConsistent(n int64) {
 	}
 }
 
-// TestMirrorSweep: after a new pass from the beginning, as after a restored backup, the
+// TestMirrorSweep (S5): after a new pass from the beginning, as after a restored backup, the
 // mirror has no row that the feed has not, and never lost one that it has.
 func TestMirrorSweep(t *testing.T) {
 	eachMirror(t, func(x, to *env) {
@@ -264,7 +265,7 @@ func (w watched) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 	return w.Source.Fetch(ctx, req)
 }
 
-// TestMirrorSwap (hazard 28): values of unique columns that move between rows, in one
+// TestMirrorSwap (H28, S5): values of unique columns that move between rows, in one
 // page or over several, in whatever order they arrive.
 func TestMirrorSwap(t *testing.T) {
 	eachMirror(t, func(x, to *env) {
@@ -295,7 +296,7 @@ func TestMirrorSwap(t *testing.T) {
 	})
 }
 
-// TestMirrorValues: what a value is after its way through the feed.
+// TestMirrorValues (S5): what a value is after its way through the feed.
 func TestMirrorValues(t *testing.T) {
 	types := map[string][]string{
 		"sqlite":   {"INTEGER", "TEXT", "REAL", "TEXT", "BLOB", "TEXT", "TEXT", "TEXT", "INTEGER", "TEXT"},
@@ -370,7 +371,7 @@ func sameAcross(a, b any) bool {
 	return norm(a) == norm(b)
 }
 
-// TestMirrorRefuses what cannot follow.
+// TestMirrorRefuses (S5) what cannot follow.
 func TestMirrorRefuses(t *testing.T) {
 	eachMirror(t, func(x, to *env) {
 		open := func(table string) error {

@@ -9,15 +9,17 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 func isCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
 
-// TestNotMissingRows drives the schedule that loses rows for everyone who polls
+// TestNotMissingRows (M1, M2, M3) drives the schedule that loses rows for everyone who polls
 // ids (M1, M3): a transaction draws the lower id and commits later. The naive
 // reader loses the row, on every database that lets two writers in; the feed's
 // reader, polling at every step, gets all of them (M1), each above its cursor.
 func TestNotMissingRows(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		var cursor rowfeed.Cursor
@@ -73,9 +75,10 @@ func TestNotMissingRows(t *testing.T) {
 	})
 }
 
-// TestStuckWriterDelaysOnlyItself: an open transaction holds back its own rows and
+// TestStuckWriterDelaysOnlyItself (H17, H18): an open transaction holds back its own rows and
 // nobody else's, neither at the publisher nor at other writers.
 func TestStuckWriterDelaysOnlyItself(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
@@ -170,9 +173,10 @@ func TestPublishNothing(t *testing.T) {
 	})
 }
 
-// TestCollapse (M13, M14): several changes of a key between two passes become one
+// TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one
 // entry, where the last of them stands; the last value is always delivered.
 func TestCollapse(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'b', 0)",

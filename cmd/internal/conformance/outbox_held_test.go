@@ -21,10 +21,8 @@ import (
 // take shard 0, and those below it.
 func eachHeld(t *testing.T, f func(x *events, hold func() (letGo func()))) {
 	t.Helper()
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time
-		}
 		x.appended(1, 0, time.Time{})
 		x.appended(2, 1, time.Time{})
 		x.publish(x.feed)
@@ -82,13 +80,11 @@ func (t *troubles) like(words string) (n int) {
 	return n
 }
 
-// TestOutboxMoversBetween (M59, hazard 1): between a mover's look at the records and its move nobody else
+// TestOutboxMoversBetween (M59, H1): between a mover's look at the records and its move nobody else
 // moves any of the shard: a second mover is told to come later, and both see one order.
 func TestOutboxMoversBetween(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // the first has the only lock from its beginning
-		}
 		x.appended(1, 0, time.Time{}) // who makes the row of a shard has it in any case
 		at := x.page(x.feed, 0, "", 10).Cursor
 		x.appended(2, 0, time.Time{})
@@ -108,10 +104,11 @@ func TestOutboxMoversBetween(t *testing.T) {
 	})
 }
 
-// TestHeldShardPublisher (M59): a shard that somebody has holds up no other: a publisher goes on with
+// TestHeldShardPublisher (M59, H18): a shard that somebody has holds up no other: a publisher goes on with
 // those, tells which one waits and what to do, and serves it when it is free. One call of
 // Publish moves what can be moved, and says what could not.
 func TestHeldShardPublisher(t *testing.T) {
+	testdb.Quick(t)
 	eachHeld(t, func(x *events, hold func() func()) {
 		letGo := hold()
 		x.appended(3, 0, time.Time{})
@@ -261,13 +258,11 @@ func (s lockedShard) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return s.Feed.Fetch(ctx, req)
 }
 
-// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is told of the
-// one that is not.
+// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is
+// told of the one that is not.
 func TestHeldShardOnce(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	eachOutbox(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // no database makes a difference
-		}
 		r := x.taker(nil)
 		c := r.consumer(lockedShard{x.feed}, x.rf)
 		c.Retry.Backoff, c.Retry.MaxBackoff, c.Limit = 1, 1, 1

@@ -52,10 +52,8 @@ func (x *env) wantProblem(url string, status int, code rowfeed.Code, retry, next
 // TestFillingOverHTTP (M62): while rows are placed who would miss some is told 503 "filling" and when to come
 // again; consumers and relays come again by themselves, and have all rows in the end.
 func TestFillingOverHTTP(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	each(t, func(x *env) {
-		if x.family() != "sqlite" {
-			return // no database makes a difference
-		}
 		x.oldRows(4)
 		broken := x.tappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "row_number()") {
@@ -89,13 +87,11 @@ func TestFillingOverHTTP(t *testing.T) {
 	})
 }
 
-// TestExpiredOverHTTP (item 3): who comes with a cursor below what is kept is told 410 "entries-expired", and
+// TestExpiredOverHTTP (M59): who comes with a cursor below what is kept is told 410 "entries-expired", and
 // what to do; a consumer and a relay stop there.
 func TestExpiredOverHTTP(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	eachOutbox(t, func(x *events) {
-		if x.family() != "sqlite" {
-			return // no database makes a difference
-		}
 		s := x.served(x.rf)
 		client := &feedhttp.Client{URL: s.URL, Feed: "events"}
 		r := x.taker(nil)
@@ -136,7 +132,7 @@ func (r *taker) appendedAll(shard, first, last int) {
 	}
 }
 
-// TestReadyElsewhere (hazard 15): a server in a database of another identity is not ready, be it to publish
+// TestReadyElsewhere (H15): a server in a database of another identity is not ready, be it to publish
 // or not, and says why; where that was decided it is.
 func TestReadyElsewhere(t *testing.T) {
 	for mode, each := range map[string]func(*testing.T, func(*events)){rowfeed.ModeBlocking: eachULID, rowfeed.ModeOutbox: eachOutbox} {

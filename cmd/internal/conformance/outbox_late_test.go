@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLateRecordsAtTheHead (guarantee 1): a page at the head, of a process that publishes, does not say that it has read
-// all while a record of its shard is committed, however late that was, and moves it.
+// TestLateRecordsAtTheHead (G1, H29): a page at the head, of a process that publishes, does not say that it has
+// read all while a record of its shard is committed, however late that was, and moves it.
 func TestLateRecordsAtTheHead(t *testing.T) {
 	eachLooker(t, rowfeed.ModeOutbox, func(l *looker) {
 		x := l.env
@@ -70,13 +70,12 @@ func TestLateRecordsAtTheHead(t *testing.T) {
 	})
 }
 
-// TestManyLateRecords (guarantee 1): who was waited for ends in the moment in which it is asked, with more records in a shard than a
-// pass moves; of one shard somebody else has the lock. Nothing of theirs is given up for that.
+// TestManyLateRecords (G1, H29): who was waited for ends in the moment in which it is asked, with more records
+// in a shard than a pass moves; of one shard somebody else has the lock. Nothing of theirs is given up for
+// that.
 func TestManyLateRecords(t *testing.T) {
+	testdb.Only(t, testdb.Servers...)
 	each(t, func(x *env) {
-		if !x.engine.HasServer() {
-			return
-		}
 		l := x.lookerOf(rowfeed.ModeOutbox, 10)
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 7)")
 		l.wantNext("rows", 2)
@@ -164,8 +163,9 @@ func (l *looker) tells() int {
 	return 0
 }
 
-// TestRecordsMovedByOthers: what other processes move are gaps to this one, which it gives up; what they had taken and
-// was rolled back it moves. Among more shards than are read at once it finds those that have records.
+// TestRecordsMovedByOthers (H29): what other processes move are gaps to this one, which it gives up; what they
+// had taken and was rolled back it moves. Among more shards than are read at once it finds those that have
+// records.
 func TestRecordsMovedByOthers(t *testing.T) {
 	eachLooker(t, rowfeed.ModeOutbox, func(l *looker) {
 		x := l.env

@@ -89,7 +89,7 @@ func takesRecords(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "SELECT order_sequence, time_hint")
 }
 
-// TestOutboxShardsApart (M59, M30): who reads a shard moves its records, and none of those of
+// TestOutboxShardsApart (M30, M59): who reads a shard moves its records, and none of those of
 // other shards that lie between them; who asks for now moves nothing, and is given what waited
 // then by the next page.
 func TestOutboxShardsApart(t *testing.T) {
@@ -146,7 +146,7 @@ func TestOutboxBatches(t *testing.T) {
 	})
 }
 
-// TestOutboxMovers (M59, hazards 1 and 9): two movers of one shard take turns. The second reads
+// TestOutboxMovers (M59, H1, H9): two movers of one shard take turns. The second reads
 // the records when it has the lock, not before: those that the first has moved are gone, one that
 // came meanwhile stands behind them, and both have read the same. On the way no writer waits,
 // nor a mover of another shard, even where sessions are REPEATABLE READ by default.
@@ -202,7 +202,7 @@ func TestOutboxMovers(t *testing.T) {
 	})
 }
 
-// TestOutboxMovedByOthers (guarantee 4): a record that waits when a page is read, and is moved
+// TestOutboxMovedByOthers (G3, M59): a record that waits when a page is read, and is moved
 // by somebody else before its reader can, is on the page all the same: "more: false" means that
 // everything committed before was shown.
 func TestOutboxMovedByOthers(t *testing.T) {
@@ -229,7 +229,7 @@ func TestOutboxMovedByOthers(t *testing.T) {
 	})
 }
 
-// TestOutboxReplaced (hazard 15): nobody moves records in a database that is not the one it was.
+// TestOutboxReplaced (M59, H15): nobody moves records in a database that is not the one it was.
 func TestOutboxReplaced(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		x.appended(1, 0, time.Time{})
@@ -252,7 +252,7 @@ func TestOutboxReplaced(t *testing.T) {
 	})
 }
 
-// TestOutboxNoPublish: where it is for others to publish, readers move nothing, a publisher is
+// TestOutboxNoPublish (M59): where it is for others to publish, readers move nothing, a publisher is
 // refused, and consistent pages are; what others have moved is read.
 func TestOutboxNoPublish(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -297,7 +297,7 @@ func init() {
 	})
 }
 
-// TestOutboxMoverKilled (M8): a reader is killed before each of its statements in turn, while it
+// TestOutboxMoverKilled (M8, M59, H18): a reader is killed before each of its statements in turn, while it
 // moves records. Its move is done, or nothing of it; writers do not notice, and the next
 // reader shows every record once, in order.
 func TestOutboxMoverKilled(t *testing.T) {
@@ -326,7 +326,7 @@ func TestOutboxMoverKilled(t *testing.T) {
 	})
 }
 
-// TestOutboxPublisher (M55): publishers move ahead of readers, one of them at a time, until they
+// TestOutboxPublisher (M55, M59): publishers move ahead of readers, one of them at a time, until they
 // are told to end.
 func TestOutboxPublisher(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -364,7 +364,7 @@ func TestOutboxPublisher(t *testing.T) {
 	})
 }
 
-// TestOutboxConsistent (hazard 14): a consistent page has what was committed before it was asked
+// TestOutboxConsistent (M59, H14): a consistent page has what was committed before it was asked
 // for, in its shard; records of other shards it leaves alone, and for those that come while it
 // works, or are not committed, it does not wait.
 func TestOutboxConsistent(t *testing.T) {

@@ -15,12 +15,11 @@ func recordsUnplaced(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "INSERT INTO") && strings.Contains(ev.SQL, "SELECT x.shard")
 }
 
-// TestOutboxRepairTogether: of two repairs at once one finds what the other has recorded, and a row comes once.
+// TestOutboxRepairTogether (M63): of two repairs at once one finds what the other has recorded, and a row comes
+// once.
 func TestOutboxRepairTogether(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // one has the only lock
-		}
 		x.appended(1, 0, time.Time{})
 		x.exec("INSERT INTO events VALUES (2, 'unrecorded')")
 		var recorded atomic.Bool
@@ -53,13 +52,11 @@ func TestOutboxRepairTogether(t *testing.T) {
 	})
 }
 
-// TestOutboxRepairPurge: entries that are purged for the first time while repair is at its rows are not recorded again: it
-// refuses, as behind the purge.
+// TestOutboxRepairPurge (M63): entries that are purged for the first time while repair is at its rows are not
+// recorded again: it refuses, as behind the purge.
 func TestOutboxRepairPurge(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // repair has the only lock
-		}
 		for id := 1; id <= 6; id++ {
 			x.appended(id, 0, time.Time{})
 		}
@@ -80,8 +77,8 @@ func TestOutboxRepairPurge(t *testing.T) {
 	})
 }
 
-// TestBackFillPurgeBetween (M62): the same of a later run of back-fill, which would place the rows of what was purged above its
-// mark, where readers in the midst of what was filled get them once more. The run ends.
+// TestBackFillPurgeBetween (M62): the same of a later run of back-fill, which would place the rows of what was
+// purged above its mark, where readers in the midst of what was filled get them once more. The run ends.
 func TestBackFillPurgeBetween(t *testing.T) {
 	each(t, func(x *env) {
 		x.oldRows(2)
@@ -118,7 +115,8 @@ func TestBackFillPurgeBetween(t *testing.T) {
 	})
 }
 
-// TestOutboxShardBetween (M60): a shard whose only record is moved while the shards are looked for is among them.
+// TestOutboxShardBetween (M59, M60): a shard whose only record is moved while the shards are looked for is
+// among them.
 func TestOutboxShardBetween(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		x.appended(1, 0, time.Time{})

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestOutboxStatus: status counts the records that wait and says since when the oldest does, and
+// TestOutboxStatus (M59): status counts the records that wait and says since when the oldest does, and
 // how far a consumer is behind; it moves none.
 func TestOutboxStatus(t *testing.T) {
 	eachOutbox(t, func(x *events) {

@@ -43,9 +43,10 @@ func (x *events) appended(id, shard int, hint time.Time) {
 	x.commit(tx)
 }
 
-// TestOutboxPages: records get ULIDs when they are first read, in their order, with times that
-// follow the hints but never go back; read again they are the same (M59, M60, M46).
+// TestOutboxPages (M17, M59, M60, H19): records get ULIDs when they are first read, in their order, with times
+// that follow the hints but never go back; read again they are the same (M59, M60, M46).
 func TestOutboxPages(t *testing.T) {
+	testdb.Quick(t)
 	eachOutbox(t, func(x *events) {
 		noon := x.now().Add(-24 * time.Hour).Truncate(time.Hour)
 		for i, minute := range []time.Duration{0, 3, 2, 1, 10} {
@@ -103,13 +104,12 @@ func TestOutboxPages(t *testing.T) {
 	})
 }
 
-// TestOutboxOpenWriter: a writer that stays open holds up nobody, and its record comes behind
+// TestOutboxOpenWriter (M59, M60): a writer that stays open holds up nobody, and its record comes behind
 // those that were read meanwhile (M59, M60).
 func TestOutboxOpenWriter(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time
-		}
 		open := x.begin(sql.LevelReadCommitted)
 		if err := x.append(open, 1, 0, time.Time{}); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestOutboxOpenWriter(t *testing.T) {
 	})
 }
 
-// TestOutboxRacing: writers in several shards, readers that move what they find, a publisher:
+// TestOutboxRacing (M59, M60, H9): writers in several shards, readers that move what they find, a publisher:
 // every reader sees all rows once, each shard in one order, and each writer's in its own (M59, M60).
 func TestOutboxRacing(t *testing.T) {
 	eachOutbox(t, func(x *events) {

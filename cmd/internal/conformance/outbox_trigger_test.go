@@ -53,10 +53,8 @@ func TestOutboxKeyChanged(t *testing.T) {
 // into no shard fails, whatever it says of conflicts, so that no row stays without a record; rows
 // of before are named where a feed is made, by back-fill and by repair.
 func TestOutboxNoShard(t *testing.T) {
+	testdb.Only(t, testdb.SQLite)
 	each(t, func(env *env) {
-		if env.family() != "sqlite" {
-			return
-		}
 		env.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL DEFAULT 0, data VARCHAR(100))", "INSERT INTO events VALUES (1, 'x', 'a')")
 		refused := func(err error, key string) {
 			env.Helper()
@@ -169,13 +167,11 @@ func TestOutboxRepairInBatches(t *testing.T) {
 	})
 }
 
-// TestOutboxBulkWriter: INSERT … SELECT into the outbox as docs/ULIDS.md writes it keeps no other
+// TestOutboxBulkWriter (M59): INSERT … SELECT into the outbox as docs/ULIDS.md writes it keeps no other
 // writer waiting, also on MariaDB, however long its SELECT takes.
 func TestOutboxBulkWriter(t *testing.T) {
+	testdb.Only(t, testdb.InnoDB...)
 	eachOutbox(t, func(x *events) {
-		if x.family() != "mysql" {
-			return
-		}
 		held, err := x.db.Admin().Conn(x.ctx)
 		if err != nil {
 			x.Fatal(err)

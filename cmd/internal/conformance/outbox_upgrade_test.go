@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestOutboxUpgradeKeeps (M63): places, records that wait, cursors and rights of a feed with an outbox outlive an upgrade
-// after which its tables hold keys that they could not hold before; run again it changes nothing.
+// TestOutboxUpgradeKeeps (M63): places, records that wait, cursors and rights of a feed with an outbox outlive
+// an upgrade after which its tables hold keys that they could not hold before; run again it changes nothing.
 func TestOutboxUpgradeKeeps(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE events (id INT NOT NULL PRIMARY KEY, data VARCHAR(100))")

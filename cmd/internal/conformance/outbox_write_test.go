@@ -50,7 +50,7 @@ func (x *events) wantShard(shard int, want ...int) {
 	}
 }
 
-// TestOutboxKeys: both tables hold the key in the source's types and collations, so that keys
+// TestOutboxKeys (M59, M62): both tables hold the key in the source's types and collations, so that keys
 // that differ there differ here, and those that are equal are (issue item 7).
 func TestOutboxKeys(t *testing.T) {
 	each(t, func(x *env) {
@@ -152,7 +152,7 @@ func TestOutboxKeys(t *testing.T) {
 	})
 }
 
-// TestOutboxBadInput: what a writer can get wrong is refused, or harms nobody.
+// TestOutboxBadInput (M59): what a writer can get wrong is refused, or harms nobody.
 func TestOutboxBadInput(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		x.appended(1, 0, time.Time{})
@@ -209,10 +209,11 @@ func TestOutboxBadInput(t *testing.T) {
 	})
 }
 
-// TestOutboxTrigger: the trigger appends a record for every row that a statement inserts, in
+// TestOutboxTrigger (M59, M63, H20): the trigger appends a record for every row that a statement inserts, in
 // the writer's transaction, in the shard that the row says; what fails or is rolled back
 // leaves none (M59, hazard 22).
 func TestOutboxTrigger(t *testing.T) {
+	testdb.Quick(t)
 	eachOutboxTrigger(t, func(x *events) {
 		fresh := x.db.Dump(x.T)
 		x.exec("INSERT INTO events VALUES (1, 7, 'a'), (2, 7, 'b'), (3, -5, 'c')", "INSERT INTO events (id) SELECT id + 100 FROM events")
@@ -279,7 +280,7 @@ func TestOutboxTrigger(t *testing.T) {
 	})
 }
 
-// TestOutboxTriggerColumns: a shard column that would fail writers is refused.
+// TestOutboxTriggerColumns (M59): a shard column that would fail writers is refused.
 func TestOutboxTriggerColumns(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, maybe INT, data VARCHAR(100) NOT NULL)")
@@ -296,7 +297,7 @@ func TestOutboxTriggerColumns(t *testing.T) {
 	})
 }
 
-// TestOutboxWriterWithoutRights (hazard 22): with a trigger a session with rights on its own table only
+// TestOutboxWriterWithoutRights (M59, H22): with a trigger a session with rights on its own table only
 // writes it as before, and cannot make the function use objects of its own.
 func TestOutboxWriterWithoutRights(t *testing.T) {
 	eachOutboxTrigger(t, func(x *events) {
@@ -324,8 +325,8 @@ func TestOutboxWriterWithoutRights(t *testing.T) {
 	})
 }
 
-// TestOutboxTakenULID: where the state of a shard was set back, and a record would get a ULID that another
-// row has, that is an error and the record stays: it is not deleted without a place.
+// TestOutboxTakenULID (M59): where the state of a shard was set back, and a record would get a ULID that
+// another row has, that is an error and the record stays: it is not deleted without a place.
 func TestOutboxTakenULID(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		hint := x.now().Add(-time.Hour)

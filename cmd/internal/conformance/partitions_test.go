@@ -15,11 +15,8 @@ import (
 // eachPartitioned runs f on every engine on which new partitions lack something: PostgreSQL.
 func eachPartitioned(t *testing.T, f func(x *env)) {
 	t.Helper()
-	each(t, func(x *env) {
-		if x.family() == "postgres" {
-			f(x)
-		}
-	})
+	testdb.Only(t, testdb.PostgreSQL...)
+	each(t, f)
 }
 
 const partitioned = "CREATE TABLE p (id bigint PRIMARY KEY, v int) PARTITION BY RANGE (id)"
@@ -122,9 +119,11 @@ func (x *env) wantLines(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) r
 	return cursor
 }
 
-// TestNewPartitions (V4): a publisher makes the triggers that new partitions lack, at every level. A TRUNCATE of a
-// partition before that, and rows that ATTACH brought, are found and published unasked. All the time the feed is ready.
+// TestNewPartitions (V4): a publisher makes the triggers that new partitions lack, at every level. A TRUNCATE
+// of a partition before that, and rows that ATTACH brought, are found and published unasked. All the time the
+// feed is ready.
 func TestNewPartitions(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec("INSERT INTO p VALUES (1, 0), (2, 0)")
@@ -164,8 +163,8 @@ func TestTruncateAboveNewPartitions(t *testing.T) {
 	})
 }
 
-// TestRowsOfDetachedPartitionsAreDeleted (V4): the rows of partitions that are detached or dropped are published as deleted, those of one
-// that comes back as they are, unasked.
+// TestRowsOfDetachedPartitionsAreDeleted (V4): the rows of partitions that are detached or dropped are
+// published as deleted, those of one that comes back as they are, unasked.
 func TestRowsOfDetachedPartitionsAreDeleted(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -187,8 +186,8 @@ func TestRowsOfDetachedPartitionsAreDeleted(t *testing.T) {
 	})
 }
 
-// TestRewrittenPartitionIsPublished (V4): a copy of a partition with other rows takes its place in one transaction.
-// Its keys have positions already, and its rows are published all the same.
+// TestRewrittenPartitionIsPublished (V4): a copy of a partition with other rows takes its place in one
+// transaction. Its keys have positions already, and its rows are published all the same.
 func TestRewrittenPartitionIsPublished(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -204,8 +203,8 @@ func TestRewrittenPartitionIsPublished(t *testing.T) {
 	})
 }
 
-// TestPartitionGoesBesideAPass (V4): a key gets its position after the sequence was read, and its partition goes before
-// the list of partitions is read.
+// TestPartitionGoesBesideAPass (V4): a key gets its position after the sequence was read, and its partition
+// goes before the list of partitions is read.
 func TestPartitionGoesBesideAPass(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -242,8 +241,8 @@ func TestPartitionGoesBesideAPass(t *testing.T) {
 	})
 }
 
-// TestPublisherEndsWithinPartitions (V4): a publisher that ends between making a partition's trigger and recording
-// what was missed leaves that to the next one, also when the partition is gone by then.
+// TestPublisherEndsWithinPartitions (V4): a publisher that ends between making a partition's trigger and
+// recording what was missed leaves that to the next one, also when the partition is gone by then.
 func TestPublisherEndsWithinPartitions(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -297,9 +296,10 @@ func TestManyRowsOfPartitions(t *testing.T) {
 	})
 }
 
-// TestTriggerOfPartitionDropped (V4): a partition whose trigger for TRUNCATE was dropped is taken in like a new one,
-// and a TRUNCATE of rows that were there long before is found.
+// TestTriggerOfPartitionDropped (V4): a partition whose trigger for TRUNCATE was dropped is taken in like a new
+// one, and a TRUNCATE of rows that were there long before is found.
 func TestTriggerOfPartitionDropped(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec("INSERT INTO p VALUES (1, 0)")
@@ -317,8 +317,8 @@ func TestTriggerOfPartitionDropped(t *testing.T) {
 	})
 }
 
-// TestPartitionOfAnotherRole (V4): a publisher that may not make the trigger names the missing right and both remedies.
-// The feed stays ready, and `feed upgrade` makes the trigger and records what was missed.
+// TestPartitionOfAnotherRole (V4): a publisher that may not make the trigger names the missing right and both
+// remedies. The feed stays ready, and `feed upgrade` makes the trigger and records what was missed.
 func TestPartitionOfAnotherRole(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -376,8 +376,8 @@ func TestPartitionOfAnotherRole(t *testing.T) {
 	})
 }
 
-// TestPublisherMayFollowPartitions (V4): a login with a publisher's rights, a member of the role that owns the table,
-// makes the triggers of new partitions and records what was missed.
+// TestPublisherMayFollowPartitions (V4): a login with a publisher's rights, a member of the role that owns the
+// table, makes the triggers of new partitions and records what was missed.
 func TestPublisherMayFollowPartitions(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		owner, publisher := "owner_"+x.db.Name, "publisher_"+x.db.Name
@@ -424,8 +424,8 @@ func (x *env) text(query string) (text string) {
 	return text
 }
 
-// TestNewPartitionIsHeld (V4): a transaction that has written to a new partition keeps the publisher from making its
-// trigger. The publisher gives up, says so, publishes meanwhile, and tries again.
+// TestNewPartitionIsHeld (V4): a transaction that has written to a new partition keeps the publisher from
+// making its trigger. The publisher gives up, says so, publishes meanwhile, and tries again.
 func TestNewPartitionIsHeld(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
@@ -442,8 +442,10 @@ func TestNewPartitionIsHeld(t *testing.T) {
 	})
 }
 
-// TestPartitionsOfOutbox (V4): rows that ATTACH brings to the table of a feed with an outbox get records unasked.
+// TestPartitionsOfOutbox (V4): rows that ATTACH brings to the table of a feed with an outbox get records
+// unasked.
 func TestPartitionsOfOutbox(t *testing.T) {
+	testdb.Quick(t)
 	eachPartitioned(t, func(x *env) {
 		x.exec(partitioned, partition("p0", 0, 100))
 		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
@@ -472,13 +474,11 @@ func TestPartitionsOfOutbox(t *testing.T) {
 	})
 }
 
-// TestNewPartitionsWithPositions (V4): with capture column a new partition gets its indexes from PostgreSQL, and rows
-// that ATTACH brings without a position are published.
+// TestNewPartitionsWithPositions (V4): with capture column a new partition gets its indexes from PostgreSQL,
+// and rows that ATTACH brings without a position are published.
 func TestNewPartitionsWithPositions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	eachColumn(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		x.exec(partitioned, partition("p0", 0, 100))
 		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Columns: []string{"id", "v"}})
 		x.exec(partition("p1", 100, 200), "CREATE TABLE p2 (LIKE p INCLUDING DEFAULTS, PRIMARY KEY (id))")
@@ -496,8 +496,8 @@ func TestNewPartitionsWithPositions(t *testing.T) {
 	})
 }
 
-// TestForeignTablesAreNoPartitions (V4): PostgreSQL itself refuses a foreign table as a partition of a table that can have a feed,
-// since that has a unique index.
+// TestForeignTablesAreNoPartitions (V4): PostgreSQL itself refuses a foreign table as a partition of a table
+// that can have a feed, since that has a unique index.
 func TestForeignTablesAreNoPartitions(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		x.addPartitioned()

@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfOutboxes (hazard 17): pages and moves of a shard read its records and places by their
+// TestPlansOfOutboxes (M59, H17): pages and moves of a shard read its records and places by their
 // indexes, and no others, also of a shard that has few records among many of another: before
 // the first ANALYZE, after it, and with statistics of when the outbox was empty; a publisher
 // finds the shards that have records by steps from one to the next, as do a page that names no
 // shard and a description.
 func TestPlansOfOutboxes(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		const batch, many = 500, 20_000 // a reader moves 500 at least
 		x.exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")

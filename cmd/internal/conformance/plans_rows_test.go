@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfRows (hazard 17, perf.md's pitfalls): TestPlansOfHotStatements for feeds
+// TestPlansOfRows (H17): TestPlansOfHotStatements for feeds
 // whose rows hold their positions. Taking rows that wait, writing their positions and
 // reading pages costs the same in a table of 20,000 rows whatever part of it waits,
 // whether or not it was ever analyzed, and whatever it was like when it was.

@@ -59,12 +59,13 @@ func (x *env) vacuum() {
 	}
 }
 
-// TestPlansOfHotStatements (hazards 17 and 29, perf.md's pitfalls): what publishers
+// TestPlansOfHotStatements (H17, H29): what publishers
 // and readers run all day is done by keys and indexes, never by reading a table whole
 // or sorting it: on a fresh table and on one of 100,000 rows, with 0, 1 and 100 % of
 // them waiting, before the first ANALYZE and after it, with plans made for the values
 // and with plans kept from before.
 func TestPlansOfHotStatements(t *testing.T) {
+	testdb.Quick(t)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			each(t, func(x *env) {
@@ -170,10 +171,11 @@ func TestPlansOfBackfill(t *testing.T) {
 	}
 }
 
-// TestPlansKept (hazard 29): connections keep the plans of statements that they run
+// TestPlansKept (H29): connections keep the plans of statements that they run
 // often. Plans from a time when nothing waited must still be good when everything
 // does: PostgreSQL's own count of rows read by scanning whole tables tells.
 func TestPlansKept(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {
 			return // SQLite and MySQL plan each execution

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfULIDs: a page of a shard reads its rows by the unique index of shard and ULID, and
+// TestPlansOfULIDs (M46, H17): a page of a shard reads its rows by the unique index of shard and ULID, and
 // no others, wherever the cursor is: before the first ANALYZE and after it, and with statistics
 // of when the table was empty. Nor does what looks for the shards that a table has, when a feed is
 // made of it or checked: one entry of the index for each, and the ones that there are not.
 func TestPlansOfULIDs(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		const batch, many = 100, 20_000
 		x.exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, ulid "+x.ulidType()+" NOT NULL, data VARCHAR(100))",

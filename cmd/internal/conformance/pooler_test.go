@@ -21,7 +21,7 @@ func pooled(t *testing.T) (x *env, direct *testdb.Database) {
 	return openEnv(t, direct.Pooled(t), nil), direct
 }
 
-// TestPooler (hazard 30): a feed's whole life behind a pooler in transaction mode, where
+// TestPooler (H30): a feed's whole life behind a pooler in transaction mode, where
 // every transaction may meet another connection. Nothing rests on a session, and no
 // setting is left behind in one.
 func TestPooler(t *testing.T) {
@@ -119,7 +119,7 @@ func (x *env) wantClean() {
 	}
 }
 
-// TestPoolerRacing: writers, two publishers and a consumer behind the pooler; the judge
+// TestPoolerRacing (H30): writers, two publishers and a consumer behind the pooler; the judge
 // of the racing tests finds nothing lost, repeated or out of order.
 func TestPoolerRacing(t *testing.T) {
 	x, _ := pooled(t)

@@ -119,7 +119,7 @@ func (x *events) wantVerified() {
 	}
 }
 
-// TestPrintBlocking: the script that is printed without a server makes the feed that feed add
+// TestPrintBlocking (M28): the script that is printed without a server makes the feed that feed add
 // makes: the same schema, the same record, shards that go on above their rows (M28, M62).
 func TestPrintBlocking(t *testing.T) {
 	for _, bytes := range []bool{false, true} {
@@ -172,7 +172,7 @@ func TestPrintBlocking(t *testing.T) {
 	}
 }
 
-// TestPrintOutbox: the script leaves the feed to back-fill, which feed add with the same arguments
+// TestPrintOutbox (M28): the script leaves the feed to back-fill, which feed add with the same arguments
 // completes, or feed backfill; meanwhile nobody who begins misses a row (M28, M62).
 func TestPrintOutbox(t *testing.T) {
 	for _, capture := range []dialect.Capture{dialect.CaptureApp, dialect.CaptureTrigger} {

@@ -75,6 +75,7 @@ func init() {
 // TestProcessedOnce (M73): a relay is killed before each of its statements, also
 // between a delivery and storing the cursor; whatever comes again has one effect.
 func TestProcessedOnce(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f, r := x.addKV(), x.receiver()
 		x.exec("CREATE TABLE relay (c VARCHAR(100))", "CREATE TABLE repeats (n INTEGER)", "INSERT INTO relay VALUES ('')")
@@ -154,7 +155,7 @@ func TestProcessedRace(t *testing.T) {
 	})
 }
 
-// TestPurgeProcessed: ids that no delivery can have any more are forgotten, others
+// TestPurgeProcessed (M73): ids that no delivery can have any more are forgotten, others
 // kept: those above the cursor, of another consumer, of a later generation.
 func TestPurgeProcessed(t *testing.T) {
 	each(t, func(x *env) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestAlikeOrPiecemeal: what becomes of a key does not depend on whether one statement publishes its
+// TestAlikeOrPiecemeal (M70): what becomes of a key does not depend on whether one statement publishes its
 // batch or several do: with every kind of change, of keys that are shown, hidden, deleted, hidden and deleted,
 // new, and gone before they were seen, each of them twice.
 func TestAlikeOrPiecemeal(t *testing.T) {

@@ -14,11 +14,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestExactlyTheChangesRead (guarantee 1): between reading the changes and deleting
+// TestExactlyTheChangesRead (G1, H10): between reading the changes and deleting
 // them, a writer that had drawn its seqs among those read commits, and another one
 // draws higher ones. Both belong to the next pass. A third, whose seqs lie there too,
 // stays open throughout: the publisher does not wait for it.
 func TestExactlyTheChangesRead(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.addKV()
 		if x.family() == "sqlite" {
@@ -91,7 +92,7 @@ func (x *env) keepsWritersOut() {
 	x.wantDrain(f, "", kv(1, "k", 0), kv(3, "k", 0))
 }
 
-// TestNobodyWaits (guarantee 6, hazards 10 and 18): a committed change is published
+// TestNobodyWaits (G5, M57, H9, H10, H18): a committed change is published
 // whoever holds its row now, with the committed content; and while a publisher is
 // stopped before its COMMIT, writers change the very rows that it publishes.
 func TestNobodyWaits(t *testing.T) {

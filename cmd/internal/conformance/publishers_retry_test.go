@@ -47,10 +47,11 @@ func (x *env) realConflict() error {
 	return nil
 }
 
-// TestConflictIsRetried (M57): a deadlock or serialization failure, in the database's
+// TestConflictIsRetried (M57, H9): a deadlock or serialization failure, in the database's
 // own words, at any statement of a pass and at COMMIT, leads to another try and not
 // to an error; positions show no trace of the first one.
 func TestConflictIsRetried(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		plain := x.addKV()
 		x.fill(2)
@@ -103,7 +104,7 @@ func TestConflictIsRetried(t *testing.T) {
 	})
 }
 
-// TestConflictForEver (M57): tries end; the error says what kept it, and nothing has
+// TestConflictForEver (M57, H9): tries end; the error says what kept it, and nothing has
 // happened. Any other error is not tried again.
 func TestConflictForEver(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func (l *ledger) wantSeamless(t *testing.T, head int64) {
 	}
 }
 
-// TestManyPublishers (M9): five publishers at once in tight loops, beside writers
+// TestManyPublishers (M9, M55): five publishers at once in tight loops, beside writers
 // and a reader. No error surfaces, no position is given twice or left out, nothing
 // deadlocks, and the server's default isolation level does not matter: where that is
 // SERIALIZABLE no pass fails for it.
@@ -199,7 +199,7 @@ func (x *env) writeOn(pool *sql.DB, statement string) error {
 	return tx.Commit()
 }
 
-// TestPublishersTakeTurns (M9, M4): a publisher that comes while another one is
+// TestPublishersTakeTurns (M4, M9): a publisher that comes while another one is
 // between the sequence's lock and its COMMIT waits, and then continues where that
 // one ended: positions follow one another, no key is published twice.
 func TestPublishersTakeTurns(t *testing.T) {

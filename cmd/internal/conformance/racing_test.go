@@ -31,7 +31,7 @@ func raceSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestRacing (guarantees 1, 2 and 5; M1, M4, M8, M9, M14): eight writers with random
+// TestRacing (G1, G2, G4, M1, M4, M8, M9, M13, M14, M55, H12, H13, H18): eight writers with random
 // think time, rollbacks, updates, deletes, hot rows, key changes and transactions
 // held open, in all isolation levels, against three publishers, of which one is
 // killed with SIGKILL again and again, and three readers over HTTP. An independent
@@ -67,7 +67,7 @@ func TestRacing(t *testing.T) {
 	})
 }
 
-// TestRacingServerKilled (guarantees 2 and 5): the same while the database server is
+// TestRacingServerKilled (G2, G4, M13, H12, H13, H18): the same while the database server is
 // killed with SIGKILL and started again. Publishers and servers live on and go on;
 // where a writer does not know whether its COMMIT took effect, the table in the end
 // tells.

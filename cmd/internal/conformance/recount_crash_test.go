@@ -66,7 +66,7 @@ func (r *receiver) wantHomes(dataShards, count int, ids ...int64) {
 	}
 }
 
-// TestRecountKilledAtEveryStatement (hazard 2): an instance that changes the number of
+// TestRecountKilledAtEveryStatement (M22, H2): an instance that changes the number of
 // shards is killed before each of its statements in turn. Whoever starts next finds the
 // cursors and dead letters of one number or the other, and applies the rest, nothing twice.
 func TestRecountKilledAtEveryStatement(t *testing.T) {

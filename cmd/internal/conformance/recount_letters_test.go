@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestRecountDeadLetters (hazard 25): a key that is aside stays aside whatever shard has
+// TestRecountDeadLetters (H25): a key that is aside stays aside whatever shard has
 // it next: later versions join it there, and its release comes from there.
 func TestRecountDeadLetters(t *testing.T) {
 	each(t, func(x *env) {
@@ -73,7 +73,7 @@ func TestRecountDeadLetters(t *testing.T) {
 	})
 }
 
-// TestDeadLettersOfAnotherDivision (hazards 24 and 25): the feed has another number of
+// TestDeadLettersOfAnotherDivision (H24, H25): the feed has another number of
 // data shards, and so another generation. Every shard begins again, with the dead letters
 // of the keys that it has now: a key that comes joins its letter, and of one that does not
 // come the release says that it is gone.
@@ -129,7 +129,7 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 	})
 }
 
-// TestConsumerOfAReshardedFeed (hazards 24 and 25): a feed is divided anew while a consumer
+// TestConsumerOfAReshardedFeed (H24, H25): a feed is divided anew while a consumer
 // of four shards reads it. All of them begin again, once, with the dead letters of their
 // keys; nothing is lost and no key that is aside is handed over; more shards are possible.
 func TestConsumerOfAReshardedFeed(t *testing.T) {
@@ -211,7 +211,7 @@ func (u *unreliable) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return u.feed.Fetch(ctx, req)
 }
 
-// TestDividedAnewMeanwhile (hazards 24 and 25): the source is away; when it is back the
+// TestDividedAnewMeanwhile (H24, H25): the source is away; when it is back the
 // feed is another one, with other data shards, and an operator has set the consumer back.
 // Nothing was refused, and yet the dead letters are where their keys are now.
 func TestDividedAnewMeanwhile(t *testing.T) {
@@ -255,7 +255,7 @@ func TestDividedAnewMeanwhile(t *testing.T) {
 	})
 }
 
-// TestRecountMarks (hazard 16): one shard has just begun again, and the other one has seen
+// TestRecountMarks (M22, H16): one shard has just begun again, and the other one has seen
 // everything. The one shard that takes over from both is shown all rows, and also those
 // deletes that only the first one could do without.
 func TestRecountMarks(t *testing.T) {
@@ -290,7 +290,7 @@ func TestRecountMarks(t *testing.T) {
 	})
 }
 
-// TestShardCountRefused: more shards than data shards, what is about a whole feed, and
+// TestShardCountRefused (M22): more shards than data shards, what is about a whole feed, and
 // changes of the number by those who are at work.
 func TestShardCountRefused(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ func partsOf(dataShards, n int) (parts []int) {
 	return parts
 }
 
-// TestRecountMinimum (M22, hazard 2): the number of shards goes up and down under load,
+// TestRecountMinimum (M22, H2): the number of shards goes up and down under load,
 // while the instance before is still at work and its shards are at different places. Each
 // entry comes once, and once again for each change that set the cursor of its data shard
 // back behind it: to the lowest cursor among those that the new shard overlaps, and no
@@ -246,7 +246,7 @@ func (a *asked) last() rowfeed.Shards {
 	return a.part
 }
 
-// TestRecountLateWrite (hazard 2): a worker of shard 1 of 2 has a page in hand, held before
+// TestRecountLateWrite (H2): a worker of shard 1 of 2 has a page in hand, held before
 // each of its statements in turn, when the consumer gets 4 shards, of which shard 1 is
 // another part of the feed. Its write comes late and must not move that cursor: what is
 // behind it there would be passed over. Held before its COMMIT, it comes first, and the new
@@ -324,7 +324,7 @@ func TestRecountLateWrite(t *testing.T) {
 	})
 }
 
-// TestRecountTwice (hazard 2): of two instances that start at once with another number of
+// TestRecountTwice (M22, H2): of two instances that start at once with another number of
 // shards one changes it, and the other finds it done; of two with two numbers one ends
 // with a conflict. The cursors are always those of one number.
 func TestRecountTwice(t *testing.T) {

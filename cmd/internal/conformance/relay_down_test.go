@@ -19,7 +19,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/webhook"
 )
 
-// TestRelayDown (deliverable 7): a sink that is away costs no entry an attempt, however
+// TestRelayDown (S6): a sink that is away costs no entry an attempt, however
 // long that is, and keeps the cursor where it is.
 func TestRelayDown(t *testing.T) {
 	each(t, func(x *env) {
@@ -96,7 +96,7 @@ func refusing(t *testing.T) (address string, listen func() net.Listener) {
 	}
 }
 
-// TestRelayDownByWebhook (deliverable 7): an endpoint that refuses connections for longer
+// TestRelayDownByWebhook (S6): an endpoint that refuses connections for longer
 // than all attempts of an entry would take. Nothing is set aside, and everything is
 // delivered when it is back.
 func TestRelayDownByWebhook(t *testing.T) {

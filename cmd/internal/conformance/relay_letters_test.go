@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRelaySetsAside (deliverable 7, hazard 25): a refused key becomes a dead letter, its
+// TestRelaySetsAside (H25, S6): a refused key becomes a dead letter, its
 // later versions join it, all else goes on, and it is delivered when an operator asks for
 // that, as the row is then.
 func TestRelaySetsAside(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRelaySetsAside(t *testing.T) {
 	})
 }
 
-// TestRelayAsksForDeadLetters (deliverable 7): while no key is set aside no statement
+// TestRelayAsksForDeadLetters (S6): while no key is set aside no statement
 // mentions dead letters; later one for each batch does, and one in the beginning. That one
 // also tells of a letter that is to be released, which needs no pause between batches.
 func TestRelayAsksForDeadLetters(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRelayAsksForDeadLetters(t *testing.T) {
 	})
 }
 
-// TestRelayManyDeadLetters: more letters than are read at once, and batches that hold keys
+// TestRelayManyDeadLetters (S6): more letters than are read at once, and batches that hold keys
 // with letters and without.
 func TestRelayManyDeadLetters(t *testing.T) {
 	each(t, func(x *env) {

@@ -46,7 +46,7 @@ func (x *env) relaying(f rowfeed.Source, rf *rowfeed.DB, to sink.Sink, count int
 	return ended
 }
 
-// TestRelayKeepsShardCount (M22): an instance divides a relay's cursors when it is started,
+// TestRelayKeepsShardCount (M22, H2): an instance divides a relay's cursors when it is started,
 // and not again. Neither one that has stood by since, nor one that has lost its lease and
 // comes back, takes back what a later one has changed: both end with a conflict.
 func TestRelayKeepsShardCount(t *testing.T) {
@@ -102,7 +102,7 @@ func TestRelayKeepsShardCount(t *testing.T) {
 	})
 }
 
-// TestDivisionWaits: who divides a relay's shards anew delivers nothing before the former
+// TestDivisionWaits (H2): who divides a relay's shards anew delivers nothing before the former
 // instance has brought to its end what it has under way, up and down: no version of a key
 // comes after a newer one.
 func TestDivisionWaits(t *testing.T) {

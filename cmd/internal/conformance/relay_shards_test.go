@@ -242,7 +242,7 @@ func TestRelayShardsKilled(t *testing.T) {
 	})
 }
 
-// TestRelayShardsOnce: RunOnce delivers every shard's entries, under each one's lease, and
+// TestRelayShardsOnce (M56): RunOnce delivers every shard's entries, under each one's lease, and
 // waits for none that is not taken; a mirror has one shard.
 func TestRelayShardsOnce(t *testing.T) {
 	each(t, func(x *env) {
@@ -282,7 +282,7 @@ func TestRelayShardsOnce(t *testing.T) {
 	})
 }
 
-// TestRelayEpochs (hazard 3): whatever the number of shards, and whatever their leases are
+// TestRelayEpochs (M56, H3): whatever the number of shards, and whatever their leases are
 // called, no later term has a lower epoch: a receiver that refuses lower ones goes on.
 func TestRelayEpochs(t *testing.T) {
 	each(t, func(x *env) {

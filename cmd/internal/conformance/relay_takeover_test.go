@@ -90,7 +90,7 @@ func (x *env) storedCursorOr(otherwise string) string {
 	return otherwise
 }
 
-// TestDeliverEpoch (hazard 27): the cursor of a consumer under a lease cannot be written
+// TestDeliverEpoch (M56, H27): the cursor of a consumer under a lease cannot be written
 // any more by the holder of an earlier term, also where nothing was delivered since; that
 // one ends, and delivers nothing after its batch.
 func TestDeliverEpoch(t *testing.T) {

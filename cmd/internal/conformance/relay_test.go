@@ -165,7 +165,7 @@ func init() {
 	})
 }
 
-// TestRelayKilledAtEveryStatement: a relay's process is killed before each of its
+// TestRelayKilledAtEveryStatement (M56): a relay's process is killed before each of its
 // statements in turn; whoever goes on delivers the rest. Nothing is left out, at most one
 // batch comes again, and no key's versions change places.
 func TestRelayKilledAtEveryStatement(t *testing.T) {
@@ -221,7 +221,7 @@ func TestRelayKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestRelayPartial: of a batch in part accepted only the rest is delivered again, with
+// TestRelayPartial (S6): of a batch in part accepted only the rest is delivered again, with
 // the version that is there then, and the cursor waits for it.
 func TestRelayPartial(t *testing.T) {
 	each(t, func(x *env) {
@@ -262,7 +262,7 @@ func TestRelayPartial(t *testing.T) {
 	})
 }
 
-// TestRelayRefused: an entry that the sink rejects is tried as often as asked for, and
+// TestRelayRefused (S6): an entry that the sink rejects is tried as often as asked for, and
 // then ends the relay right before it, with everything else delivered.
 func TestRelayRefused(t *testing.T) {
 	each(t, func(x *env) {

@@ -13,14 +13,8 @@ import (
 // eachPostgres runs f on every PostgreSQL: no other database can rename a schema.
 func eachPostgres(t *testing.T, f func(x *env)) {
 	t.Helper()
-	for _, e := range testdb.Engines() {
-		if e.Family == "postgres" {
-			t.Run(e.Name, func(t *testing.T) {
-				e.Require(t)
-				f(newEnv(t, e, nil))
-			})
-		}
-	}
+	testdb.Only(t, testdb.PostgreSQL...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) { f(newEnv(t, e, nil)) })
 }
 
 // inSchema opens rowfeed with its tables in a schema.
@@ -109,10 +103,11 @@ func (x *env) wantRead(want string) {
 	}
 }
 
-// TestSchemaRenamed (V10): the schema with rowfeed's tables is renamed, together with the feeds' tables or not. What is
-// answered under the former name, and what Verify finds, say so. feed upgrade with the new name mends every kind of feed.
-// Records of an older rowfeed name the schema of a table that is beside rowfeed's, too.
+// TestSchemaRenamed (V10): the schema with rowfeed's tables is renamed, together with the feeds' tables or not.
+// What is answered under the former name, and what Verify finds, say so. feed upgrade with the new name mends
+// every kind of feed. Records of an older rowfeed name the schema of a table that is beside rowfeed's, too.
 func TestSchemaRenamed(t *testing.T) {
+	testdb.Quick(t)
 	for _, test := range []struct {
 		name, tables, now string
 		former            bool
@@ -174,10 +169,11 @@ func TestSchemaRenamed(t *testing.T) {
 	}
 }
 
-// TestSourceSchemaRenamed (V10): the schema of the feeds' tables is renamed, and that of rowfeed's tables is not. Writes
-// are captured all the same. Verify says where the table is; feed upgrade follows a table that has the feed's trigger.
-// The message of other feeds names what to do.
+// TestSourceSchemaRenamed (V10): the schema of the feeds' tables is renamed, and that of rowfeed's tables is
+// not. Writes are captured all the same. Verify says where the table is; feed upgrade follows a table that has
+// the feed's trigger. The message of other feeds names what to do.
 func TestSourceSchemaRenamed(t *testing.T) {
+	testdb.Quick(t)
 	eachPostgres(t, func(x *env) {
 		rf := x.makeIn("shop", "own")
 		if err := rf.writeIn("shop", "1"); err != nil {
@@ -221,9 +217,10 @@ func TestSourceSchemaRenamed(t *testing.T) {
 	})
 }
 
-// TestOwnerWithoutRights (V3): a role that owns functions cannot be dropped, and can lose rights on tables and schemas.
-// Verify says so, for each kind of feed.
+// TestOwnerWithoutRights (V3): a role that owns functions cannot be dropped, and can lose rights on tables and
+// schemas. Verify says so, for each kind of feed.
 func TestOwnerWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachPostgres(t, func(x *env) {
 		owner := x.newLogin("owner", nil)
 		rf := x.makeIn("shop", "own")

@@ -23,16 +23,14 @@ type replicated struct {
 }
 
 func eachReplicated(t *testing.T, f func(x *replicated)) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			primary := e.Primary(t)
-			replica := primary.Replica(t)
-			x := openEnv(t, primary.NewDatabase(t), nil)
-			x.migrate()
-			f(&replicated{x, x.addKV(), replica})
-		})
-	}
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		primary := e.Primary(t)
+		replica := primary.Replica(t)
+		x := openEnv(t, primary.NewDatabase(t), nil)
+		x.migrate()
+		f(&replicated{x, x.addKV(), replica})
+	})
 }
 
 // on opens the feed on the replica, once it is there.
@@ -56,7 +54,7 @@ func (x *replicated) reaches(f *rowfeed.Feed, head rowfeed.Cursor) {
 	x.eventually("the replica has it", func() bool { return x.fetch(f, rowfeed.Now, 1).Cursor == head })
 }
 
-// TestReplica (hazard 26): consumers read a replica, and go to and fro between it and
+// TestReplica (H26): consumers read a replica, and go to and fro between it and
 // the primary, while others write and publish on the primary. Nobody is refused, no
 // cursor goes back, no entry is skipped.
 func TestReplica(t *testing.T) {
@@ -108,7 +106,7 @@ func ahead(a, b rowfeed.Cursor) bool {
 	return position(a) > position(b)
 }
 
-// TestReplicaLags: a cursor from the primary is ahead of what the replica shows. It is
+// TestReplicaLags (H26): a cursor from the primary is ahead of what the replica shows. It is
 // answered by an empty page, and waits for the replica; so is one whose start mark is:
 // what is here may be deleted there, at a position that the mark leaves out.
 func TestReplicaLags(t *testing.T) {
@@ -155,7 +153,7 @@ func TestReplicaLags(t *testing.T) {
 	})
 }
 
-// TestReplicaTakenForPrimary: who does not say that it is a replica is told so, instead
+// TestReplicaTakenForPrimary (H26): who does not say that it is a replica is told so, instead
 // of publishing, or refusing a cursor for good; and nothing is written there, also by
 // a user who could.
 func TestReplicaTakenForPrimary(t *testing.T) {

@@ -42,9 +42,10 @@ func (x *env) reshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan 
 	return end
 }
 
-// TestReshardBeside: whatever is done while keys are being given their shards, each does
+// TestReshardBeside (M18, H24): whatever is done while keys are being given their shards, each does
 // its work or is refused with the next step, and the feed is whole in the end.
 func TestReshardBeside(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.fill(510) // two batches
@@ -137,7 +138,7 @@ func TestReshardBeside(t *testing.T) {
 	})
 }
 
-// TestReshardWhileFilling: a feed that is not complete is not divided anew; the refusal
+// TestReshardWhileFilling (M18): a feed that is not complete is not divided anew; the refusal
 // says how to complete it, and then it works.
 func TestReshardWhileFilling(t *testing.T) {
 	each(t, func(x *env) {
@@ -162,7 +163,7 @@ func TestReshardWhileFilling(t *testing.T) {
 	})
 }
 
-// TestReshardAmidPublishing: a publisher runs between any two transactions of an upgrade,
+// TestReshardAmidPublishing (M18): a publisher runs between any two transactions of an upgrade,
 // and publishes keys that are new, keys that the walk has passed and keys that it has not.
 func TestReshardAmidPublishing(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -213,7 +214,7 @@ func (l *late) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, err
 }
 
-// TestConsumeOverReshard (hazards 2 and 24): a consumer of two shards goes through an
+// TestConsumeOverReshard (H2, H24): a consumer of two shards goes through an
 // upgrade that gives a key to its other shard. While keys are being given their shards it
 // waits; an instance that still has a page of before in hand cannot store it over what
 // another has applied since.

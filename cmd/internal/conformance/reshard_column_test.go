@@ -51,7 +51,7 @@ func TestColumnShards(t *testing.T) {
 	})
 }
 
-// TestColumnShardsOfKeys: keys of several columns and types have the shard that the rule
+// TestColumnShardsOfKeys (M18, H24): keys of several columns and types have the shard that the rule
 // gives them.
 func TestColumnShardsOfKeys(t *testing.T) {
 	eachColumn(t, func(x *env) {
@@ -75,15 +75,13 @@ func TestColumnShardsOfKeys(t *testing.T) {
 	})
 }
 
-// TestColumnShardsOfTypes: where values have types and columns have not, one value can be
+// TestColumnShardsOfTypes (M18): where values have types and columns have not, one value can be
 // there in two, 1 and 1.0: a key of such a column is refused, since a row and its delete
 // could part, also as the column that gives the shard. Columns that turn them into one are
 // not, and what such a column holds that is no integer has a shard of its own.
 func TestColumnShardsOfTypes(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // elsewhere columns have types
 	eachColumn(t, func(x *env) {
-		if x.family() != "sqlite" {
-			return // columns have types
-		}
 		add := func(name, create, shardColumn string) (*rowfeed.Feed, error) {
 			x.exec(create)
 			return x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
@@ -147,7 +145,7 @@ func TestColumnShardsOfTypes(t *testing.T) {
 	})
 }
 
-// TestColumnShardsBeside: writers of every kind, each with its own rows, publishers and
+// TestColumnShardsBeside (M18): writers of every kind, each with its own rows, publishers and
 // upgrades at once, with capture "column": in the end the parts are the whole feed, and
 // the rows are those of the writers.
 func TestColumnShardsBeside(t *testing.T) {
@@ -214,15 +212,13 @@ func (x *env) write(statement string) error {
 	}
 }
 
-// TestReshardHeldRows (hazards 10 and 12): rows that an open transaction holds, and whose
+// TestReshardHeldRows (M18, H10, H12): rows that an open transaction holds, and whose
 // positions it leaves alone, get their shards when it has ended, however it ends. Nobody
 // waits for anybody meanwhile: publishers publish, and the transaction can take any
 // other row.
 func TestReshardHeldRows(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		f := x.addKV()
 		x.fill(20)
 		x.publish(f)
@@ -282,7 +278,7 @@ func TestReshardHeldRows(t *testing.T) {
 	})
 }
 
-// TestAdoptSharded: positions that are adopted stay, and their keys get their shards,
+// TestAdoptSharded (M18): positions that are adopted stay, and their keys get their shards,
 // whatever stood in a column shard of the table's own; a former consumer goes on. A feed
 // add that broke off goes on.
 func TestAdoptSharded(t *testing.T) {
@@ -343,7 +339,7 @@ func TestAdoptSharded(t *testing.T) {
 	})
 }
 
-// TestAdoptShardsRefused: a column shard of the table's own that cannot hold shards is
+// TestAdoptShardsRefused (M18): a column shard of the table's own that cannot hold shards is
 // refused with the reason, by feed add and by an upgrade, and nothing is changed.
 func TestAdoptShardsRefused(t *testing.T) {
 	eachColumn(t, func(x *env) {

@@ -28,7 +28,7 @@ func (x *env) lateEnd(shards int) (held *testdb.Held, end chan error) {
 	return held, x.reshardUntil(f, shards, held)
 }
 
-// TestReshardEndedLate: who has walked along all keys and comes late to the end does not
+// TestReshardEndedLate (H24): who has walked along all keys and comes late to the end does not
 // end another's walk to the same number, which has only begun, but helps it; nor does it
 // end its own where the database was set back into the walk. No part is served before each
 // key has its shard.
@@ -94,7 +94,7 @@ func TestReshardEndedLate(t *testing.T) {
 	})
 }
 
-// TestReshardUnderAReader: a process that has read parts, and then nothing until the feed
+// TestReshardUnderAReader (H24): a process that has read parts, and then nothing until the feed
 // was divided anew, reads on: cursors of before are refused, and from the beginning its
 // part is whole. Among one data shard, too, where parts have no index.
 func TestReshardUnderAReader(t *testing.T) {
@@ -121,13 +121,11 @@ func TestReshardUnderAReader(t *testing.T) {
 	})
 }
 
-// TestReshardHeldRowsOfAnother: rows that others hold are no reason to try a batch again
+// TestReshardHeldRowsOfAnother (H24): rows that others hold are no reason to try a batch again
 // whose feed has been divided by another number meanwhile.
 func TestReshardHeldRowsOfAnother(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachColumn(t, func(x *env) {
-		if x.family() == "sqlite" {
-			return // has one writer
-		}
 		f := x.addKV()
 		x.fill(20)
 		x.publish(f)
@@ -162,7 +160,7 @@ func TestReshardHeldRowsOfAnother(t *testing.T) {
 	})
 }
 
-// TestPartsOfTheirSnapshot (hazards 1 and 24): whether a part may be served is for the
+// TestPartsOfTheirSnapshot (H1, H24): whether a part may be served is for the
 // page's own snapshot to say. A database that is set back into the walk, or a pool with a
 // server that is still amid it, has the generation and the head that the reader knows.
 func TestPartsOfTheirSnapshot(t *testing.T) {

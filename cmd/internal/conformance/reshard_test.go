@@ -80,7 +80,7 @@ func (x *env) wantParts(f *rowfeed.Feed, dataShards int) {
 	}
 }
 
-// TestReshard: a feed is divided anew, up and down. Positions and contents stay as they
+// TestReshard (M18, H24): a feed is divided anew, up and down. Positions and contents stay as they
 // are; cursors of before are refused, with the next step; the schema is that of a feed
 // made with that number; the same number again changes nothing.
 func TestReshard(t *testing.T) {
@@ -157,7 +157,7 @@ func TestReshard(t *testing.T) {
 	})
 }
 
-// TestReshardUnderAPage: around every statement of an upgrade every part is read, by
+// TestReshardUnderAPage (M18, H24): around every statement of an upgrade every part is read, by
 // a process that knows the feed from before and by one that does not. Either the parts
 // are refused, with Retry-After's code, or together they are the whole feed; the whole
 // feed is always served. A page whose statements the upgrade overtakes is no other.
@@ -315,7 +315,7 @@ func (x *env) tappedLate(held *testdb.Held) *rowfeed.Feed {
 	return f
 }
 
-// TestReshardKilledAtEveryStatement: an upgrade is killed before every one of its
+// TestReshardKilledAtEveryStatement (M18): an upgrade is killed before every one of its
 // statements and run again, up and down. Writers and publishers go on in between, the
 // whole feed is served; in the end every key has its shard.
 func TestReshardKilledAtEveryStatement(t *testing.T) {

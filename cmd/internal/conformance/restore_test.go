@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestBump (M74): a bumped feed refuses the cursors of before and says what to do; its
+// TestBump (M74, H15): a bumped feed refuses the cursors of before and says what to do; its
 // positions go on, and a publisher that knows the former generation only goes on too.
 func TestBump(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -84,7 +84,7 @@ func TestBump(t *testing.T) {
 	})
 }
 
-// TestBumpDuringAPass: a bump waits for a publisher in the middle of a pass, and what
+// TestBumpDuringAPass (M74): a bump waits for a publisher in the middle of a pass, and what
 // that publishes is of the generation before.
 func TestBumpDuringAPass(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -121,7 +121,7 @@ func TestBumpDuringAPass(t *testing.T) {
 	})
 }
 
-// TestOtherDatabase: a publisher in a database of another identity than the feed's
+// TestOtherDatabase (M74, H15): a publisher in a database of another identity than the feed's
 // gives no position, says what to do, and goes on when that has been done. SQLite has
 // no identity, so there is none to be another.
 func TestOtherDatabase(t *testing.T) {
@@ -226,7 +226,7 @@ func TestTablesMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAdoptedElsewhere: a publisher that knows the feed in its former database, as one
+// TestAdoptedElsewhere (M74): a publisher that knows the feed in its former database, as one
 // does whose connections have moved with the database, sees that it was adopted.
 func TestAdoptedElsewhere(t *testing.T) {
 	each(t, func(x *env) {
@@ -340,7 +340,7 @@ func (w *witness) startOver() {
 	w.cursor, w.lines, w.refused = rowfeed.Beginning, nil, nil
 }
 
-// TestRestoredBackup (M74): an older backup is restored under a running publisher and a
+// TestRestoredBackup (M74, H15): an older backup is restored under a running publisher and a
 // running consumer. The database looks as it did, so nothing but their memory tells.
 // Neither goes on in silence: no position is given twice, and after a bump the
 // consumer has what is there.
@@ -406,69 +406,67 @@ func TestRestoredBackup(t *testing.T) {
 	})
 }
 
-// TestConsumerOfARestoredBackup (M74): cursor and effects are in another database, which
+// TestConsumerOfARestoredBackup (M74, H15): cursor and effects are in another database, which
 // keeps what the restored one has lost. The consumer waits while nobody has said what
 // happened, starts over after the bump, and ends with the effects of what is there.
 func TestConsumerOfARestoredBackup(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.SQLite, testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			var x *env
-			if e.HasServer() {
-				x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
-			} else {
-				x = newEnv(t, e, nil)
+	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		var x *env
+		if e.HasServer() {
+			x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
+		} else {
+			x = newEnv(t, e, nil)
+		}
+		x.migrate()
+		f := x.addKV()
+		y := newEnv(t, testdb.SQLite, nil)
+		y.migrate()
+		r := y.receiver()
+		c := r.consumer(f, y.rf)
+		started := 0
+		c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
+			started++
+			if !isCode(refusal, rowfeed.GenerationChanged) {
+				t.Errorf("started over because of %v", refusal)
 			}
-			x.migrate()
-			f := x.addKV()
-			y := newEnv(t, testdb.SQLite, nil)
-			y.migrate()
-			r := y.receiver()
-			c := r.consumer(f, y.rf)
-			started := 0
-			c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
-				started++
-				if !isCode(refusal, rowfeed.GenerationChanged) {
-					t.Errorf("started over because of %v", refusal)
-				}
-				_, err := tx.ExecContext(ctx, "DELETE FROM applied")
-				return err
+			_, err := tx.ExecContext(ctx, "DELETE FROM applied")
+			return err
+		}
+		stop := r.run(c)
+		effects := func(ids string) func() bool {
+			return func() bool {
+				var got *string
+				err := y.db.Admin().QueryRow("SELECT group_concat(id, ' ') FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
+				return err == nil && got != nil && *got == ids
 			}
-			stop := r.run(c)
-			effects := func(ids string) func() bool {
-				return func() bool {
-					var got *string
-					err := y.db.Admin().QueryRow("SELECT group_concat(id, ' ') FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
-					return err == nil && got != nil && *got == ids
-				}
-			}
-			x.fill(3)
-			x.publish(f)
-			x.eventually("three effects", effects("1 2 3"))
-			restore := x.db.Backup(t)
-			x.found(f)
-			x.exec("INSERT INTO kv VALUES (4, 'k', 0), (5, 'k', 0)")
-			x.publish(f)
-			x.eventually("five effects", effects("1 2 3 4 5"))
-			restore()
-			x.eventually("the feed knows", func() bool {
-				_, err := f.Fetch(x.ctx, rowfeed.Request{})
-				return isCode(err, rowfeed.DatabaseChanged)
-			})
-			x.exec("INSERT INTO kv VALUES (6, 'k', 0), (7, 'k', 0), (8, 'k', 0)")
-			_, err := f.Publish(x.ctx)
-			x.wantCode(err, rowfeed.DatabaseChanged)
-			if _, err := f.Bump(x.ctx); err != nil {
-				x.Fatal(err)
-			}
-			x.publish(f)
-			x.eventually("the effects of what is there", effects("1 2 3 6 7 8"))
-			if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
-				x.Error(err)
-			}
-			if started != 1 {
-				x.Errorf("started over %d times", started)
-			}
+		}
+		x.fill(3)
+		x.publish(f)
+		x.eventually("three effects", effects("1 2 3"))
+		restore := x.db.Backup(t)
+		x.found(f)
+		x.exec("INSERT INTO kv VALUES (4, 'k', 0), (5, 'k', 0)")
+		x.publish(f)
+		x.eventually("five effects", effects("1 2 3 4 5"))
+		restore()
+		x.eventually("the feed knows", func() bool {
+			_, err := f.Fetch(x.ctx, rowfeed.Request{})
+			return isCode(err, rowfeed.DatabaseChanged)
 		})
-	}
+		x.exec("INSERT INTO kv VALUES (6, 'k', 0), (7, 'k', 0), (8, 'k', 0)")
+		_, err := f.Publish(x.ctx)
+		x.wantCode(err, rowfeed.DatabaseChanged)
+		if _, err := f.Bump(x.ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.publish(f)
+		x.eventually("the effects of what is there", effects("1 2 3 6 7 8"))
+		if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
+			x.Error(err)
+		}
+		if started != 1 {
+			x.Errorf("started over %d times", started)
+		}
+	})
 }

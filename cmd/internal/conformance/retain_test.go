@@ -37,7 +37,7 @@ func (x *events) expired(shard int, after rowfeed.Cursor) {
 	x.wantCode(err, rowfeed.EntriesExpired)
 }
 
-// TestRetainAge (issue 5, item 3): entries go when they are old enough by the database's clock,
+// TestRetainAge (M59): entries go when they are old enough by the database's clock,
 // of every shard for itself; the rows of the table stay. A cursor that has not passed them is
 // refused from then on, also one of a reader that found the shard empty; who begins at the
 // beginning gets what is kept, and goes on behind it.
@@ -95,7 +95,7 @@ func TestRetainAge(t *testing.T) {
 	})
 }
 
-// TestRetainCount: of every shard the newest are kept, in batches, by whoever publishes; then
+// TestRetainCount (M59): of every shard the newest are kept, in batches, by whoever publishes; then
 // all again.
 func TestRetainCount(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -132,7 +132,7 @@ func TestRetainCount(t *testing.T) {
 	})
 }
 
-// TestRetainIsAtomic (M8): what a purge that breaks off leaves is all of a batch or nothing of it:
+// TestRetainIsAtomic (M8, M59): what a purge that breaks off leaves is all of a batch or nothing of it:
 // no entry is gone that a cursor could have missed without being told. Readers go on beside
 // a purge that stands still.
 func TestRetainIsAtomic(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRetainIsAtomic(t *testing.T) {
 	})
 }
 
-// TestRetainBesideAReader (guarantee 1): while writers append, a publisher moves and purges and
+// TestRetainBesideAReader (G1, M59): while writers append, a publisher moves and purges and
 // readers go from page to page, whoever is not refused has missed nothing.
 func TestRetainBesideAReader(t *testing.T) {
 	eachOutbox(t, func(x *events) {
@@ -236,7 +236,7 @@ func TestRetainBesideAReader(t *testing.T) {
 	})
 }
 
-// TestRetainSpec: what is kept is part of a feed's declaration; what cannot be is refused.
+// TestRetainSpec (M59): what is kept is part of a feed's declaration; what cannot be is refused.
 func TestRetainSpec(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
@@ -275,7 +275,7 @@ func TestRetainSpec(t *testing.T) {
 	})
 }
 
-// TestRetainConsumer: a consumer whose cursor fell behind what is kept stops and says what to do,
+// TestRetainConsumer (M59): a consumer whose cursor fell behind what is kept stops and says what to do,
 // or begins again with what is kept when it is to; a dead letter whose entry is gone is kept,
 // with the reason.
 func TestRetainConsumer(t *testing.T) {

@@ -13,13 +13,16 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLateSeqs (guarantees 1 and 2): writers draw their seqs early and commit late, in every way that
+// TestLateSeqs (G1, G2, H29): writers draw their seqs early and commit late, in every way that
 // there is, while others' changes with higher ones are published. They are not given up as long
 // as that may be, and found by the first look behind each commit. When all have ended no look
 // goes back to them.
-func TestLateSeqs(t *testing.T) { testLate(t, rowfeed.ModeSequence) }
+func TestLateSeqs(t *testing.T) {
+	testdb.Quick(t)
+	testLate(t, rowfeed.ModeSequence)
+}
 
-// TestLateRecords is TestLateSeqs for records of an outbox, in several shards, and its publisher.
+// TestLateRecords (H29) is TestLateSeqs for records of an outbox, in several shards, and its publisher.
 func TestLateRecords(t *testing.T) { testLate(t, rowfeed.ModeOutbox) }
 
 func testLate(t *testing.T, mode string) {
@@ -109,12 +112,11 @@ func (x *env) prepared(statement string) (what string, commit func()) {
 	return "a prepared transaction", func() { over = true; x.exec(commitIt) }
 }
 
-// TestLatePrepared (guarantees 1 and 2): a writer is prepared while he is waited for, and waited for still.
+// TestLatePrepared (G1, G2, H29): a writer is prepared while he is waited for, and waited for still.
 func TestLatePrepared(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	each(t, func(x *env) {
-		if !x.engine.HasServer() {
-			return // one writer at a time
-		}
 		x.addKV()
 		l := x.looker()
 		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
@@ -150,13 +152,11 @@ func TestLatePrepared(t *testing.T) {
 	})
 }
 
-// TestLateSeqOfAFailedCursor (guarantee 2): a writer that has lost its lock, and not its row, is
+// TestLateSeqOfAFailedCursor (G2): a writer that has lost its lock, and not its row, is
 // waited for like any other.
 func TestLateSeqOfAFailedCursor(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere a transaction keeps its number until its end
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // the others' numbers of transactions do not go before the end
-		}
 		x.addKV()
 		l := x.looker()
 		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
@@ -217,12 +217,12 @@ func (x *looker) halfway(first, second int) (end func()) {
 	}
 }
 
-// TestSeqsSetBack: seqs that are drawn anew are below those that were published, where no look
+// TestSeqsSetBack (H29): seqs that are drawn anew are below those that were published, where no look
 // goes. A request that must be consistent finds them, and so does in time the look at the whole
 // table; either says so.
 func TestSeqsSetBack(t *testing.T) { testSetBack(t, rowfeed.ModeSequence) }
 
-// TestRecordsSetBack is TestSeqsSetBack for an outbox.
+// TestRecordsSetBack (H29) is TestSeqsSetBack for an outbox.
 func TestRecordsSetBack(t *testing.T) { testSetBack(t, rowfeed.ModeOutbox) }
 
 func testSetBack(t *testing.T, mode string) {
@@ -297,7 +297,7 @@ func testTakenBack(t *testing.T, mode string) {
 	})
 }
 
-// TestSeqsOfAFeedMadeAnew: a feed that was dropped and added again has a table of changes of its
+// TestSeqsOfAFeedMadeAnew (H29): a feed that was dropped and added again has a table of changes of its
 // own, whose seqs begin anew; also for a publisher that has not heard of it.
 func TestSeqsOfAFeedMadeAnew(t *testing.T) { testMadeAnew(t, rowfeed.ModeSequence) }
 
@@ -324,9 +324,12 @@ func testMadeAnew(t *testing.T, mode string) {
 	})
 }
 
-// TestCachedSeqs: a session that has drawn seqs ahead uses them when it has no transaction open.
+// TestCachedSeqs (H29): a session that has drawn seqs ahead uses them when it has no transaction open.
 // Those are never given up.
-func TestCachedSeqs(t *testing.T) { testCached(t, rowfeed.ModeSequence) }
+func TestCachedSeqs(t *testing.T) {
+	testdb.Quick(t)
+	testCached(t, rowfeed.ModeSequence)
+}
 
 // TestCachedRecords is TestCachedSeqs for an outbox.
 func TestCachedRecords(t *testing.T) { testCached(t, rowfeed.ModeOutbox) }

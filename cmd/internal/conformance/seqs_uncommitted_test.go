@@ -16,10 +16,11 @@ func (x *env) readUncommitted() string {
 	return "transaction_isolation='READ-UNCOMMITTED'"
 }
 
-// TestNotSettledByWhatIsNotCommitted (guarantees 1 and 2): who was waited for has committed, and another publisher has taken
-// what he wrote, but not committed. Sessions that see so much find nothing left; what the other gives
+// TestNotSettledByWhatIsNotCommitted (G1, G2, H29): who was waited for has committed, and another publisher has
+// taken what he wrote, but not committed. Sessions that see so much find nothing left; what the other gives
 // back is published all the same, at once.
 func TestNotSettledByWhatIsNotCommitted(t *testing.T) {
+	testdb.Quick(t)
 	for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			each(t, func(x *env) {

@@ -327,9 +327,10 @@ func settingsRefused(e testdb.Engine) map[string]surroundings {
 	return all
 }
 
-// TestSettingsRefused (V13): sessions in which an empty key, or one with blanks, would be another key say so, whatever
-// is asked of rowfeed first, and change nothing.
+// TestSettingsRefused (V13): sessions in which an empty key, or one with blanks, would be another key say so,
+// whatever is asked of rowfeed first, and change nothing.
 func TestSettingsRefused(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for name, s := range settingsRefused(e) {
 			if !strings.HasPrefix(s[0], "sql_mode") {
@@ -371,8 +372,9 @@ func TestSettingsRefused(t *testing.T) {
 	})
 }
 
-// TestSettingsChangeNothing (V6, V13): whatever is set for the sessions of writers and of rowfeed, the entries, their
-// keys, what check finds and what upgrade does are as without, and so they stay when the settings are gone.
+// TestSettingsChangeNothing (V6, V13): whatever is set for the sessions of writers and of rowfeed, the entries,
+// their keys, what check finds and what upgrade does are as without, and so they stay when the settings are
+// gone.
 func TestSettingsChangeNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for _, capture := range captures {

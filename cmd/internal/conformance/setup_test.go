@@ -13,9 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLifeLeavesNoTrace (M28): after feed drop and migrate down a schema dump
+// TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down a schema dump
 // equals the one before init, byte for byte; each of the steps can be done twice.
 func TestLifeLeavesNoTrace(t *testing.T) {
+	testdb.Quick(t)
 	eachFresh(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		before := x.db.Dump(x.T)
@@ -54,7 +55,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// TestDropAfterTable: a feed whose table is gone says so, and can be dropped.
+// TestDropAfterTable (M63): a feed whose table is gone says so, and can be dropped.
 func TestDropAfterTable(t *testing.T) {
 	eachCapture(t, func(x *env) {
 		fresh := x.db.Dump(x.T)
@@ -76,7 +77,7 @@ func TestDropAfterTable(t *testing.T) {
 	})
 }
 
-// TestFeedAddTwice: with the same arguments nothing changes, with others nothing
+// TestFeedAddTwice (M28): with the same arguments nothing changes, with others nothing
 // changes either and the difference is named.
 func TestFeedAddTwice(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -101,9 +102,10 @@ func TestFeedAddTwice(t *testing.T) {
 	})
 }
 
-// TestRefused: tables that cannot be fed are refused with the reason and the next
+// TestRefused (M4, M28, H11, H22): tables that cannot be fed are refused with the reason and the next
 // step, and nothing is half-made.
 func TestRefused(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE nokey (a INT)", "CREATE TABLE nullable (a INT, b INT NOT NULL, UNIQUE (a, b))",
 			"CREATE TABLE good (id BIGINT NOT NULL PRIMARY KEY, v INT)", "CREATE VIEW looks AS SELECT * FROM good")
@@ -165,7 +167,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestDottedName: a name with a dot that is no schema's is told how to be written, and
+// TestDottedName (M28): a name with a dot that is no schema's is told how to be written, and
 // means what it says when there is such a schema.
 func TestDottedName(t *testing.T) {
 	each(t, func(x *env) {
@@ -187,8 +189,9 @@ func TestDottedName(t *testing.T) {
 	})
 }
 
-// TestMigrateTwoAtOnce: several processes that create the tables at once take turns.
+// TestMigrateTwoAtOnce (H20): several processes that create the tables at once take turns.
 func TestMigrateTwoAtOnce(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		var group sync.WaitGroup
@@ -215,6 +218,7 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 // TestMigrateUpgrades: tables of the version before are brought to the newest one;
 // a table of the user's own that has the name of a new one is left alone.
 func TestMigrateUpgrades(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
 		x.migrate()
@@ -274,9 +278,10 @@ func TestPrefixAndSchema(t *testing.T) {
 	})
 }
 
-// TestWriterWithoutRights (hazard 22): a session with rights on its own table only
+// TestWriterWithoutRights (H22): a session with rights on its own table only
 // writes it as before.
 func TestWriterWithoutRights(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		write := []string{"INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1", "UPDATE kv SET id = 2", "DELETE FROM kv WHERE id = 9"}
@@ -309,13 +314,11 @@ func TestWriterWithoutRights(t *testing.T) {
 	})
 }
 
-// TestForeignOperators (hazard 22): the trigger's function runs with the rights of
+// TestForeignOperators (H22): the trigger's function runs with the rights of
 // its owner, so a session cannot make it call an operator of the session's own.
 func TestForeignOperators(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere operators cannot be replaced
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // elsewhere operators cannot be replaced
-		}
 		f := x.addKV()
 		x.exec("CREATE SCHEMA evil")
 		for _, of := range []string{"bigint", "pg_catalog.text", "numeric"} {
@@ -338,14 +341,12 @@ func TestForeignOperators(t *testing.T) {
 	})
 }
 
-// TestForeignPath (hazard 22): a domain's CHECK may call a function of the user's, and that finds names
+// TestForeignPath (H22): a domain's CHECK may call a function of the user's, and that finds names
 // by the session's search_path. The trigger's function runs with its owner's rights, and has a path
 // of its own there: PostgreSQL asks the CHECK when the table's key has another type than rowfeed's tables.
 func TestForeignPath(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere columns have no types of the user's
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // elsewhere columns have no types of the user's
-		}
 		x.exec("CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
 			"CREATE DOMAIN small AS bigint CHECK (below(VALUE))",
 			"CREATE TABLE limited (id small NOT NULL PRIMARY KEY)",
@@ -377,9 +378,10 @@ func hostOf(url string) string {
 	return "tcp(" + host + ")/" + db
 }
 
-// TestLastInsertID: the ids that sessions ask for after an INSERT are not those of
+// TestLastInsertID (H22): the ids that sessions ask for after an INSERT are not those of
 // the change records, except for PostgreSQL's lastval(), which GUARANTEES.md names.
 func TestLastInsertID(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite":   "CREATE TABLE a (id INTEGER PRIMARY KEY, v INT)",
@@ -428,13 +430,12 @@ func execOn(x *env, conn *sql.Conn, query string) error {
 	return err
 }
 
-// TestRefusesHiddenRows (hazard 5): row security that hides rows from rowfeed's user
+// TestRefusesHiddenRows (H5, V7): row security that hides rows from rowfeed's user
 // is an error everywhere, never a delete.
 func TestRefusesHiddenRows(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.PostgreSQL...) // the others have no row security
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // has no row security
-		}
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1")
 		role := "feeder_" + x.db.Name

@@ -125,7 +125,7 @@ func TestPartsWhileWritten(t *testing.T) {
 	})
 }
 
-// TestPartFromTheBeginning (guarantee 4 and 7, by part): who starts at the beginning is not
+// TestPartFromTheBeginning (G3, G6, M21): who starts at the beginning is not
 // told of deletes before that, but of all that come during the pass, hidden keys included.
 func TestPartFromTheBeginning(t *testing.T) {
 	each(t, func(x *env) {
@@ -178,7 +178,7 @@ func TestPartFromTheBeginning(t *testing.T) {
 	})
 }
 
-// TestPartWaits: who waits for a part is not answered when an entry comes for another one,
+// TestPartWaits (M21): who waits for a part is not answered when an entry comes for another one,
 // and reads one page for it; an empty answer stands at the head then.
 func TestPartWaits(t *testing.T) {
 	each(t, func(x *env) {
@@ -224,7 +224,7 @@ func TestPartWaits(t *testing.T) {
 	})
 }
 
-// TestPartsWaitTogether: those who ask for different parts from one cursor at one moment,
+// TestPartsWaitTogether (M21): those who ask for different parts from one cursor at one moment,
 // and are woken together, do not share a page: each of their reads is under way before
 // any has come back.
 func TestPartsWaitTogether(t *testing.T) {
@@ -285,7 +285,7 @@ func TestPartsWaitTogether(t *testing.T) {
 	})
 }
 
-// TestShardKept (hazard 24): a key keeps its data shard and its text, whatever text it comes back
+// TestShardKept (H24): a key keeps its data shard and its text, whatever text it comes back
 // with that the database takes for the same; a cursor of its part sees it.
 func TestShardKept(t *testing.T) {
 	each(t, func(x *env) {
@@ -345,7 +345,7 @@ func TestShardColumn(t *testing.T) {
 	})
 }
 
-// TestBucketIndexMissing: a feed whose index by bucket is gone is whole for publishers and
+// TestBucketIndexMissing (M19, M25): a feed whose index by bucket is gone is whole for publishers and
 // readers of all of it, and its publisher is as ready as ever; readers of parts are told
 // what is missing and what to do, where they cannot be answered. Everybody who looks after
 // the feed is told, too, and upgrade mends it.

@@ -51,7 +51,7 @@ func (x *env) standby() (*rowfeed.DB, *standbys) {
 	return rf, s
 }
 
-// TestRelayOnceWaits: whoever waits for what another instance has says so, once for each
+// TestRelayOnceWaits (M56): whoever waits for what another instance has says so, once for each
 // of its terms, and does not wait where it is paused.
 func TestRelayOnceWaits(t *testing.T) {
 	each(t, func(x *env) {
@@ -117,7 +117,7 @@ func TestRelayOnceWaits(t *testing.T) {
 	})
 }
 
-// TestGroupBeyond: a member beyond the number of jobs says that it stands by, once,
+// TestGroupBeyond (M53): a member beyond the number of jobs says that it stands by, once,
 // however often it looks, and has its job when there is a seat.
 func TestGroupBeyond(t *testing.T) {
 	each(t, func(x *env) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestStartNowOnAnEmptyFeed: a consumer that starts at "now" where nothing was ever
+// TestStartNowOnAnEmptyFeed (M47): a consumer that starts at "now" where nothing was ever
 // published gets all that is published after that moment, also what was published and
 // deleted again before it came back.
 func TestStartNowOnAnEmptyFeed(t *testing.T) {
@@ -33,7 +33,7 @@ func TestStartNowOnAnEmptyFeed(t *testing.T) {
 	})
 }
 
-// TestOneNameTwoSources: a consumer's cursor is its own for each feed, but a feed is known
+// TestOneNameTwoSources (M47): a consumer's cursor is its own for each feed, but a feed is known
 // by its name alone. Where another source's feed of the same name shows that the cursor
 // is not of it, the error speaks of that.
 func TestOneNameTwoSources(t *testing.T) {

@@ -54,6 +54,7 @@ func storedFeeds(x *env) []stored {
 // cursor, consumers at theirs, dead letters, leases and tokens hold, and check finds nothing. With -update dumps
 // that are missing are made. A commit that changes the format of rowfeed's tables on purpose adds dumps of its own.
 func TestStored(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		file := filepath.Join(storedFolder, e.Name+".sql")
 		if e == testdb.Postgres18 { // reads what the other version has written

@@ -128,14 +128,14 @@ func text(p rowfeed.Page) string {
 	return fmt.Sprintf("%s|%s|%v", strings.Join(lines, "\n"), p.Cursor, p.More)
 }
 
-// TestTailIsReadOnce (hazard 26): all who read near the end of a feed while one page is being
+// TestTailIsReadOnce (H26): all who read near the end of a feed while one page is being
 // read are answered with one more, whatever their cursors, limits and parts, each as if he had
 // asked alone; and as it is now, not as when the first one was read.
 func TestTailIsReadOnce(t *testing.T) {
 	each(t, func(x *env) { x.tailIsReadOnce(0) })
 }
 
-// TestTailIsCut: a reading that ends early tells nobody that there is no more.
+// TestTailIsCut (H26): a reading that ends early tells nobody that there is no more.
 func TestTailIsCut(t *testing.T) {
 	each(t, func(x *env) { x.tailIsReadOnce(300) })
 }
@@ -204,7 +204,7 @@ func (x *env) feedOf(name string) *rowfeed.Feed {
 	return f
 }
 
-// TestTailIsNoCache (hazard 26): what was read for one is not for those who ask when it has been
+// TestTailIsNoCache (H26): what was read for one is not for those who ask when it has been
 // read: they see what has happened since, also where no position has moved, and are refused
 // what they would be refused alone.
 func TestTailIsNoCache(t *testing.T) {
@@ -243,7 +243,7 @@ func TestTailIsNoCache(t *testing.T) {
 	})
 }
 
-// TestTailWakesOnce (M69, hazard 26): readers of all parts who wait for the same entry are
+// TestTailWakesOnce (M69, H26): readers of all parts who wait for the same entry are
 // answered, or wait on, after two pages: that of whoever was first, and one for all others.
 func TestTailWakesOnce(t *testing.T) {
 	each(t, func(x *env) {
@@ -290,7 +290,7 @@ func TestTailWakesOnce(t *testing.T) {
 	})
 }
 
-// TestTailOfAFeedDividedAnew: a page that parts are taken from is not read while the feed's keys
+// TestTailOfAFeedDividedAnew (H26): a page that parts are taken from is not read while the feed's keys
 // are being given other data shards, though the reader does not know of that yet.
 func TestTailOfAFeedDividedAnew(t *testing.T) {
 	each(t, func(x *env) {
@@ -313,7 +313,7 @@ func TestTailOfAFeedDividedAnew(t *testing.T) {
 	})
 }
 
-// TestTailThatFails: who asked together with others reads by himself where that failed, or
+// TestTailThatFails (H26): who asked together with others reads by himself where that failed, or
 // takes too long.
 func TestTailThatFails(t *testing.T) {
 	each(t, func(x *env) {
@@ -350,7 +350,7 @@ func TestTailThatFails(t *testing.T) {
 	})
 }
 
-// TestTailOff: with TailBytes below 0 everybody reads for himself.
+// TestTailOff (H26): with TailBytes below 0 everybody reads for himself.
 func TestTailOff(t *testing.T) {
 	each(t, func(x *env) {
 		tl := newTail(x, 20, rowfeed.Config{TailBytes: -1})
@@ -368,7 +368,7 @@ func TestTailOff(t *testing.T) {
 	})
 }
 
-// TestTailOfValues: values that are not what the database sends are right for all who share a
+// TestTailOfValues (H26): values that are not what the database sends are right for all who share a
 // reading, each of whom makes his own of them.
 func TestTailOfValues(t *testing.T) {
 	each(t, func(x *env) {

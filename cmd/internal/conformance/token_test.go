@@ -16,7 +16,7 @@ import (
 // readsKV is a grant to read kv.
 var readsKV = []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}
 
-// TestTokens: a token is known by its text alone, from when it was made until it is revoked
+// TestTokens (O1): a token is known by its text alone, from when it was made until it is revoked
 // or has expired, on the database's clock; the database has no text of any.
 func TestTokens(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -127,7 +127,7 @@ func TestTokensRefused(t *testing.T) {
 	})
 }
 
-// TestActs: what an operator does is in the audit log before it is done, and how it ended
+// TestActs (O1): what an operator does is in the audit log before it is done, and how it ended
 // afterwards, by its code; nothing is done that cannot be recorded.
 func TestActs(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

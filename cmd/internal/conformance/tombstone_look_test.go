@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPurgeLooksOnward (hazard 16): a look for old tombstones begins at the oldest that the last one
+// TestPurgeLooksOnward (H16): a look for old tombstones begins at the oldest that the last one
 // found, or above what had been published before it, and so passes over no rows again and again;
 // a delete that is published during a look is not passed over. A process's first look begins above
 // what others have purged.

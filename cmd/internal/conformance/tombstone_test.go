@@ -38,10 +38,11 @@ func pages(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "LEFT JOIN (SELECT")
 }
 
-// TestTombstonesExpire (M70, hazard 16): deletes are kept for as long as the feed
+// TestTombstonesExpire (M70, H16): deletes are kept for as long as the feed
 // says, then forgotten; a cursor that has not passed them is refused, told by its
 // start mark where it has one; a new start is not.
 func TestTombstonesExpire(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Tombstones: time.Hour})
@@ -125,7 +126,7 @@ func TestManyTombstonesExpire(t *testing.T) {
 	})
 }
 
-// TestPurgeIsAtomic (guarantee 5, hazard 16): however a purge breaks off, either the
+// TestPurgeIsAtomic (G4, M70, H16): however a purge breaks off, either the
 // tombstones are there or tombstones_below says that they are not.
 func TestPurgeIsAtomic(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -169,10 +170,11 @@ func TestPurgeIsAtomic(t *testing.T) {
 	})
 }
 
-// TestPurgeBesidePage (guarantee 4, hazard 16): tombstones that go while a page is
+// TestPurgeBesidePage (G3, H16): tombstones that go while a page is
 // being read, on MariaDB and MySQL between its two statements, are not passed over in
 // silence: the page is refused.
 func TestPurgeBesidePage(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")
@@ -208,7 +210,7 @@ func TestPurgeBesidePage(t *testing.T) {
 	})
 }
 
-// TestPurgeBesideRevival (guarantee 1): a key that comes back while its tombstone is
+// TestPurgeBesideRevival (G1): a key that comes back while its tombstone is
 // being forgotten is not forgotten with it: the publisher waits for the purge.
 // (SQLite's purge keeps every writer out.)
 func TestPurgeBesideRevival(t *testing.T) {

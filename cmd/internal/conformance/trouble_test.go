@@ -59,9 +59,10 @@ func TestPublisherOfDroppedFeed(t *testing.T) {
 	})
 }
 
-// TestMissingTriggers: a publisher notices that its triggers are gone, says which,
+// TestMissingTriggers (M72, H21): a publisher notices that its triggers are gone, says which,
 // and upgrade mends them; what was written meanwhile is found and repaired.
 func TestMissingTriggers(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
@@ -114,9 +115,10 @@ func TestMissingTriggers(t *testing.T) {
 	})
 }
 
-// TestClockGoesBack: publication times never decrease from one position to a higher
+// TestClockGoesBack (H19): publication times never decrease from one position to a higher
 // one, whatever the database's clock does, so that at:TIME misses nothing.
 func TestClockGoesBack(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0)")
@@ -245,7 +247,7 @@ func TestRepublish(t *testing.T) {
 	})
 }
 
-// TestUnknownKeys: keys with a row, with a tombstone, with neither; those that no row can
+// TestUnknownKeys (M70): keys with a row, with a tombstone, with neither; those that no row can
 // have are refused, by their type where the database would bend them into another key.
 func TestUnknownKeys(t *testing.T) {
 	eachCapture(t, func(x *env) {
@@ -271,9 +273,10 @@ func TestUnknownKeys(t *testing.T) {
 	})
 }
 
-// TestUnpublish (M70): consumers get a delete; changes stay hidden, also of a row
+// TestUnpublish (M70, H7): consumers get a delete; changes stay hidden, also of a row
 // that is deleted and comes back; republish shows the row again.
 func TestUnpublish(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
@@ -314,10 +317,8 @@ func TestUnpublish(t *testing.T) {
 // TestPreparedWriter: who prepared a transaction that wrote to the feed's table is named by
 // status, whether its session lives on or not.
 func TestPreparedWriter(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // InnoDB does not tell of what is prepared without a session, SQLite prepares nothing
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return // InnoDB does not tell of what is prepared without a session, SQLite prepares nothing
-		}
 		f, name := x.addKV(), "of "+x.db.Name
 		conn, err := x.db.Admin().Conn(x.ctx)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestULIDAltered (M63): a table whose columns have other names or types by now is told so by check, and what is refused of
-// it says how to go on; as it was, or upgraded, it is in order.
+// TestULIDAltered (M63): a table whose columns have other names or types by now is told so by check, and what
+// is refused of it says how to go on; as it was, or upgraded, it is in order.
 func TestULIDAltered(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.write(7, 1, 2)

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDBadRows: where a column takes bytes of any length, or values of any type, a row that holds no
+// TestULIDBadRows (M42): where a column takes bytes of any length, or values of any type, a row that holds no
 // ULID is named, with the way to find it; feed add refuses such a table (M42).
 func TestULIDBadRows(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		table := x.by(map[string]string{"sqlite": x.eventsTable("events"), "mysql": "",
 			"postgres": "CREATE TABLE events (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid bytea NOT NULL, data text)"})

@@ -39,7 +39,7 @@ func ulidDocument(t *testing.T) (blocks []sqlBlock) {
 	return blocks
 }
 
-// TestOutboxDocument: what it says of mode outbox, too: the table, and rows written in SQL, which
+// TestOutboxDocument (M59): what it says of mode outbox, too: the table, and rows written in SQL, which
 // are read in the order and shards that their records say.
 func TestOutboxDocument(t *testing.T) {
 	each(t, func(x *env) {
@@ -71,7 +71,7 @@ func TestOutboxDocument(t *testing.T) {
 	})
 }
 
-// TestULIDDocument: the SQL of docs/ULIDS.md about mode blocking does what it says.
+// TestULIDDocument (M39): the SQL of docs/ULIDS.md about mode blocking does what it says.
 func TestULIDDocument(t *testing.T) {
 	each(t, func(x *env) {
 		var blocks [][]string

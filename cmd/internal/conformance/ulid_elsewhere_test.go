@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestULIDNoIndex: without the unique index of shard and ULID two rows may share a place, and
+// TestULIDNoIndex (M43): without the unique index of shard and ULID two rows may share a place, and
 // the edge of a page would pass one of them over: pages are refused, in a process that has read
 // before, too, until there is one again, whatever its name (M43).
 func TestULIDNoIndex(t *testing.T) {

@@ -13,13 +13,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockFirstUse: the first writers of two shards do not wait for each other, nor end in a
+// TestLockFirstUse (M30, H8): the first writers of two shards do not wait for each other, nor end in a
 // deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
 func TestLockFirstUse(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time: TestLockTakesTurns
-		}
 		// Not SERIALIZABLE: of two transactions that look for a row and make it PostgreSQL may find that
 		// they depend on each other, whatever the rows, and MariaDB and MySQL lock what is looked at.
 		levels := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead}
@@ -52,14 +50,12 @@ func TestLockFirstUse(t *testing.T) {
 	})
 }
 
-// TestLockFirstUseRolledBack: several who wait for the first writer of a shard go on when it
+// TestLockFirstUseRolledBack (M30): several who wait for the first writer of a shard go on when it
 // rolls back. On MariaDB and MySQL they may end in a deadlock: what they wait for goes away, and each
 // has a lock on the gap. It is told as one, and who begins again is served.
 func TestLockFirstUseRolledBack(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time: TestLockTakesTurns
-		}
 		for round, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelDefault} {
 			shard := 5 + round
 			first := x.begin(level)
@@ -113,13 +109,11 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 	})
 }
 
-// TestOutboxFirstUse: whoever moves the first records of one shard holds up nobody who moves
+// TestOutboxFirstUse (M59): whoever moves the first records of one shard holds up nobody who moves
 // those of another (M30, M59, hazard 8).
 func TestOutboxFirstUse(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachOutbox(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // it has one writer at a time
-		}
 		x.appended(1, 77, time.Time{})
 		x.appended(2, 78, time.Time{})
 		x.appended(3, -5, time.Time{})

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestULIDKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and none but
-// it: pages, dead letters and their release know the row by it.
+// TestULIDKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and
+// none but it: pages, dead letters and their release know the row by it.
 func TestULIDKey(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.exec("CREATE TABLE keyed (shard INT NOT NULL, ulid "+x.ulidType()+" NOT NULL, PRIMARY KEY (shard, ulid))", "CREATE TABLE applied (id VARCHAR(30) NOT NULL PRIMARY KEY)")

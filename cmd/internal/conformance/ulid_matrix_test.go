@@ -46,11 +46,11 @@ type matrix struct {
 // shardRules are the judge's. Each account's rows have one shard and are numbered.
 var shardRules = judge.Rules{Key: []string{"id"}, Writer: "account", Number: "number", After: "prev"}
 
-// TestULIDMatrix (M31, M46, M59, M60): writers by Feed.Lock and by the functions, by AppendOutbox and by plain
-// INSERTs, side by side, with one or two shards a transaction, several locks, rollbacks and
-// hints of all kinds; one shard and several. Every reader sees every account's rows once
-// and in order, behind all that was committed before they were begun: an independent program
-// judges it, from the pages it got over HTTP and the table.
+// TestULIDMatrix (M30, M31, M46, M59, M60, H1): writers by Feed.Lock and by the functions, by AppendOutbox and
+// by plain INSERTs, side by side, with one or two shards a transaction, several locks, rollbacks and hints of
+// all kinds; one shard and several. Every reader sees every account's rows once and in order, behind all that
+// was committed before they were begun: an independent program judges it, from the pages it got over HTTP and
+// the table.
 func TestULIDMatrix(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		for name, shards := range map[string][]int{"one shard": {0}, "several shards": {-5, 0, 77}} {
@@ -349,7 +349,7 @@ func (x *env) timestamp(hint time.Time) string {
 	return x.by(map[string]string{"postgres": "'" + at + "+00'", "mysql": "'" + at + "'"})
 }
 
-// TestCausalOrder (M60): what is committed before another transaction begins stands before it,
+// TestCausalOrder (M60, H19): what is committed before another transaction begins stands before it,
 // whatever hints the two have, and whether they are by the library or by SQL; its time is never
 // before that of what stands before it.
 func TestCausalOrder(t *testing.T) {

@@ -11,9 +11,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDCollation: pages are in the order of ULIDs, and miss nothing where they are cut, in a
+// TestULIDCollation (M32): pages are in the order of ULIDs, and miss nothing where they are cut, in a
 // database that orders texts as people of some country do (guarantee 2).
 func TestULIDCollation(t *testing.T) {
+	testdb.Quick(t)
 	const rows = 256 // of one Lock, or of one move: the last two digits take every value
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {
@@ -52,7 +53,7 @@ func TestULIDCollation(t *testing.T) {
 	})
 }
 
-// TestULIDNarrowShard: a shard that the column cannot hold is an empty one (M30).
+// TestULIDNarrowShard (M30): a shard that the column cannot hold is an empty one (M30).
 func TestULIDNarrowShard(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard SMALLINT NOT NULL, ulid "+x.ulidType()+" NOT NULL, data VARCHAR(100))",

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // stray inserts a row whose ULID nobody was given.
@@ -42,7 +43,7 @@ func (x *events) ways() map[string]func(tx *sql.Tx, id, shard int) error {
 	return ways
 }
 
-// TestLockPastRows: ULIDs are taken above those of the shard's rows, too, whoever made them: a
+// TestLockPastRows (H8): ULIDs are taken above those of the shard's rows, too, whoever made them: a
 // reader has passed these. Readers of what proper writers write miss nothing (hazard 8).
 func TestLockPastRows(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -122,12 +123,10 @@ func TestLockPastRows(t *testing.T) {
 	})
 }
 
-// TestLockPastBytes: the same in a column of PostgreSQL's bytea, which holds any bytes.
+// TestLockPastBytes (H8): the same in a column of PostgreSQL's bytea, which holds any bytes.
 func TestLockPastBytes(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
 	each(t, func(x *env) {
-		if x.family() != "postgres" {
-			return
-		}
 		x.exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard smallint NOT NULL, ulid bytea NOT NULL, data text, UNIQUE (shard, ulid))")
 		e := &events{x, x.add(eventsSpec())}
 		for i, bytes := range []string{`\x7e0000000001ff`, `\x7f00000000000000000000000000000000000000`, `\x7f10`} {
@@ -140,7 +139,7 @@ func TestLockPastBytes(t *testing.T) {
 	})
 }
 
-// TestULIDAddLeft: a state that is left over where a feed is made goes on above the rows, too.
+// TestULIDAddLeft (M62): a state that is left over where a feed is made goes on above the rows, too.
 func TestULIDAddLeft(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec(x.eventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
@@ -164,13 +163,11 @@ func TestULIDAddLeft(t *testing.T) {
 	})
 }
 
-// TestULIDOfShard: PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
+// TestULIDOfShard (H8): PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
 // lock, and refuses to guess which of several is meant (M38, M40, hazard 8).
 func TestULIDOfShard(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere the test is told the halves
 	eachULID(t, func(x *events) {
-		if x.family() != "postgres" {
-			return // there it is told the halves
-		}
 		tx := x.begin(sql.LevelReadCommitted)
 		taken := map[int]string{}
 		for _, shard := range []int{7, 77, -7, 7, 0} {
@@ -199,13 +196,11 @@ func TestULIDOfShard(t *testing.T) {
 	})
 }
 
-// TestLockDropOpen: a feed that is dropped beside the first writer of a shard waits for it, and
+// TestLockDropOpen (M63): a feed that is dropped beside the first writer of a shard waits for it, and
 // leaves no state behind (M63).
 func TestLockDropOpen(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	eachULID(t, func(x *events) {
-		if x.family() == "sqlite" {
-			return // a writer keeps everybody else from writing
-		}
 		tx := x.begin(sql.LevelReadCommitted)
 		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{7}})
 		x.event(tx, 1, 7, x.at(u, 7, 0), "")

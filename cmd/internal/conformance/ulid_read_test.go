@@ -18,7 +18,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWait: who waits for an entry of a shard is woken by a commit there, and by none
+// TestULIDWait (M69): who waits for an entry of a shard is woken by a commit there, and by none
 // of another shard, be it the shard's first one or not (M69).
 func TestULIDWait(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -66,13 +66,12 @@ func TestULIDWait(t *testing.T) {
 	})
 }
 
-// TestULIDPageInTwo: where a page is two statements, what is committed between them is not on
+// TestULIDPageInTwo (H1): where a page is two statements, what is committed between them is not on
 // it, however much of it the second one could see; who waits is woken by it (hazard 1, M69).
 func TestULIDPageInTwo(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
 	eachULID(t, func(x *events) {
-		if x.family() != "mysql" {
-			return // a page is one statement
-		}
 		x.write(1, 1, 1)
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
 			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
@@ -120,10 +119,11 @@ func TestULIDPageInTwo(t *testing.T) {
 	})
 }
 
-// TestULIDConsumer: a consumer's cursor is a ULID, stored with the effects; a page that
+// TestULIDConsumer (M47): a consumer's cursor is a ULID, stored with the effects; a page that
 // fails takes no effect, one key that fails is set aside, and its release hands over the
 // same entry (M47).
 func TestULIDConsumer(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		x.exec("CREATE TABLE applied (id BIGINT NOT NULL PRIMARY KEY)")
 		x.write(3, 1, 5)
@@ -176,7 +176,7 @@ func TestULIDConsumer(t *testing.T) {
 	})
 }
 
-// TestULIDOverHTTP: pages of a shard are the same over HTTP, negative ones too.
+// TestULIDOverHTTP (M30): pages of a shard are the same over HTTP, negative ones too.
 func TestULIDOverHTTP(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.write(-5, 1, 3)
@@ -204,10 +204,11 @@ func TestULIDOverHTTP(t *testing.T) {
 	})
 }
 
-// TestULIDRacing: while writers commit to a few shards, with transactions of several rows,
+// TestULIDRacing (M31, M34, M46, H1): while writers commit to a few shards, with transactions of several rows,
 // rollbacks and two Locks, every reader sees each shard's rows once and in order, and at the
 // end all that were committed (M31, M34, M46, hazard 1).
 func TestULIDRacing(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		const writers, turns, shards, readers = 6, 40, 2, 3
 		var writing, reading sync.WaitGroup
@@ -322,9 +323,10 @@ func (x *events) raced(pool *sql.DB, w, turn, shard int, committed *[]string) er
 	return nil
 }
 
-// TestULIDAdd: what cannot hold ULIDs is refused with the next step; a table that has rows
+// TestULIDAdd (M28, M43, M62, M63): what cannot hold ULIDs is refused with the next step; a table that has rows
 // goes on above them; asked twice nothing changes; dropped, nothing is left (M28, M43, M63).
 func TestULIDAdd(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		spec := eventsSpec()
 		refused := func(code rowfeed.Code, words string, change func(s *rowfeed.FeedSpec)) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // misuses are what a writer of a blocking feed can do wrong, as the table of
@@ -38,8 +39,9 @@ type misuse struct {
 	tx    *sql.Tx // the last one
 }
 
-// TestULIDRefused (M33, M40, hazard 8): every cell of the table of what each database can refuse is true.
+// TestULIDRefused (M33, M40, H8): every cell of the table of what each database can refuse is true.
 func TestULIDRefused(t *testing.T) {
+	testdb.Quick(t)
 	table := guaranteed(t)
 	if len(table) != len(misuses) {
 		t.Errorf("the table has %d rows, there are %d tests", len(table), len(misuses))

@@ -99,7 +99,7 @@ func (x *events) wantGone(fresh, when string) {
 	}
 }
 
-// TestULIDAddKilledAtEveryStatement (M63): `feed add` is killed before its statements in turn.
+// TestULIDAddKilledAtEveryStatement (M28, M63): `feed add` is killed before its statements in turn.
 // Run again it completes what is half-made; a drop in its place leaves nothing.
 func TestULIDAddKilledAtEveryStatement(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "trigger"}, func(x *events, setup string) {
@@ -235,6 +235,7 @@ func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
 // TestULIDUpgradeKeeps (M63): rows, cursors, states and rights outlive an upgrade, also where the
 // position column has another type by then.
 func TestULIDUpgradeKeeps(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		var w *login
 		if x.family() != "sqlite" {

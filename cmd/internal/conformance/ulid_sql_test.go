@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // halves are what a lock by SQL has given.
@@ -51,10 +52,11 @@ func (x *events) bySQL(i string, shard ...int) string {
 	return x.by(map[string]string{"postgres": "rowfeed_ulid_events(" + i + named + ")", "mysql": "rowfeed_ulid_events(@high, @low, " + i + ")"})
 }
 
-// TestULIDBySQL: writers with the functions and writers with the library take turns on one
+// TestULIDBySQL (M36, M37, M38, M39): writers with the functions and writers with the library take turns on one
 // state; one INSERT … SELECT has as many as it likes; what each engine can refuse it does
 // (M30, M33, M36, M37, M38, M39, M40).
 func TestULIDBySQL(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if x.family() == "sqlite" {
 			if steps := x.dialect.ULIDUp(nil); len(steps) != 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // vector is a shard's history of testdata/ulids.json.
@@ -64,8 +65,9 @@ func (x *env) inSQL(s dialect.ULIDState, hintMillis int64, random dialect.ULIDRa
 	return next, true
 }
 
-// TestULIDVectorsInSQL: the databases compute states as the vectors have them (M41, M42).
+// TestULIDVectorsInSQL (M41): the databases compute states as the vectors have them (M41, M42).
 func TestULIDVectorsInSQL(t *testing.T) {
+	testdb.Quick(t)
 	all := vectors(t)
 	each(t, func(x *env) {
 		for _, v := range all {
@@ -91,7 +93,7 @@ func TestULIDVectorsInSQL(t *testing.T) {
 	})
 }
 
-// TestULIDStatesAgree: whatever the state, the hint, the random bits and the number, a database
+// TestULIDStatesAgree (M41): whatever the state, the hint, the random bits and the number, a database
 // computes what Go does (M41).
 func TestULIDStatesAgree(t *testing.T) {
 	each(t, func(x *env) {
@@ -131,7 +133,7 @@ func TestULIDStatesAgree(t *testing.T) {
 	})
 }
 
-// TestULIDStatesTaken: from every state of the vectors Feed.Lock, and the functions, take what
+// TestULIDStatesTaken (M37, M41): from every state of the vectors Feed.Lock, and the functions, take what
 // the rule says: they count on where it counts on, and begin the millisecond where it begins
 // one; a hint from the future is refused and changes nothing (M37, M41, hazard 8).
 func TestULIDStatesTaken(t *testing.T) {

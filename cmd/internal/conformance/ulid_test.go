@@ -16,9 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDPages: five rows of two transactions are read as pages of 3 and 2, in the order
-// of their ULIDs, as they stand in the table; read again they are the same (M32, M46).
+// TestULIDPages (M17, M32, M42, M46, M61): five rows of two transactions are read as pages of 3 and 2, in the
+// order of their ULIDs, as they stand in the table; read again they are the same (M32, M46).
 func TestULIDPages(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		if page := x.page(x.feed, 0, "", 10); len(page.Entries) != 0 || page.Cursor != "" || page.More {
 			t.Fatalf("an empty shard: %+v", page)
@@ -53,7 +54,7 @@ func TestULIDPages(t *testing.T) {
 	})
 }
 
-// TestULIDShards: any number is a shard, each by itself, and whoever asks for all of
+// TestULIDShards (M30): any number is a shard, each by itself, and whoever asks for all of
 // several is told to name one (M30).
 func TestULIDShards(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -78,7 +79,7 @@ func TestULIDShards(t *testing.T) {
 	})
 }
 
-// TestULIDCursors: a cursor of another kind of feed, of another generation, or ahead of the
+// TestULIDCursors (M46): a cursor of another kind of feed, of another generation, or ahead of the
 // shard is refused; the state of the shard judges, not the rows that are left (guarantee 4).
 func TestULIDCursors(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -110,9 +111,10 @@ func TestULIDCursors(t *testing.T) {
 	})
 }
 
-// TestLockTakesTurns: the second writer of a shard waits until the first has ended, one of
+// TestLockTakesTurns (M31, M34, M60): the second writer of a shard waits until the first has ended, one of
 // another shard does not, where a database has more than one writer at all (M31, M34).
 func TestLockTakesTurns(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		ends := []string{"commit", "rollback", "commit, by SQL"}
 		if x.family() == "sqlite" {
@@ -176,9 +178,10 @@ func TestLockTakesTurns(t *testing.T) {
 	})
 }
 
-// TestLockRange: of one call and of several in a transaction, ULIDs grow, never overlap, have
-// one time each, and end where they end (M36, M37, M38, M39, M42).
+// TestLockRange (M36, M37, M38, M39, M40): of one call and of several in a transaction, ULIDs grow, never
+// overlap, have one time each, and end where they end (M36, M37, M38, M39, M42).
 func TestLockRange(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		tx := x.begin(sql.LevelReadCommitted)
 		u := x.lock(tx, rowfeed.LockRequest{Shards: []int{3, -3, 3}})
@@ -213,7 +216,7 @@ func TestLockRange(t *testing.T) {
 	})
 }
 
-// TestLockHint: time follows hints, but never goes back, and a hint from beyond a minute
+// TestLockHint (M41, M60, H8, H19): time follows hints, but never goes back, and a hint from beyond a minute
 // ahead is refused and changes nothing (M41, M60, hazard 8).
 func TestLockHint(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -250,7 +253,7 @@ func TestLockHint(t *testing.T) {
 	})
 }
 
-// TestLockOutside: without a transaction, or in one that has ended, nothing is locked and no
+// TestLockOutside (M33): without a transaction, or in one that has ended, nothing is locked and no
 // state changes (M33).
 func TestLockOutside(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -270,9 +273,10 @@ func TestLockOutside(t *testing.T) {
 	})
 }
 
-// TestLockSavepoint: a savepoint that is rolled back takes the ULIDs of a Lock after it
+// TestLockSavepoint (M40, H8): a savepoint that is rolled back takes the ULIDs of a Lock after it
 // back, and Verify knows; those from before stay good (hazard 8).
 func TestLockSavepoint(t *testing.T) {
+	testdb.Quick(t)
 	eachULID(t, func(x *events) {
 		for _, level := range x.isolations() {
 			tx := x.begin(level)
@@ -306,7 +310,7 @@ func TestLockSavepoint(t *testing.T) {
 	})
 }
 
-// TestLockAfterSnapshot: a transaction that has read before others took ULIDs gets ULIDs above
+// TestLockAfterSnapshot (H9, H20): a transaction that has read before others took ULIDs gets ULIDs above
 // theirs, or none: databases that cannot see the newest state then refuse (hazards 8 and 9).
 func TestLockAfterSnapshot(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -341,7 +345,7 @@ func TestLockAfterSnapshot(t *testing.T) {
 	})
 }
 
-// TestULIDMadeElsewhere: a row whose ULID nobody was given, above its shard's state, is
+// TestULIDMadeElsewhere (H8): a row whose ULID nobody was given, above its shard's state, is
 // read, and its cursor is good while the row is there; check finds it.
 func TestULIDMadeElsewhere(t *testing.T) {
 	eachULID(t, func(x *events) {

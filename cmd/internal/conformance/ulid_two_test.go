@@ -8,8 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestTwoULIDFeeds (M5, M16, M17): two feeds have shards of the same numbers, which have nothing to do with each other: neither
-// waits for the other's, moves it, or goes with it. In each "" and 0 are the beginning, and an empty page keeps its cursor.
+// TestTwoULIDFeeds (M5, M16, M17): two feeds have shards of the same numbers, which have nothing to do with
+// each other: neither waits for the other's, moves it, or goes with it. In each "" and 0 are the beginning, and
+// an empty page keeps its cursor.
 func TestTwoULIDFeeds(t *testing.T) {
 	for mode, each := range map[string]func(*testing.T, func(*events)){rowfeed.ModeBlocking: eachULID, rowfeed.ModeOutbox: eachOutbox} {
 		t.Run(mode, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWatch: who waits is woken by a commit in the shard; the looks for who waits for one
+// TestULIDWatch (M45, M69): who waits is woken by a commit in the shard; the looks for who waits for one
 // shard, or for a sequence, ask for no others (M69).
 func TestULIDWatch(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -71,7 +71,7 @@ func TestULIDWatch(t *testing.T) {
 	})
 }
 
-// TestULIDLateWait: a row whose ULID was taken by an earlier transaction is no news to who
+// TestULIDLateWait (M69): a row whose ULID was taken by an earlier transaction is no news to who
 // waits, and is on the page that the wait ends with.
 func TestULIDLateWait(t *testing.T) {
 	eachULID(t, func(x *events) {
@@ -108,7 +108,7 @@ func TestULIDLateWait(t *testing.T) {
 	})
 }
 
-// TestULIDNothingShown: a page of a shard that is not there writes nothing (M45).
+// TestULIDNothingShown (M45): a page of a shard that is not there writes nothing (M45).
 func TestULIDNothingShown(t *testing.T) {
 	eachULID(t, func(x *events) {
 		var writes atomic.Int64
@@ -131,7 +131,7 @@ func TestULIDNothingShown(t *testing.T) {
 	})
 }
 
-// TestULIDManyShards: an Info lists so many shards, and says that there are more (M45).
+// TestULIDManyShards (M45): an Info lists so many shards, and says that there are more (M45).
 func TestULIDManyShards(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100) "+

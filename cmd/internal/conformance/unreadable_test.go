@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestUnreadableFeed: a feed of a mode that this version does not know, or whose record is damaged,
+// TestUnreadableFeed (M63): a feed of a mode that this version does not know, or whose record is damaged,
 // is listed, tells why it is refused, and is left as it is; all others go on. Put right it serves (M63, M72).
 func TestUnreadableFeed(t *testing.T) {
 	each(t, func(x *env) {

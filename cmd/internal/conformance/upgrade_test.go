@@ -31,10 +31,11 @@ var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the
 // MySQL's tables are upgraded by is what MariaDB's are.
 var savedOn = map[string]string{"sqlite": "sqlite", "postgres15": "postgres", "postgres18": "postgres", "mariadb": "mariadb"}
 
-// TestUpgradeSaved (M63): databases that older rowfeeds have made and worked on, with pending
+// TestUpgradeSaved (M63, O7): databases that older rowfeeds have made and worked on, with pending
 // changes, deletes, consumers on their way, dead letters and leases, are refused with the next
 // step, then upgraded; nothing is lost, and consumers go on where they were.
 func TestUpgradeSaved(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		kind := savedOn[e.Name]
 		if kind == "" {

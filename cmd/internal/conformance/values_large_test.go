@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestValuesOf16MB: one text and one binary value of 16 MiB in a row arrive whole,
+// TestValuesOf16MB (M66): one text and one binary value of 16 MiB in a row arrive whole,
 // and back from JSON. (MariaDB and MySQL need max_allowed_packet above the value.)
 func TestValuesOf16MB(t *testing.T) {
 	size := 16 << 20
@@ -68,9 +68,10 @@ func newBigEnv(t *testing.T, e testdb.Engine, cfg *rowfeed.Config) *env {
 	return x
 }
 
-// TestLargeRowsEndAPage (M15): a page of many large rows ends early, says that there
+// TestLargeRowsEndAPage (M15, M66): a page of many large rows ends early, says that there
 // is more, and loses nothing; a single row above the bound still makes a page.
 func TestLargeRowsEndAPage(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		const rows, size, bound = 20, 100_000, 350_000
 		x := newEnv(t, e, &rowfeed.Config{MaxPageBytes: bound})

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestValuesTogether (M66): rows of a page that were read one behind the other keep their own
 // values, whatever the driver does with the memory that it has shown them in; and a NULL after a
 // value is NULL.
 func TestValuesTogether(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kinds (id INTEGER NOT NULL PRIMARY KEY, t VARCHAR(100), b " + x.by(map[string]string{"sqlite": "BLOB", "postgres": "BYTEA", "mysql": "VARBINARY(100)"}) + ", n BIGINT)")
 		f := x.add(rowfeed.FeedSpec{Name: "kinds", Table: "kinds"})

@@ -180,6 +180,7 @@ func driverSettings(e testdb.Engine) map[string][]string {
 // travels typed and without loss, and is the same whatever the driver's and the
 // session's settings are. NULL is NULL in every type.
 func TestValuesOfEveryType(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		run := func(statement string) { x.Helper(); x.exec(statement) }
 		var samples []sample
@@ -219,6 +220,7 @@ func TestValuesOfEveryType(t *testing.T) {
 // TestGeneratedColumns: columns that the database computes are delivered like any
 // other, stored or not.
 func TestGeneratedColumns(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		virtual := x.by(map[string]string{"sqlite": "VIRTUAL", "mysql": "VIRTUAL", "postgres": "STORED"})
 		if x.engine == testdb.Postgres18 {
@@ -238,6 +240,7 @@ func TestGeneratedColumns(t *testing.T) {
 // TestDecodedTypes: what a page's values are in Go, one of each kind, so that
 // consumers written in Go can rely on them.
 func TestDecodedTypes(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		x.exec(x.by(map[string]string{
 			"sqlite":   "CREATE TABLE d (id INTEGER PRIMARY KEY, i BIGINT, f DOUBLE, t TEXT, b BLOB, at TEXT)",
@@ -275,6 +278,7 @@ func TestDecodedTypes(t *testing.T) {
 // TestKeysOfEveryType: rows are found by keys of every type that can be one, their
 // keys are shown as the rows have them, and back-fill passes over none of them.
 func TestKeysOfEveryType(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		var keys map[string][4]string // by the key's type: two SQL values, ascending, and their JSON
 		switch x.family() {
@@ -378,6 +382,7 @@ func TestKeysOfEveryType(t *testing.T) {
 // TestArrayKeyRefused: an array travels as JSON, from which the key could not be
 // found again; it is refused before anything is made.
 func TestArrayKeyRefused(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {
 			return
@@ -401,6 +406,7 @@ func TestArrayKeyRefused(t *testing.T) {
 // they travel as bytes, in text, in JSON and as keys. (SQLite's are in the table of
 // values; MySQL and MariaDB convert every text from its character set.)
 func TestTextThatIsNotUTF8(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {
 			return

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestViewByType: a view shows the rows with a value, of whatever type the key's column is,
+// TestViewByType (O1): a view shows the rows with a value, of whatever type the key's column is,
 // and neither rows nor tombstones of others.
 func TestViewByType(t *testing.T) {
 	type column struct{ declaration, mine, others, asked string }

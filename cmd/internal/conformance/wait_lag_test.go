@@ -40,7 +40,7 @@ func (l *lagging) Connect(ctx context.Context) (driver.Conn, error) {
 	return l.Connector.Connect(ctx)
 }
 
-// TestWokenByAServerThatIsAhead: where a pool leads to servers that lag, each in its own
+// TestWokenByAServerThatIsAhead (M69): where a pool leads to servers that lag, each in its own
 // way, a waiter that has heard of an entry and reads on one server and then on another
 // without finding it looks again when the watcher does, and not as fast as it can; and
 // it is not lost. Real files of three ages, each with another head.

@@ -47,8 +47,8 @@ func (x *env) published(feeds []*rowfeed.Feed, events chan rowfeed.PublishEvent)
 	x.eventually("publishers sleep", func() bool { return x.parked("rowfeed.(*watcher).sleep(") == len(feeds) })
 }
 
-// TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at each
-// look, however many they are, and a change wakes its feed's publisher.
+// TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at
+// each look, however many they are, and a change wakes its feed's publisher.
 func TestPublishersSleep(t *testing.T) {
 	each(t, func(x *env) {
 		var all, looked atomic.Int64
@@ -184,6 +184,7 @@ func TestSleepRace(t *testing.T) {
 // TestStampedLooks (M69): what is committed while a look is under way is seen by the next one, and not
 // taken for what that look has seen.
 func TestStampedLooks(t *testing.T) {
+	testdb.Quick(t)
 	each(t, func(x *env) {
 		other := x.addKV() // of another DB: as good as another process
 		x.fill(1)
@@ -218,9 +219,10 @@ func TestStampedLooks(t *testing.T) {
 	})
 }
 
-// TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither the
-// oldest nor the newest. A standby, which does not know that much, has none.
+// TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither
+// the oldest nor the newest. A standby, which does not know that much, has none.
 func TestStamp(t *testing.T) {
+	testdb.Quick(t)
 	stampOf := func(x *env) (stamp string) {
 		x.Helper()
 		if err := x.db.Admin().QueryRowContext(x.ctx, x.dialect.Stamp()).Scan(&stamp); err != nil {

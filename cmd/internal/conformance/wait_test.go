@@ -97,11 +97,12 @@ func (g *gate) pass() {
 	})
 }
 
-// TestNoLostWakeUp (M69): an entry that is published between the read that found
+// TestNoLostWakeUp (M69, H30): an entry that is published between the read that found
 // nothing and the waiting is not waited for; nor is one that comes before that read,
 // nor one that comes while the watcher's look is on its way back with old news. The
 // publisher is of the same process, and then nothing looks at all, or of another.
 func TestNoLostWakeUp(t *testing.T) {
+	testdb.Quick(t)
 	eachCapture(t, func(x *env) {
 		x.addKV()
 		x.fill(1)
@@ -158,7 +159,7 @@ func TestNoLostWakeUp(t *testing.T) {
 	})
 }
 
-// TestWokenForNothing (M69): a wake-up that brings nothing to show does not end the
+// TestWokenForNothing (M69, H30): a wake-up that brings nothing to show does not end the
 // wait: neither a position whose key is gone again, nor another feed's entry. And what
 // was passed over is not passed over twice: the cursor has moved on.
 func TestWokenForNothing(t *testing.T) {
@@ -246,7 +247,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestWaitersOfAFeedThatGoes: whoever waits on a feed that is dropped, dropped and added
+// TestWaitersOfAFeedThatGoes (M69): whoever waits on a feed that is dropped, dropped and added
 // again, or set back, is told, and does not wait for what will not come.
 func TestWaitersOfAFeedThatGoes(t *testing.T) {
 	for _, c := range []struct {
@@ -296,7 +297,7 @@ func (x *env) drop() {
 	}
 }
 
-// TestWaitCancelled: the end of the context frees a waiter at once, whatever it is at,
+// TestWaitCancelled (M69): the end of the context frees a waiter at once, whatever it is at,
 // and when nobody waits any more nothing is asked of the database.
 func TestWaitCancelled(t *testing.T) {
 	each(t, func(x *env) {
@@ -341,59 +342,56 @@ func TestWaitCancelled(t *testing.T) {
 	})
 }
 
-// TestWaitersOutliveTheServer: while the database is away those who wait go on waiting;
+// TestWaitersOutliveTheServer (M69): while the database is away those who wait go on waiting;
 // who comes to the end of the wait is told; and when it is back, entries arrive.
 func TestWaitersOutliveTheServer(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			server := e.Dedicated(t)
-			x := openEnv(t, server.NewDatabase(t), nil)
-			x.migrate()
-			x.addKV()
-			x.fill(1)
-			var failed atomic.Int64
-			f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if looks(ev) && err != nil {
-					failed.Add(1)
-				}
-				return err
-			}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
-			x.publish(f)
-			result := x.waiter(f, "1")
-			x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
-			server.Kill(t)
-			x.eventually("the watcher has noticed", func() bool {
-				_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
-				if !isCode(err, rowfeed.Unavailable) {
-					x.Fatalf("an empty page, or the wrong error: %v", err)
-				}
-				return failed.Load() > 0
-			})
-			x.restart(server)
-			x.eventually("it can be written to again", func() bool {
-				// Who loses the server in a COMMIT does not know whether the row is there.
-				_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
-				return err == nil
-			})
-			other, err := x.rf.Feed(x.ctx, "kv") // another process
-			if err != nil {
-				t.Fatal(err)
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		server := e.Dedicated(t)
+		x := openEnv(t, server.NewDatabase(t), nil)
+		x.migrate()
+		x.addKV()
+		x.fill(1)
+		var failed atomic.Int64
+		f := x.tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if looks(ev) && err != nil {
+				failed.Add(1)
 			}
-			x.eventually("it can be published again", func() bool { _, err := other.Publish(x.ctx); return err == nil })
-			x.wantWoken(result, "2", kv(2, "k", 0))
+			return err
+		}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
+		x.publish(f)
+		result := x.waiter(f, "1")
+		x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
+		server.Kill(t)
+		x.eventually("the watcher has noticed", func() bool {
+			_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
+			if !isCode(err, rowfeed.Unavailable) {
+				x.Fatalf("an empty page, or the wrong error: %v", err)
+			}
+			return failed.Load() > 0
 		})
-	}
+		x.restart(server)
+		x.eventually("it can be written to again", func() bool {
+			// Who loses the server in a COMMIT does not know whether the row is there.
+			_, err := x.db.Admin().ExecContext(x.ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
+			return err == nil
+		})
+		other, err := x.rf.Feed(x.ctx, "kv") // another process
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.eventually("it can be published again", func() bool { _, err := other.Publish(x.ctx); return err == nil })
+		x.wantWoken(result, "2", kv(2, "k", 0))
+	})
 }
 
-// TestWokenByWhatIsNotCommitted: where a look shows more than a page does (sessions in
+// TestWokenByWhatIsNotCommitted (M69): where a look shows more than a page does (sessions in
 // READ UNCOMMITTED, pools that lead to servers which lag), a waiter looks again when the
 // watcher does, and not as fast as it can; and it is not lost.
 func TestWokenByWhatIsNotCommitted(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...) // elsewhere nothing uncommitted is seen
 	each(t, func(x *env) {
-		if x.family() != "mysql" {
-			return // no look sees what is not committed
-		}
 		x.addKV()
 		x.fill(1)
 		var looked, read atomic.Int64

@@ -84,8 +84,8 @@ func (x *env) widest() []widest {
 		1598}, {"outbox", outbox, 32, 1600}}
 }
 
-// TestWidestTables (V11): tables of as many columns as the database, or a page, takes are fed; wider ones are refused
-// before anything is made, with the way out.
+// TestWidestTables (V11): tables of as many columns as the database, or a page, takes are fed; wider ones are
+// refused before anything is made, with the way out.
 func TestWidestTables(t *testing.T) {
 	each(t, func(x *env) {
 		for _, c := range x.widest() {

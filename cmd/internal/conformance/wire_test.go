@@ -64,6 +64,7 @@ func layouts(x *env) []layout {
 // TestWire: what rowfeed sends to each database, for each kind of feed, is what the files of testdata/wire
 // say. They have the statements of one scenario: every statement once, under the first step that sends it.
 func TestWire(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		w := newWire(t, e)
 		w.database()

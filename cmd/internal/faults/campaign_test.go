@@ -49,7 +49,7 @@ type campaign struct {
 	kills, pauses, cuts, restarts atomic.Int64
 }
 
-// TestCampaign (deliverable 8): three relay processes of one consumer, behind proxies of
+// TestCampaign (M51, M56): three relay processes of one consumer, behind proxies of
 // their own. Every second one is killed with -9 and started again; others are stopped for
 // longer than their lease; connections to the database and to the receiver are cut,
 // delayed and swallowed; the receiver is away, or slow; twice the database is killed and

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestSQLiteFileMoved takes the database's file away under a pool with idle connections:
+// TestSQLiteFileMoved (M74) takes the database's file away under a pool with idle connections:
 // none of them serves on, nothing is made at the path, and what is put back is served.
 func TestSQLiteFileMoved(t *testing.T) {
 	folder := t.TempDir()
@@ -49,7 +49,7 @@ func TestSQLiteFileMoved(t *testing.T) {
 	}
 }
 
-// TestSQLiteFileReplaced puts another file at the path: no connection of the pool goes to
+// TestSQLiteFileReplaced (M74) puts another file at the path: no connection of the pool goes to
 // the one or to the other, also when some were made before and some are made after.
 func TestSQLiteFileReplaced(t *testing.T) {
 	folder := t.TempDir()
@@ -90,7 +90,7 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
-// TestSQLitePublishesIntoNoLostFile: what was captured in a file that is away is
+// TestSQLitePublishesIntoNoLostFile (M74): what was captured in a file that is away is
 // published when it is back, and not before.
 func TestSQLitePublishesIntoNoLostFile(t *testing.T) {
 	folder := t.TempDir()

@@ -122,6 +122,7 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 	return all
 }
 
+// TestSink (S4) runs the suite that every sink passes.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		c := newCluster(t)
@@ -133,8 +134,8 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestOnePartitionPerKey: all versions of a row are in one partition, and whoever takes them can go on with
-// the trace of their delivery.
+// TestOnePartitionPerKey (S4): all versions of a row are in one partition, and whoever takes them can go on
+// with the trace of their delivery.
 func TestOnePartitionPerKey(t *testing.T) {
 	c := newCluster(t)
 	s := c.sink(Config{})

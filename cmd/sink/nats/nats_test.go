@@ -133,6 +133,7 @@ func (b *broker) sink(cfg Config) *Sink {
 	return s
 }
 
+// TestSink (S3) runs the suite that every sink passes.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		b := newBroker(t)
@@ -159,7 +160,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestStreams: without a stream entries wait for one; what a stream does not take by its
+// TestStreams (S3): without a stream entries wait for one; what a stream does not take by its
 // own limit is refused; one that is full is waited for.
 func TestStreams(t *testing.T) {
 	b := newBroker(t)

@@ -45,6 +45,7 @@ func (p *pipe) log(t *testing.T) (all []sinktest.Delivery) {
 	return all
 }
 
+// TestSink (S1) runs the suite that every sink passes.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		p := &pipe{}
@@ -53,7 +54,7 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestTornLine: lines written whole before an error are not written again, and one that
+// TestTornLine (S1): lines written whole before an error are not written again, and one that
 // was torn is not glued to the next.
 func TestTornLine(t *testing.T) {
 	p := &pipe{}

@@ -118,6 +118,7 @@ func open(t *testing.T, cfg Config) *Sink {
 	return s
 }
 
+// TestSink (S2) runs the suite that every sink passes.
 func TestSink(t *testing.T) {
 	for _, inFlight := range []int{1, 4} {
 		sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
@@ -134,7 +135,7 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// TestAnswers: which answers accept, which are about the entries, and which are to be
+// TestAnswers (S2): which answers accept, which are about the entries, and which are to be
 // tried again, and when.
 func TestAnswers(t *testing.T) {
 	e, server := newEndpoint(t)
@@ -173,7 +174,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRequests: requests are bounded, go out in the order of positions, are named alike
+// TestRequests (S2): requests are bounded, go out in the order of positions, are named alike
 // whenever they are sent again, and carry a signature for each secret.
 func TestRequests(t *testing.T) {
 	e, server := newEndpoint(t)
@@ -241,7 +242,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestTimeout: an endpoint that does not answer is given up, and Close does not wait
+// TestTimeout (S2): an endpoint that does not answer is given up, and Close does not wait
 // for it.
 func TestTimeout(t *testing.T) {
 	release, reached := make(chan struct{}), make(chan struct{}, 1)
@@ -272,7 +273,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestPrivateTargets: the address is judged when it is dialled, after every look-up.
+// TestPrivateTargets (S2): the address is judged when it is dialled, after every look-up.
 func TestPrivateTargets(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")

@@ -32,7 +32,7 @@ var build = sync.OnceValues(func() (folder string, err error) {
 	return folder, exec.Command("go", "build", "-o", filepath.Join(folder, "rowfeed"), "../../../cmd/rowfeed").Run()
 })
 
-// TestDocuments types every command line of the documents into a shell, as a reader would: each
+// TestDocuments (H20, O6) types every command line of the documents into a shell, as a reader would: each
 // session in a new folder, on a database of its own, block after block. What a document says that is
 // printed is compared. A block in "sh" or "sql" is in a session, or says which test runs it,
 // or why nothing does.

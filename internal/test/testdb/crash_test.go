@@ -55,6 +55,7 @@ func TestCrashChildFails(t *testing.T) {
 // Servers die with the process that started them, and their folders go when the
 // next process makes its own.
 func TestNothingOutlivesAKilledProcess(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			t.Skip("no server")

@@ -32,8 +32,8 @@ esac
 moment
 `
 
-// TestInterruptedSetupMendsItself kills scripts/setup.sh at every moment while it replaces a package's folder by one
-// of another version. A folder with the version's stamp is always complete, and the next run completes it and leaves
+// TestInterruptedSetupMendsItself (O12) kills scripts/setup.sh at every moment while it replaces a package's folder
+// by one of another version. A folder with the version's stamp is always complete, and the next run completes it and leaves
 // nothing else behind.
 func TestInterruptedSetupMendsItself(t *testing.T) {
 	root, err := os.Getwd()

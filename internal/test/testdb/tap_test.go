@@ -69,6 +69,7 @@ func insert(e testdb.Engine) string {
 }
 
 func TestTapSees(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := kv(t, e)
 		seen, answered := &recorder{}, &recorder{}

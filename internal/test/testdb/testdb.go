@@ -25,6 +25,7 @@
 // Environment:
 //
 //	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; an absent one is a failure
+//	ROWFEED_TEST_ALL      1: all tests run on PostgreSQL 18 and MySQL, not only the quick set
 //	ROWFEED_ENGINES_DIR   the folder scripts/setup.sh unpacks servers into
 //	                      (.engines beside go.work)
 //	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
@@ -55,9 +56,18 @@ var (
 	MySQL      = Engine{"mysql", "mysql"}
 
 	all = []Engine{SQLite, Postgres15, Postgres18, MariaDB, MySQL}
+
+	// Sets of engines, for Only.
+	PostgreSQL = []Engine{Postgres15, Postgres18}
+	InnoDB     = []Engine{MariaDB, MySQL}
+	Servers    = []Engine{Postgres15, Postgres18, MariaDB, MySQL}
 )
 
 func (e Engine) String() string { return e.Name }
+
+// second reports whether the engine is the second one of its family. Such an engine runs the quick set only,
+// unless ROWFEED_TEST_ALL is 1: the first one runs every test.
+func (e Engine) second() bool { return e == Postgres18 || e == MySQL }
 
 // HasServer reports whether the engine is a server that can be killed and
 // paused; SQLite is none.
@@ -98,33 +108,83 @@ func namedEngines() []string {
 	return names
 }
 
-// Each runs f as one subtest per engine, named after it, one after the other; f
-// may call t.Parallel. A missing engine fails its subtest when CI is true or
-// ROWFEED_TEST_ENGINES names it; otherwise, and always for the optional MySQL
-// when it is not named, the subtest is skipped with a line on stderr.
+// What test functions have declared, by their names.
+var (
+	quick sync.Map // string -> struct{}
+	only  sync.Map // string -> []Engine
+)
+
+// Quick adds the test to the quick set: it also runs on PostgreSQL 18 and MySQL, where other tests run only
+// if ROWFEED_TEST_ALL is 1. Call it before Each. The quick set shows every guarantee once, and all that
+// versions of a database do differently.
+func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
+
+// Only limits the test to the engines on which there is something to test. Call it before Each; if it is called
+// several times, all of them limit the test.
+func Only(t *testing.T, engines ...Engine) {
+	if before, limited := only.Load(caseOf(t)); limited {
+		left := func(e Engine) bool { return !slices.Contains(before.([]Engine), e) }
+		engines = slices.DeleteFunc(slices.Clone(engines), left)
+	}
+	only.Store(caseOf(t), engines)
+}
+
+// caseOf returns the name of the test function that t belongs to.
+func caseOf(t testing.TB) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
+}
+
+// excluded returns why the test does not run on the engine, whether or not it is installed; "" if it does.
+func (e Engine) excluded(t testing.TB) string {
+	if named := namedEngines(); named != nil && !slices.Contains(named, e.Name) {
+		return "ROWFEED_TEST_ENGINES leaves " + e.Name + " out"
+	}
+	if engines, limited := only.Load(caseOf(t)); limited && !slices.Contains(engines.([]Engine), e) {
+		return "the test is not about " + e.Name
+	}
+	if _, isQuick := quick.Load(caseOf(t)); e.second() && !isQuick && os.Getenv("ROWFEED_TEST_ALL") != "1" {
+		return e.Name + " runs the quick set only: set ROWFEED_TEST_ALL=1 to run all tests on it"
+	}
+	return ""
+}
+
+// Each runs f as one subtest per engine, named after it, one after the other; f may call t.Parallel. There is
+// no subtest for an engine that ROWFEED_TEST_ENGINES leaves out, for one that Only leaves out, nor for
+// PostgreSQL 18 and MySQL if the test is not in the quick set; if no engine remains, the test is skipped. A
+// missing engine fails its subtest when CI is true or ROWFEED_TEST_ENGINES names it; otherwise, and always
+// for the optional MySQL when it is not named, the subtest is skipped with a line on stderr.
 func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	t.Helper()
-	for _, e := range Engines() {
+	ran, reason := false, ""
+	for _, e := range all {
+		why := e.excluded(t)
+		if why != "" {
+			reason = why
+			continue
+		}
+		ran = true
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)
 			f(t, e)
 		})
 	}
+	if !ran {
+		t.Skip(reason)
+	}
 }
 
-// Require fails or skips the test when the engine is missing, as Each says, and
-// skips it when ROWFEED_TEST_ENGINES leaves the engine out. It is for tests of
-// one engine only.
+// Require fails or skips the test when the engine is missing, as Each says, and skips it when Each would have
+// no subtest for the engine. It is for tests of one engine only.
 func (e Engine) Require(t testing.TB) {
 	t.Helper()
-	named := namedEngines()
-	if named != nil && !slices.Contains(named, e.Name) {
-		t.Skipf("ROWFEED_TEST_ENGINES leaves %s out", e.Name)
+	if reason := e.excluded(t); reason != "" {
+		t.Skip(reason)
 	}
 	err := e.Missing()
 	switch {
 	case err == nil:
-	case named != nil, os.Getenv("CI") == "true" && e != MySQL:
+	case namedEngines() != nil, os.Getenv("CI") == "true" && e != MySQL:
 		t.Fatalf("%s: %v; run scripts/setup.sh", e.Name, err)
 	default:
 		notTested(e, err)

@@ -20,6 +20,7 @@ func count(t *testing.T, d *testdb.Database, query string) int {
 }
 
 func TestNewIsIsolated(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		a, b := e.New(t), e.New(t)
 		if a.URL == b.URL {
@@ -35,6 +36,7 @@ func TestNewIsIsolated(t *testing.T) {
 }
 
 func TestDropWithOpenTransaction(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Run("test", func(t *testing.T) {
 			d := e.New(t)
@@ -80,6 +82,7 @@ func TestAddress(t *testing.T) {
 }
 
 func TestServerSettings(t *testing.T) {
+	testdb.Quick(t)
 	settings := map[string]map[string]string{
 		"postgres": {"synchronous_commit": "on", "max_connections": "200", "listen_addresses": "127.0.0.1"},
 		"mysql":    {"innodb_flush_log_at_trx_commit": "1", "max_connections": "300", "log_bin": "0", "bind_address": "127.0.0.1"},
@@ -115,6 +118,7 @@ func TestServerSettings(t *testing.T) {
 }
 
 func TestKillAndStartRecovers(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			t.Skip("no server")
@@ -145,6 +149,7 @@ func TestKillAndStartRecovers(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			t.Skip("no server")
@@ -168,6 +173,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestSettingOption(t *testing.T) {
+	testdb.Quick(t)
 	for _, c := range []struct {
 		e                    testdb.Engine
 		setting, query, want string
@@ -188,6 +194,7 @@ func TestSettingOption(t *testing.T) {
 }
 
 func TestDump(t *testing.T) {
+	testdb.Quick(t)
 	changes := map[string][][2]string{
 		"sqlite": {
 			{"CREATE TRIGGER tr AFTER INSERT ON kv BEGIN SELECT 1; END", "DROP TRIGGER tr"},

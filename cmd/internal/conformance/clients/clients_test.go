@@ -156,7 +156,7 @@ func certificates(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestPython runs the Python client's own tests.
+// TestPython (O8) runs the Python client's own tests.
 func TestPython(t *testing.T) {
 	testdb.SQLite.Require(t)
 	modules, err := filepath.Glob(clients + "/python/tests/test_*.py")
@@ -175,15 +175,13 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestPythonOnServers races instances of a consumer on servers, with drivers of two styles.
+// TestPythonOnServers (O8) races instances of a consumer on servers, with drivers of two styles.
 func TestPythonOnServers(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			t.Parallel()
-			run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
-		})
-	}
+	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		t.Parallel()
+		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
+	})
 }
 
 var compiling sync.Mutex
@@ -216,7 +214,7 @@ func typescript(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestTypeScript compiles the TypeScript client and runs its own tests.
+// TestTypeScript (O9) compiles the TypeScript client and runs its own tests.
 func TestTypeScript(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder := typescript(t)
@@ -228,17 +226,15 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptStores runs its consumers on other databases, with drivers of two more packages.
+// TestTypeScriptStores (O9) runs its consumers on other databases, with drivers of two more packages.
 func TestTypeScriptStores(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.SQLite, testdb.MariaDB} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			node(t, typescript(t), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, "stores")
-		})
-	}
+	testdb.Only(t, testdb.SQLite, testdb.MariaDB)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		node(t, typescript(t), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, "stores")
+	})
 }
 
-// TestTypeScriptConsumer runs its consumers on PostgreSQL.
+// TestTypeScriptConsumer (O9) runs its consumers on PostgreSQL.
 func TestTypeScriptConsumer(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	folder := typescript(t)

@@ -22,7 +22,7 @@ func licence(t *testing.T, path string) {
 	}
 }
 
-// TestPythonPackage builds the Python client's archives, and installs and uses each of them,
+// TestPythonPackage (O8) builds the Python client's archives, and installs and uses each of them,
 // without a package index.
 func TestPythonPackage(t *testing.T) {
 	testdb.SQLite.Require(t)
@@ -55,7 +55,7 @@ except rowfeed.Unavailable as e:
 	}
 }
 
-// TestTypeScriptPackage packs the compiled TypeScript client, installs the archive offline into
+// TestTypeScriptPackage (O9) packs the compiled TypeScript client, installs the archive offline into
 // a project of its own, and uses it.
 func TestTypeScriptPackage(t *testing.T) {
 	testdb.SQLite.Require(t)

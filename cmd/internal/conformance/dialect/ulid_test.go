@@ -39,7 +39,7 @@ func ulidVectors(t *testing.T) (all []struct {
 	return all
 }
 
-// TestULIDVectors: the state's rule, step by step (M37, M38, M41, M42).
+// TestULIDVectors (M37, M41, M42, H19): the state's rule, step by step (M37, M38, M41, M42).
 func TestULIDVectors(t *testing.T) {
 	for _, v := range ulidVectors(t) {
 		var state dialect.ULIDState
@@ -66,7 +66,7 @@ func TestULIDVectors(t *testing.T) {
 	}
 }
 
-// TestULIDsGrow: whatever hints, random bits and counts come, every range is above all
+// TestULIDsGrow (M41, M60): whatever hints, random bits and counts come, every range is above all
 // those before it, wholly in the millisecond that its first ULID says, and that is never
 // before a hint (M41, M60).
 func TestULIDsGrow(t *testing.T) {
@@ -123,7 +123,7 @@ func TestULIDsAbove(t *testing.T) {
 	})
 }
 
-// TestULIDsAboveAll: above the ULIDs of the last millisecond there are none, and what was given is
+// TestULIDsAboveAll (M37): above the ULIDs of the last millisecond there are none, and what was given is
 // not below them.
 func TestULIDsAboveAll(t *testing.T) {
 	for _, low := range []uint64{0, 1, math.MaxUint64 - 1} {

@@ -27,7 +27,7 @@ func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestTenantsWaitTogether: what is made once for all who have waited for a page is not for those who see
+// TestTenantsWaitTogether (M69): what is made once for all who have waited for a page is not for those who see
 // another part of it, or see it under another name.
 func TestTenantsWaitTogether(t *testing.T) {
 	x := newLooking(t, nil, nil)

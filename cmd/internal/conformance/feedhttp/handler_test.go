@@ -243,6 +243,7 @@ var badRequests = []struct {
 	{"post to http-feeds", "POST", "/_feeds/http-feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv"}},
 }
 
+// TestProblems (M20): a request that is refused is answered with a problem document.
 func TestProblems(t *testing.T) {
 	x := kvFixture(t)
 	for _, c := range badRequests {

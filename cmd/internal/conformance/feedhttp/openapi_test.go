@@ -125,7 +125,7 @@ func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidati
 	}
 }
 
-// TestOpenAPIHolds: requests and answers of every path, format and status are as described.
+// TestOpenAPIHolds (O5): requests and answers of every path, format and status are as described.
 func TestOpenAPIHolds(t *testing.T) {
 	d := newDescribed(t)
 	x := kvFixture(t)

@@ -57,7 +57,7 @@ func TestFetchByShard(t *testing.T) {
 	}
 }
 
-// TestClientByShard: a client asks for parts as the feed answers them, also waiting, and
+// TestClientByShard (M20): a client asks for parts as the feed answers them, also waiting, and
 // refuses what is good for no feed.
 func TestClientByShard(t *testing.T) {
 	x, f := sharded(t)
@@ -93,7 +93,7 @@ func param(err error) string {
 	return e.Param
 }
 
-// TestStreamByShard: a stream of a part shows that part alone, and goes on from the
+// TestStreamByShard (M20): a stream of a part shows that part alone, and goes on from the
 // cursor behind what the others have.
 func TestStreamByShard(t *testing.T) {
 	x, f := sharded(t)

@@ -82,7 +82,7 @@ const (
 	beat  = ": nothing new"
 )
 
-// The stream of kvFixture's feed: what a page from the same cursor shows, an entry an
+// TestStream (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an entry an
 // event, and what comes. Each id is a cursor from which fetching and streaming go on.
 func TestStream(t *testing.T) {
 	x := kvFixture(t)
@@ -111,8 +111,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A client that comes back sends its first address and the last id that it has seen: the
-// id counts. An empty header is no id.
+// TestStreamComesBack (M69, H30): a client that comes back sends its first address and the last id that it has
+// seen: the id counts. An empty header is no id.
 func TestStreamComesBack(t *testing.T) {
 	x := kvFixture(t)
 	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4|data: "+entry4)
@@ -262,8 +262,8 @@ func TestStreamSlowReader(t *testing.T) {
 	}
 }
 
-// A source that answers at once, though it was asked to wait, is not asked as fast as it
-// answers; one that waits is asked again at once. The clock is the bubble's.
+// TestStreamOfAnImpatientSource (M69): a source that answers at once, though it was asked to wait, is not asked
+// as fast as it answers; one that waits is asked again at once. The clock is the bubble's.
 func TestStreamOfAnImpatientSource(t *testing.T) {
 	const asked = 20
 	for _, c := range []struct {

@@ -83,7 +83,7 @@ func later(t *testing.T, s *httptest.Server, path string) <-chan answer {
 	return got
 }
 
-// A request that waits is answered with the entry when it comes, also when that takes
+// TestWaitOverHTTP (M69): a request that waits is answered with the entry when it comes, also when that takes
 // longer than the server allows a client to send its request.
 func TestWaitOverHTTP(t *testing.T) {
 	x := newLooking(t, nil, func(s *httptest.Server) {
@@ -185,7 +185,8 @@ func TestWaitEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// consistent=true publishes what was written; a server that must not publish refuses it.
+// TestConsistentOverHTTP (H14): consistent=true publishes what was written; a server that must not publish
+// refuses it.
 func TestConsistentOverHTTP(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 )
 
-// TestFlushAlone (guarantee 7): one statement is a commit only where the session makes it one. Elsewhere it
+// TestFlushAlone (G7): one statement is a commit only where the session makes it one. Elsewhere it
 // writes nothing, and says so: what it wrote in an open transaction would be on no disk.
 func TestFlushAlone(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {

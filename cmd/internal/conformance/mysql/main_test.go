@@ -18,14 +18,9 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // each runs f on MariaDB and MySQL, each time in a database of its own.
 func each(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
-	for _, e := range testdb.Engines() {
-		if e.Family == "mysql" {
-			t.Run(e.Name, func(t *testing.T) {
-				e.Require(t)
-				f(t, &harness{T: t, Database: e.New(t)})
-			})
-		}
-	}
+	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) { f(t, &harness{T: t, Database: e.New(t)}) })
 }
 
 // harness is a test's database with what most tests do with it.

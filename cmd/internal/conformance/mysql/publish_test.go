@@ -453,24 +453,23 @@ func TestSessionsAreLeftAsTheyWere(t *testing.T) {
 }
 
 func TestDurability(t *testing.T) {
-	for _, e := range []testdb.Engine{testdb.MariaDB, testdb.MySQL} {
-		t.Run(e.Name, func(t *testing.T) {
-			e.Require(t)
-			h := &harness{T: t, Database: e.Dedicated(t, testdb.Setting("log_bin=binlog"), testdb.Setting("server_id=1"), testdb.Setting("sync_binlog=1")).NewDatabase(t)}
-			for _, c := range []struct{ set, want string }{
-				{"innodb_flush_log_at_trx_commit = 1", ""},
-				{"innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit is 2"},
-				{"innodb_flush_log_at_trx_commit = 0", "innodb_flush_log_at_trx_commit is 0"},
-				{"innodb_flush_log_at_trx_commit = 1", ""},
-				{"sync_binlog = 0", "sync_binlog is 0"},
-				{"sync_binlog = 100", "sync_binlog is 100"},
-			} {
-				h.sql("SET GLOBAL " + c.set)
-				err := mysql.New().Durability(h.ctx(), dialect.On(h.Admin()))
-				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
-					t.Errorf("%s: %v", c.set, err)
-				}
+	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		h := &harness{T: t, Database: e.Dedicated(t, testdb.Setting("log_bin=binlog"), testdb.Setting("server_id=1"), testdb.Setting("sync_binlog=1")).NewDatabase(t)}
+		for _, c := range []struct{ set, want string }{
+			{"innodb_flush_log_at_trx_commit = 1", ""},
+			{"innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit is 2"},
+			{"innodb_flush_log_at_trx_commit = 0", "innodb_flush_log_at_trx_commit is 0"},
+			{"innodb_flush_log_at_trx_commit = 1", ""},
+			{"sync_binlog = 0", "sync_binlog is 0"},
+			{"sync_binlog = 100", "sync_binlog is 100"},
+		} {
+			h.sql("SET GLOBAL " + c.set)
+			err := mysql.New().Durability(h.ctx(), dialect.On(h.Admin()))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("%s: %v", c.set, err)
 			}
-		})
-	}
+		}
+	})
 }
