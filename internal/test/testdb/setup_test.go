@@ -33,8 +33,8 @@ moment
 `
 
 // TestInterruptedSetupMendsItself (O12) kills scripts/setup.sh at every moment while it replaces a package's folder
-// by one of another version. A folder with the version's stamp is always complete, and the next run completes it and leaves
-// nothing else behind.
+// by one of another version. A folder with the version's stamp is always complete, and the next run completes it and
+// leaves nothing else behind.
 func TestInterruptedSetupMendsItself(t *testing.T) {
 	root, err := os.Getwd()
 	for ; err == nil && !exists(filepath.Join(root, "scripts/setup.sh")); root = filepath.Dir(root) {
