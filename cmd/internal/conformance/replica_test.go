@@ -23,14 +23,16 @@ type replicated struct {
 }
 
 func eachReplicated(t *testing.T, f func(x *replicated)) {
-	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
-	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		primary := e.Primary(t)
-		replica := primary.Replica(t)
-		x := openEnv(t, primary.NewDatabase(t), nil)
-		x.migrate()
-		f(&replicated{x, x.addKV(), replica})
-	})
+	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
+		t.Run(e.Name, func(t *testing.T) {
+			e.Require(t)
+			primary := e.Primary(t)
+			replica := primary.Replica(t)
+			x := openEnv(t, primary.NewDatabase(t), nil)
+			x.migrate()
+			f(&replicated{x, x.addKV(), replica})
+		})
+	}
 }
 
 // on opens the feed on the replica, once it is there.

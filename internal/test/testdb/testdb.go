@@ -120,7 +120,7 @@ var (
 func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
 
 // Only limits the test to the engines on which there is something to test. Call it before Each; if it is called
-// several times, all of them limit the test.
+// several times, all of them limit the test, and every Each of it.
 func Only(t *testing.T, engines ...Engine) {
 	if before, limited := only.Load(caseOf(t)); limited {
 		left := func(e Engine) bool { return !slices.Contains(before.([]Engine), e) }
