@@ -4,7 +4,7 @@
 //
 //	go run ./internal/test/cases
 //
-// adds new cases to cases.txt and makes docs/CAPABILITIES.md from capabilities.md. The tests of this package
+// adds new cases to cases.txt and makes docs/CAPABILITIES.md from capabilities.txt. The tests of this package
 // fail when either is out of date, when a case of cases.txt no longer exists or no longer runs on a database,
 // and when a row that says "run" has no case.
 //
@@ -26,7 +26,7 @@ import (
 const (
 	inventoryFile = "cases.txt"
 	movedFile     = "moved.txt"
-	templateFile  = "capabilities.md"
+	templateFile  = "capabilities.txt"
 	pageFile      = "docs/CAPABILITIES.md" // below the repository's root
 )
 

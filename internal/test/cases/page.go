@@ -13,7 +13,7 @@ var (
 	notRun = regexp.MustCompile(`^not (run|yet|planned)($|[ ,;:(])`)
 )
 
-const pageHead = "<!-- Made by go run ./internal/test/cases, from its capabilities.md and the labels of the tests -->\n\n"
+const pageHead = "<!-- Made by go run ./internal/test/cases, from its capabilities.txt and the labels of the tests -->\n\n"
 
 // page makes docs/CAPABILITIES.md: each row of the template's tables that begin with "row" gets the databases
 // that its cases run on, and their names.

@@ -223,7 +223,7 @@ func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool
 	// In GOFLAGS, so that it reaches the binaries that tests build, too.
 	cmd.Env = append(os.Environ(), "ROWFEED_TEST_EVERY_KILL=1", "GOFLAGS=-overlay="+overlay+" "+os.Getenv("GOFLAGS"))
 	if m.Engines != "" {
-		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines)
+		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines, "ROWFEED_TEST_ALL=1") // no quick set
 	}
 	out, err := cmd.CombinedOutput()
 	return string(out), linked, err
