@@ -72,7 +72,7 @@ var productionSettings = map[string][]string{
 	MySQL.Name:      {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1", "innodb-redo-log-capacity=512M"},
 }
 
-var productionPostgres = []string{"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on"}
+var productionPostgres = []string{"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on", "autovacuum=on"}
 
 // sharedServer starts a server at most once per process.
 type sharedServer struct {
