@@ -51,6 +51,7 @@ git worktree add --quiet --detach "$work/tree" "$base"
 printf 'building %s\n' "$name" >&2
 go build -o "$work/new" "$command"
 
-(cd "$driver" && ROWFEED_TEST_ENGINES=$engines go test -vet=off -count=1 -timeout 0 -run '^TestPairs$' -pairs "$pairs" "${json[@]}" \
+(cd "$driver" && ROWFEED_TEST_ENGINES=$engines go test -vet=off -count=1 -timeout 0 -run '^TestPairs$' \
+  -pairs "$pairs" "${json[@]}" \
   -base "$work/base" -base-name "$(describe "$base")" -new "$work/new" -new-name "$name" -to "$work/table") >&2
 cat "$work/table"

@@ -21,7 +21,7 @@ import (
 // clients ask for pages of 10 over loopback. Each round asks both servers, of one process and one
 // database, in turns; the ratio is that of the rounds' medians.
 //
-//	go test ./server -run '^$' -bench Authentication -benchtime 9x
+//	go test ./cmd/server -run '^$' -bench Authentication -benchtime 9x
 func BenchmarkAuthentication(b *testing.B) {
 	const clients, requests = 8, 250 // each client's, in a round
 	database := testdb.SQLite.New(b)

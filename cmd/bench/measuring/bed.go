@@ -25,12 +25,12 @@ var (
 // Writers is how many write at the same time.
 const Writers = 8
 
-// Main is called by TestMain of a package of measurements, in a folder so far below the module whose
-// servers scripts/setup.sh unpacks. It parses the flags.
-func Main(m *testing.M, module string) {
+// Main is called by TestMain of a package of measurements. root is the way from the package's folder to the
+// repository's, in which scripts/setup.sh unpacks servers. Main parses the flags.
+func Main(m *testing.M, root string) {
 	flag.Parse()
 	setDefault("ROWFEED_TEST_ENGINES", "sqlite,postgres15,mariadb")
-	if folder, err := filepath.EvalSymlinks(filepath.Join(module, ".engines")); err == nil {
+	if folder, err := filepath.EvalSymlinks(filepath.Join(root, ".engines")); err == nil {
 		if folder, err = filepath.Abs(folder); err == nil {
 			setDefault("ROWFEED_ENGINES_DIR", folder)
 		}

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 			"c/d\n\tTestOne sqlite mariadb (mysql)\ne\n\tTestTow\n", ""},
 		{"gone", "a.TestTwo -> gone: nobody needs it", "a\n\tTestOne sqlite mariadb (mysql)\n", ""},
 		{"a map to nothing", "a.TestTwo -> b.TestTwo", "a\n\tTestOne sqlite mariadb (mysql)\n", "there is no case b.TestTwo"},
-		{"a map of nothing", "a.TestTw -> b.TestTwo", before, "a.TestTw was the path of no case"},
+		{"a map of nothing", "a.TestTw -> b.TestTwo", before, "had the path a.TestTw"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			was, err := parseInventory(before)
@@ -109,7 +109,7 @@ func TestPage(t *testing.T) {
 		{"no case", "| M1 | it works | run |\n| M2 | it flies | run, nearly |\n", "M2 says that it was run"},
 		{"a case of what is not run", "| M1 | it works | not run |\n", "M1 says that it was not run"},
 		{"no row", "| M2 | it works | not run |\n", `a.TestOne names the row "M1"`},
-		{"no state", "| M1 | it works | well |\n", "M1 begins with none"},
+		{"no state", "| M1 | it works | well |\n", "state of row M1 begins with none"},
 		{"twice", "| M1 | it works | run |\n| M1 | it works | run |\n", "M1 is there twice"},
 		{"a cell too many", "| M1 | it works | run | a |\n", "has three cells"},
 	} {

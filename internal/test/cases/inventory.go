@@ -32,7 +32,7 @@ func parseMoved(text string) (moved []move, err error) {
 	return moved, nil
 }
 
-// apply returns the path after the move, and whether the move is about it.
+// apply returns the path after the move, and whether the move concerns that path.
 func (m move) apply(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, m.old)
 	isFolder := strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, ".")
@@ -94,7 +94,7 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 	}
 	for i, m := range moved {
 		if used[i] == 0 {
-			say("%s: %s was the path of no case", movedFile, m.old)
+			say("%s: no case of %s had the path %s: correct the line, or remove it", movedFile, inventoryFile, m.old)
 		}
 	}
 	for _, c := range cases {
@@ -146,7 +146,8 @@ func databasesIn(names, without []string) (sorted []string) {
 }
 
 const inventoryHead = `# The test cases by folder, and the databases that each runs on; those in parentheses only if
-# ROWFEED_TEST_ALL is 1. "go run ./internal/test/cases" adds cases. Nothing is removed: moved.txt says where a case is now.
+# ROWFEED_TEST_ALL is 1. "go run ./internal/test/cases" adds cases. Nothing is removed: moved.txt says where a case is
+# now.
 `
 
 func formatInventory(cases []Case) string {

@@ -26,7 +26,7 @@
 //	+	the lines that it puts there
 //	 	a line that stays; only to make the text unique
 //
-// The identifiers behind keeps are those of guarantees.txt. Paths are from the repository's root. The lines that begin
+// The test is a pattern, as go test -run takes it. The identifiers behind keeps are those of guarantees.txt. Paths are from the repository's root. The lines that begin
 // with a minus or a blank must be in the file exactly once, with the white space as it is there. The line engines
 // (the value of ROWFEED_TEST_ENGINES) is left out if the test needs no database. The line short is for mutants that
 // CI runs; all of them together take no more than two minutes. Choose the fastest test that fails, on SQLite or

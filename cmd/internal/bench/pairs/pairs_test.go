@@ -38,6 +38,7 @@ func TestPairs(t *testing.T) {
 		t.Skip("scripts/bench.sh runs it, with two builds")
 	}
 	c := &comparison{Pairs: *pairs}
+	testdb.Quick(t) // ROWFEED_TEST_ENGINES alone says what is measured
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		c.run(t, e, build{*baseName, *base}, build{*newName, *after}, os.Stderr)
 	})

@@ -1,3 +1,4 @@
+// Package dialect_test has the tests of package dialect that need more than the standard library.
 package dialect_test
 
 import (

@@ -1,3 +1,4 @@
+// Package feedhttp_test has the tests of package feedhttp that need a database.
 package feedhttp_test
 
 import (

@@ -1,3 +1,4 @@
+// Package mysql_test has the tests of package dialect/mysql, on MariaDB and MySQL.
 package mysql_test
 
 import (

@@ -1,3 +1,4 @@
+// Package pgxtx_test has the tests of package pgxtx, on PostgreSQL.
 package pgxtx_test
 
 import (

@@ -1,3 +1,4 @@
+// Package sqlite_test has the tests of package dialect/sqlite.
 package sqlite_test
 
 import (
