@@ -226,7 +226,7 @@ func fromEngines(t *testing.T, name string) string {
 	t.Helper()
 	folder := os.Getenv("ROWFEED_ENGINES_DIR")
 	if folder == "" {
-		folder = filepath.Join("..", ".engines")
+		folder = filepath.Join("..", "..", ".engines")
 	}
 	data, err := os.ReadFile(filepath.Join(folder, name))
 	if err != nil {

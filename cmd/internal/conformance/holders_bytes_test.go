@@ -52,6 +52,7 @@ func TestHoldersBesideBytes(t *testing.T) {
 // TestBlockersBesideBytes (M44, M72): nor does such a statement keep status from naming who holds a feed's
 // changes up.
 func TestBlockersBesideBytes(t *testing.T) {
+	testdb.Quick(t)
 	testdb.Only(t, testdb.MySQL) // MariaDB shows such statements
 	each(t, func(x *env) {
 		f := x.addKV()

@@ -76,6 +76,9 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 		switch {
 		case gone:
 			continue
+		case known[path]:
+			say("two cases of %s are %s now: say in %s why one is gone", inventoryFile, path, movedFile)
+			continue
 		case !exists:
 			say("there is no case %s any more: say in %s where it is now, or why it is gone", path, movedFile)
 			continue
@@ -98,6 +101,9 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 		}
 	}
 	for _, c := range cases {
+		if len(c.On) == 0 && len(c.WithAll) > 0 {
+			say("%s runs on no database unless ROWFEED_TEST_ALL is 1: add testdb.Quick to it", c.path())
+		}
 		if !known[c.path()] {
 			say("%s is not in %s: run go run ./internal/test/cases", c.path(), inventoryFile)
 		}

@@ -195,7 +195,9 @@ func try(l *linker, m mutant) (r result) {
 		r.outcome = "NO SUCH TEST"
 	case r.err == nil:
 		r.outcome = "SURVIVED"
-	case errors.As(r.err, &exit):
+	case strings.Contains(r.output, "run scripts/setup.sh"):
+		r.outcome = "NO DATABASE"
+	case errors.As(r.err, &exit) && (strings.Contains(r.output, "--- FAIL: ") || strings.Contains(r.output, "panic: ")):
 		r.outcome, r.killed = "killed", true
 	default:
 		r.outcome = r.err.Error()
