@@ -22,7 +22,7 @@ func TestBadInput(t *testing.T) {
 		{"publish --once --replica", exitFailed, []string{"kv", "opened as a replica", "without --replica"}},
 		{"feed bump", exitUsage, []string{"feed bump", "NAME is missing", "rowfeed feed bump --help"}},
 		{"mirror kv --to stdout", exitUsage, []string{`"rowfeed mirror"`, "rowfeed --help"}},
-		{"bench kv", exitUsage, []string{`there is no measure "kv"`, "Next: name some of writers, drain, pages, latency, idle"}},
+		{"bench kv", exitUsage, []string{`there is no measure "kv"`, "Next: name some of writers, drain, pages, consume, latency, idle"}},
 		{"bench --rows 0", exitUsage, []string{"--rows 0 is not between 1 and 100000000", "Next:"}},
 		{"bench --payload 1000000", exitUsage, []string{"--payload 1000000 is not between 1 and 10000", "Next:"}},
 		{"bench --writers 0", exitUsage, []string{"--writers 0 is not between 1 and 1000", "Next:"}},

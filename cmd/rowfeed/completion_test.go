@@ -61,7 +61,7 @@ func TestCompletion(t *testing.T) {
 		{"lease release |", "relay:kv:lines"},
 		{"feed add new --table t --mode |", "sequence outbox blocking"},
 		{"fetch kv --limit |", ""},
-		{"bench |", "writers drain pages latency idle"},
+		{"bench |", "writers drain pages consume latency idle"},
 		{"completion |", "bash zsh fish powershell"},
 		{"feed dr|", "drop"},
 	} {
