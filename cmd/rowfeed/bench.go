@@ -63,7 +63,8 @@ is takes up to 20 seconds to tell.
 With --json: {"database":{…},"machine":{…},"options":{…},"writers":[…],"drain":[…],
 "pages":{…},"consume":{…},"latency":{…},"idle":{…},
 "rows":{"written":…,"read":…,"positions":…}}; a measure that was not taken is null.
-With --clean: {"removed":[{"prefix":"rfbenchx7k2_","owner":"…","began":"…"}],"at_work":[]}.`,
+With --clean:
+{"removed":[{"prefix":"rfbenchx7k2_","owner":"…","began":"…"}],"at_work":[]}.`,
 		Example: `  rowfeed bench --db postgres://me:secret@localhost/shop
   rowfeed bench writers drain --rows 200000 --writers 16
   rowfeed bench latency --rate 1000/s --seconds 10 --repetitions 1
