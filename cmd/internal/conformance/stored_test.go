@@ -83,7 +83,7 @@ func TestStored(t *testing.T) {
 // store makes the feeds and works on them. The cursor behind rows 1 to 4 is saved in a table of its own.
 func (x *env) store() {
 	x.Helper()
-	x.exec("CREATE TABLE saved (feed VARCHAR(50) NOT NULL PRIMARY KEY, after VARCHAR(100) NOT NULL)",
+	x.exec("CREATE TABLE saved (feed VARCHAR(50) NOT NULL PRIMARY KEY, after VARCHAR(100) NOT NULL, entries TEXT)",
 		"CREATE TABLE texts (token VARCHAR(100) NOT NULL)")
 	for _, s := range storedFeeds(x) {
 		x.exec("CREATE TABLE " + s.name + " " + x.exact(s.create))
@@ -97,7 +97,7 @@ func (x *env) store() {
 		}
 		x.publish(f)
 		page := x.storedPage(f, rowfeed.Beginning)
-		x.exec(fmt.Sprintf("INSERT INTO saved VALUES ('%s', '%s')", s.name, page.Cursor))
+		x.exec(fmt.Sprintf("INSERT INTO saved VALUES ('%s', '%s', NULL)", s.name, page.Cursor))
 		if got := x.storedConsume(f, 2); len(got) != 4 {
 			x.Fatalf("%s: the consumer is handed %q", s.name, got)
 		}
@@ -106,9 +106,14 @@ func (x *env) store() {
 		}
 		x.storeRow(f, s, 5)
 		x.publish(f)
-		x.storedPage(f, page.Cursor) // moves the records of an outbox
+		x.exec(fmt.Sprintf("UPDATE saved SET entries = '%s' WHERE feed = '%s'", // the page moves the records of an outbox
+			storedEntries(x.storedPage(f, rowfeed.Beginning)), s.name))
+		if s.name == "sharded" {
+			x.storeConsumers(f)
+		}
 		x.storeRow(f, s, 6)
 	}
+	x.must(x.rf.Audited(x.ctx, storedAct, func(context.Context) error { return nil }))
 	_, err := x.rf.Lease("stored", time.Hour).TryAcquire(x.ctx)
 	x.must(err)
 	text, _, err := x.rf.AddToken(x.ctx, rowfeed.TokenSpec{Name: "stored",
@@ -216,6 +221,14 @@ func (x *env) readStored() {
 		if s.spec.Mode == "" {
 			want = []string{"-3", "5", "6"}
 		}
+		entries := x.db.Lines(x.T, "SELECT entries FROM saved WHERE feed = '"+s.name+"'")
+		now := storedEntries(x.storedPage(f, rowfeed.Beginning)) // row 6 is the last one
+		if before := strings.Trim(entries[0], "[]"); !strings.HasPrefix(now, before+"\n") {
+			x.Errorf("%s: the entries are\n%s\nwant first:\n%s", s.name, now, before)
+		}
+		if s.name == "sharded" {
+			x.readConsumers(f)
+		}
 		after := x.db.Lines(x.T, "SELECT after FROM saved WHERE feed = '"+s.name+"'")
 		var got []string
 		for _, e := range x.storedPage(f, rowfeed.Cursor(strings.Trim(after[0], "[]"))).Entries {
@@ -245,8 +258,88 @@ func (x *env) readStored() {
 	}) {
 		x.Errorf("leases: %+v %v", leases, err)
 	}
+	if acts, err := x.rf.Acts(x.ctx, 0, 0); err != nil || len(acts) != 1 || acts[0].Actor != storedAct.Actor ||
+		acts[0].Act != storedAct.Act || acts[0].Object != storedAct.Object || acts[0].Outcome != "done" {
+		x.Errorf("audit log: %+v %v", acts, err)
+	}
 	text := strings.Trim(x.db.Lines(x.T, "SELECT token FROM texts")[0], "[]")
 	if token, err := x.rf.TokenOf(x.ctx, text); err != nil || token.Name != "stored" {
 		x.Errorf("token: %+v %v", token, err)
 	}
+}
+
+// storedAct is in the audit log.
+var storedAct = rowfeed.Act{Actor: "ü@stored", Act: "consumer pause", Object: "consumer paused", Detail: "one feed"}
+
+// storedEntries are the entries of a page as JSON, one a line.
+func storedEntries(page rowfeed.Page) string {
+	var lines []string
+	for _, e := range page.Entries {
+		lines = append(lines, string(e.AppendJSON(nil)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// storedHalves is a consumer with two shards.
+func (x *env) storedHalves(f *rowfeed.Feed) (ids []string) {
+	x.Helper()
+	c := &rowfeed.Consumer{Name: "halves", Source: f, DB: x.rf, ShardCount: 2,
+		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			for _, e := range entries {
+				ids = append(ids, storedID(e))
+			}
+			return nil
+		}}
+	x.must(c.RunOnce(x.ctx))
+	slices.Sort(ids)
+	return ids
+}
+
+// storedPaused runs a consumer that is paused afterwards.
+func (x *env) storedPaused(f *rowfeed.Feed) error {
+	return (&rowfeed.Consumer{Name: "paused", Source: f, DB: x.rf, Limit: 1,
+		Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { return nil }}).RunOnce(x.ctx)
+}
+
+// storeConsumers makes a consumer with two shards and one that is paused, both behind row 5, and marks the
+// first entry as processed.
+func (x *env) storeConsumers(f *rowfeed.Feed) {
+	x.Helper()
+	if got := x.storedHalves(f); !slices.Equal(got, []string{"1", "2", "4", "5"}) {
+		x.Fatalf("two shards are handed %q", got)
+	}
+	x.must(x.storedPaused(f))
+	_, err := x.rf.PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "paused"})
+	x.must(err)
+	x.storedMark(f, 0, true)
+}
+
+// storedMark marks an entry as processed, and wants it to be the first time or not.
+func (x *env) storedMark(f *rowfeed.Feed, i int, want bool) {
+	x.Helper()
+	tx := x.begin(sql.LevelReadCommitted)
+	e := x.storedPage(f, rowfeed.Beginning).Entries[i]
+	first, err := x.rf.MarkProcessed(x.ctx, rowfeed.InTx(tx), "marks", f.Name(), e)
+	if err != nil || first != want {
+		x.Errorf("entry %d is processed for the first time: %v, want %v %v", i, first, want, err)
+	}
+	x.commit(tx)
+}
+
+// readConsumers reads what storeConsumers has made. Row 6 is published.
+func (x *env) readConsumers(f *rowfeed.Feed) {
+	x.Helper()
+	if got := x.storedHalves(f); !slices.Equal(got, []string{"6"}) {
+		x.Errorf("two shards are handed %q, want row 6", got)
+	}
+	if n, err := x.rf.ConsumerShardCount(x.ctx, "halves", f.Name()); err != nil || n != 2 {
+		x.Errorf("the consumer has %d shards, want 2: %v", n, err)
+	}
+	id := rowfeed.ConsumerID{Consumer: "paused"}
+	if paused, err := x.rf.PausedShards(x.ctx, id); err != nil || !slices.Equal(paused, []int{0}) {
+		x.Errorf("paused shards %v %v", paused, err)
+	}
+	x.wantCode(x.storedPaused(f), rowfeed.ConsumerPaused)
+	x.storedMark(f, 0, false)
+	x.storedMark(f, 1, true)
 }

@@ -44,12 +44,12 @@ CREATE TABLE `blocking` (
 
 LOCK TABLES `blocking` WRITE;
 /*!40000 ALTER TABLE `blocking` DISABLE KEYS */;
-INSERT INTO `blocking` VALUES (1,1,'¢\nBà®Ÿl¡ÕKéc×ú');
-INSERT INTO `blocking` VALUES (2,1,'¢\nBà®Ÿl¡Õc1Ú¿ú');
-INSERT INTO `blocking` VALUES (3,1,'¢\nBà¯¢rH]Ò>Ñ');
-INSERT INTO `blocking` VALUES (4,1,'¢\nBà°è‚_w¦d¹a');
-INSERT INTO `blocking` VALUES (5,1,'¢\nBá1ÿÔ*E­¸ãÒ\\¢');
-INSERT INTO `blocking` VALUES (6,1,'¢\nBá3ÝÞ<rvª?´ñŽ');
+INSERT INTO `blocking` VALUES (1,1,'¢\nvë7ŠM3kš\'îïš');
+INSERT INTO `blocking` VALUES (2,1,'¢\nvë8;+µ‡d£™qí');
+INSERT INTO `blocking` VALUES (3,1,'¢\nvë9§§0Œ®€“oe');
+INSERT INTO `blocking` VALUES (4,1,'¢\nvë9§§0Œ®—Ûæe');
+INSERT INTO `blocking` VALUES (5,1,'¢\nvë–¸Ót—<¦+Á');
+INSERT INTO `blocking` VALUES (6,1,'¢\nvë˜µ|ofE”…®');
 /*!40000 ALTER TABLE `blocking` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `captured`;
@@ -216,11 +216,12 @@ CREATE TABLE `rowfeed_audit` (
   `detail` longtext NOT NULL,
   `outcome` longtext NOT NULL,
   PRIMARY KEY (`id`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
 LOCK TABLES `rowfeed_audit` WRITE;
 /*!40000 ALTER TABLE `rowfeed_audit` DISABLE KEYS */;
+INSERT INTO `rowfeed_audit` VALUES (1,'54mp4ybdqb52fhjxc6igaqcdv3',1795471895449267,'Ã¼@stored','consumer pause','consumer paused','one feed','done');
 /*!40000 ALTER TABLE `rowfeed_audit` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_batch_columned`;
@@ -268,7 +269,7 @@ CREATE TABLE `rowfeed_changes_composite` (
 
 LOCK TABLES `rowfeed_changes_composite` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_composite` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_composite` VALUES (7,'Ã¼','6',0,'2026-11-23 21:14:44.135130');
+INSERT INTO `rowfeed_changes_composite` VALUES (7,'Ã¼','6',0,'2026-11-23 22:11:34.695231');
 /*!40000 ALTER TABLE `rowfeed_changes_composite` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_changes_sharded`;
@@ -285,7 +286,7 @@ CREATE TABLE `rowfeed_changes_sharded` (
 
 LOCK TABLES `rowfeed_changes_sharded` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_sharded` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_sharded` VALUES (7,6,0,'2026-11-23 21:14:44.481483');
+INSERT INTO `rowfeed_changes_sharded` VALUES (7,6,0,'2026-11-23 22:11:34.986873');
 /*!40000 ALTER TABLE `rowfeed_changes_sharded` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_changes_single`;
@@ -302,7 +303,7 @@ CREATE TABLE `rowfeed_changes_single` (
 
 LOCK TABLES `rowfeed_changes_single` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_single` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_single` VALUES (7,6,0,'2026-11-23 21:14:43.960561');
+INSERT INTO `rowfeed_changes_single` VALUES (7,6,0,'2026-11-23 22:11:34.552798');
 /*!40000 ALTER TABLE `rowfeed_changes_single` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_consumers`;
@@ -347,13 +348,16 @@ CREATE TABLE `rowfeed_cursors` (
 
 LOCK TABLES `rowfeed_cursors` WRITE;
 /*!40000 ALTER TABLE `rowfeed_cursors` DISABLE KEYS */;
-INSERT INTO `rowfeed_cursors` VALUES ('app','appended',1,1,'01M8545QWJYHP99YBAP5GBKZ3D',1,0,4,0,1,1795468484662235,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','blocking',1,1,'01M8545R5GX02130JZEYK69EB1',1,0,4,0,1,1795468484910717,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','captured',1,1,'01M8545R2FYCBBGSBB2WM4H80H',1,0,4,0,1,1795468484766760,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','columned',0,1,'4',1,0,6,0,1,1795468484268622,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','composite',0,1,'4',1,0,6,0,1,1795468484128952,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','sharded',0,1,'4',1,0,6,0,1,1795468484476623,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','single',0,1,'4',1,0,6,0,1,1795468483955751,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','appended',1,1,'01M857DTEW0DQBC5QKDSW7HXDD',1,0,4,0,1,1795471895180828,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','blocking',1,1,'01M857DTSSMYKK135EJZDYC1K5',1,0,4,0,1,1795471895444542,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','captured',1,1,'01M857DTNSC1JK338AQXQ5QJ5M',1,0,4,0,1,1795471895334521,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','columned',0,1,'4',1,0,6,0,1,1795471894877686,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','composite',0,1,'4',1,0,6,0,1,1795471894666348,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','sharded',0,1,'4',1,0,6,0,1,1795471894963051,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','single',0,1,'4',1,0,6,0,1,1795471894548359,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('halves','sharded',0,2,'6',1,0,3,0,0,1795471894973306,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('halves','sharded',1,2,'6',1,0,1,0,0,1795471894974792,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('paused','sharded',0,1,'6',1,0,7,1,0,1795471894985537,NULL);
 /*!40000 ALTER TABLE `rowfeed_cursors` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_dead_letters`;
@@ -381,13 +385,13 @@ CREATE TABLE `rowfeed_dead_letters` (
 
 LOCK TABLES `rowfeed_dead_letters` WRITE;
 /*!40000 ALTER TABLE `rowfeed_dead_letters` DISABLE KEYS */;
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545QWJYHP99YBAP5GBKZ3B','upsert','aside',2,0,'this row is not wanted',1795468484657121,1795468484657121,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545R5EKXP1Z8ENCCRXNFZT','upsert','aside',2,0,'this row is not wanted',1795468484904262,1795468484904262,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545R2FYCBBGSBB2WM4H80F','upsert','aside',2,0,'this row is not wanted',1795468484762672,1795468484762672,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468484262669,1795468484262669,0);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{\"ns\":\"Ã¼\",\"id\":\"2\"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468484125081,1795468484125081,0);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468484472694,1795468484472694,5);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468483952184,1795468483952184,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DTEW0DQBC5QKDSW7HXDB','upsert','aside',2,0,'this row is not wanted',1795471895166901,1795471895166901,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DTSR7CNRVDC7CJHSJWFD','upsert','aside',2,0,'this row is not wanted',1795471895440468,1795471895440468,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DTNSC1JK338AQXQ5QJ5J','upsert','aside',2,0,'this row is not wanted',1795471895330335,1795471895330335,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471894873595,1795471894873595,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{\"ns\":\"Ã¼\",\"id\":\"2\"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471894661317,1795471894661317,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471894959654,1795471894959654,5);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471894544225,1795471894544225,0);
 /*!40000 ALTER TABLE `rowfeed_dead_letters` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feed_appended`;
@@ -404,11 +408,11 @@ CREATE TABLE `rowfeed_feed_appended` (
 
 LOCK TABLES `rowfeed_feed_appended` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feed_appended` DISABLE KEYS */;
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBß’ôl”ùj±`¹üj',1);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBß’ôl”ùj±`¹ük',2);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBß’ôl”ùj±`¹ül',3);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBß’ôl”ùj±`¹üm',4);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBà9FŠ–u{íÑ{í',5);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nvéÜn¶ónxxõª',1);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nvéÜn¶ónxxõ«',2);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nvéÜn¶ónxxõ¬',3);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nvéÜn¶ónxxõ­',4);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nvê’ .¹B¸¨È',5);
 /*!40000 ALTER TABLE `rowfeed_feed_appended` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feed_captured`;
@@ -425,11 +429,11 @@ CREATE TABLE `rowfeed_feed_captured` (
 
 LOCK TABLES `rowfeed_feed_captured` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feed_captured` DISABLE KEYS */;
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBàOó¸ek(H ',1);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBàOó¸ek(H ',2);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBàOó¸ek(H ',3);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBàOó¸ek(H ',4);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBà¡ý(p±9HkÀ',5);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nvê¹`e1\n¿n[È±',1);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nvê¹`e1\n¿n[È²',2);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nvê¹`e1\n¿n[È³',3);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nvê¹`e1\n¿n[È´',4);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nvë(ÿpŸ-b[De[',5);
 /*!40000 ALTER TABLE `rowfeed_feed_captured` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feeds`;
@@ -459,13 +463,13 @@ CREATE TABLE `rowfeed_feeds` (
 
 LOCK TABLES `rowfeed_feeds` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feeds` DISABLE KEYS */;
-INSERT INTO `rowfeed_feeds` VALUES ('appended','outbox','app','active',1,'','appended','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,NULL,0,0,'server_id 1',NULL,1795468484488237);
-INSERT INTO `rowfeed_feeds` VALUES ('blocking','blocking','none','active',1,'','blocking','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"u\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\",\"exact\":true},\"Shard\":{\"name\":\"v\",\"type\":\"int(11)\",\"decl\":\"int(11)\",\"kind\":\"integer\",\"exact\":true},\"Index\":\"blocking_feed\"}}',1,'v',0,0,'server_id 1',NULL,1795468484778242);
-INSERT INTO `rowfeed_feeds` VALUES ('captured','outbox','trigger','active',1,'','captured','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,'v',0,0,'server_id 1',NULL,1795468484676962);
-INSERT INTO `rowfeed_feeds` VALUES ('columned','sequence','column','active',1,'','columned','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"added\":[\"feed_sync_id\",\"shard\"]}',1,NULL,2592000,0,'server_id 1',NULL,1795468484144310);
-INSERT INTO `rowfeed_feeds` VALUES ('composite','sequence','trigger','active',1,'','composite','[{\"name\":\"ns\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"ns\",\"exact\":true},{\"name\":\"id\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1',NULL,1795468483965621);
-INSERT INTO `rowfeed_feeds` VALUES ('sharded','sequence','trigger','active',1,'','sharded','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',8,NULL,2592000,0,'server_id 1',NULL,1795468484297941);
-INSERT INTO `rowfeed_feeds` VALUES ('single','sequence','trigger','active',1,'','single','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1',NULL,1795468483672679);
+INSERT INTO `rowfeed_feeds` VALUES ('appended','outbox','app','active',1,'','appended','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,NULL,0,0,'server_id 1',NULL,1795471894992703);
+INSERT INTO `rowfeed_feeds` VALUES ('blocking','blocking','none','active',1,'','blocking','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"u\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\",\"exact\":true},\"Shard\":{\"name\":\"v\",\"type\":\"int(11)\",\"decl\":\"int(11)\",\"kind\":\"integer\",\"exact\":true},\"Index\":\"blocking_feed\"}}',1,'v',0,0,'server_id 1',NULL,1795471895347257);
+INSERT INTO `rowfeed_feeds` VALUES ('captured','outbox','trigger','active',1,'','captured','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,'v',0,0,'server_id 1',NULL,1795471895200763);
+INSERT INTO `rowfeed_feeds` VALUES ('columned','sequence','column','active',1,'','columned','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"added\":[\"feed_sync_id\",\"shard\"]}',1,NULL,2592000,0,'server_id 1',NULL,1795471894701668);
+INSERT INTO `rowfeed_feeds` VALUES ('composite','sequence','trigger','active',1,'','composite','[{\"name\":\"ns\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"ns\",\"exact\":true},{\"name\":\"id\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1',NULL,1795471894557574);
+INSERT INTO `rowfeed_feeds` VALUES ('sharded','sequence','trigger','active',1,'','sharded','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',8,NULL,2592000,0,'server_id 1',NULL,1795471894887030);
+INSERT INTO `rowfeed_feeds` VALUES ('single','sequence','trigger','active',1,'','single','[{\"name\":\"id\",\"type\":\"bigint(20)\",\"decl\":\"bigint(20)\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1',NULL,1795471894415483);
 /*!40000 ALTER TABLE `rowfeed_feeds` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_flushes`;
@@ -480,8 +484,8 @@ CREATE TABLE `rowfeed_flushes` (
 
 LOCK TABLES `rowfeed_flushes` WRITE;
 /*!40000 ALTER TABLE `rowfeed_flushes` DISABLE KEYS */;
-INSERT INTO `rowfeed_flushes` VALUES (5,17);
-INSERT INTO `rowfeed_flushes` VALUES (7,36);
+INSERT INTO `rowfeed_flushes` VALUES (5,22);
+INSERT INTO `rowfeed_flushes` VALUES (7,38);
 /*!40000 ALTER TABLE `rowfeed_flushes` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_leases`;
@@ -500,7 +504,7 @@ CREATE TABLE `rowfeed_leases` (
 
 LOCK TABLES `rowfeed_leases` WRITE;
 /*!40000 ALTER TABLE `rowfeed_leases` DISABLE KEYS */;
-INSERT INTO `rowfeed_leases` VALUES ('stored','vm/18139/yth7o77bxcok53o54kvmr67li3',1,1795472084916591,1795468484916591,0);
+INSERT INTO `rowfeed_leases` VALUES ('stored','vm/7177/wvza6pceudyc2e6kcpjptj6lfh',1,1795475495450044,1795471895450044,0);
 /*!40000 ALTER TABLE `rowfeed_leases` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_outbox_appended`;
@@ -519,7 +523,7 @@ CREATE TABLE `rowfeed_outbox_appended` (
 
 LOCK TABLES `rowfeed_outbox_appended` WRITE;
 /*!40000 ALTER TABLE `rowfeed_outbox_appended` DISABLE KEYS */;
-INSERT INTO `rowfeed_outbox_appended` VALUES (6,1,NULL,'2026-11-23 21:14:44.669265',6);
+INSERT INTO `rowfeed_outbox_appended` VALUES (6,1,NULL,'2026-11-23 22:11:35.192675',6);
 /*!40000 ALTER TABLE `rowfeed_outbox_appended` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_outbox_captured`;
@@ -538,7 +542,7 @@ CREATE TABLE `rowfeed_outbox_captured` (
 
 LOCK TABLES `rowfeed_outbox_captured` WRITE;
 /*!40000 ALTER TABLE `rowfeed_outbox_captured` DISABLE KEYS */;
-INSERT INTO `rowfeed_outbox_captured` VALUES (6,1,NULL,'2026-11-23 21:14:44.771888',6);
+INSERT INTO `rowfeed_outbox_captured` VALUES (6,1,NULL,'2026-11-23 22:11:35.340191',6);
 /*!40000 ALTER TABLE `rowfeed_outbox_captured` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_columned`;
@@ -560,7 +564,7 @@ CREATE TABLE `rowfeed_positions_columned` (
 
 LOCK TABLES `rowfeed_positions_columned` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_columned` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_columned` VALUES (3,5,0,0,1,0,1795468484271366);
+INSERT INTO `rowfeed_positions_columned` VALUES (3,5,0,0,1,0,1795471894879961);
 /*!40000 ALTER TABLE `rowfeed_positions_columned` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_composite`;
@@ -583,11 +587,11 @@ CREATE TABLE `rowfeed_positions_composite` (
 
 LOCK TABLES `rowfeed_positions_composite` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_composite` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','1',1,0,0,0,0,1795468483970895);
-INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','2',2,0,0,0,0,1795468483970895);
-INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','3',5,0,0,1,0,1795468484131439);
-INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','4',4,0,0,0,0,1795468483970895);
-INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','5',6,0,0,0,0,1795468484131439);
+INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','1',1,0,0,0,0,1795471894562096);
+INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','2',2,0,0,0,0,1795471894562096);
+INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','3',5,0,0,1,0,1795471894670006);
+INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','4',4,0,0,0,0,1795471894562096);
+INSERT INTO `rowfeed_positions_composite` VALUES ('Ã¼','5',6,0,0,0,0,1795471894670006);
 /*!40000 ALTER TABLE `rowfeed_positions_composite` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_sharded`;
@@ -610,11 +614,11 @@ CREATE TABLE `rowfeed_positions_sharded` (
 
 LOCK TABLES `rowfeed_positions_sharded` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_sharded` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_sharded` VALUES (1,1,7,7,0,0,1795468484303225);
-INSERT INTO `rowfeed_positions_sharded` VALUES (2,2,5,5,0,0,1795468484303225);
-INSERT INTO `rowfeed_positions_sharded` VALUES (3,5,3,3,1,0,1795468484478680);
-INSERT INTO `rowfeed_positions_sharded` VALUES (4,4,0,0,0,0,1795468484303225);
-INSERT INTO `rowfeed_positions_sharded` VALUES (5,6,6,6,0,0,1795468484478680);
+INSERT INTO `rowfeed_positions_sharded` VALUES (1,1,7,7,0,0,1795471894890958);
+INSERT INTO `rowfeed_positions_sharded` VALUES (2,2,5,5,0,0,1795471894890958);
+INSERT INTO `rowfeed_positions_sharded` VALUES (3,5,3,3,1,0,1795471894964873);
+INSERT INTO `rowfeed_positions_sharded` VALUES (4,4,0,0,0,0,1795471894890958);
+INSERT INTO `rowfeed_positions_sharded` VALUES (5,6,6,6,0,0,1795471894964873);
 /*!40000 ALTER TABLE `rowfeed_positions_sharded` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_single`;
@@ -636,11 +640,11 @@ CREATE TABLE `rowfeed_positions_single` (
 
 LOCK TABLES `rowfeed_positions_single` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_single` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_single` VALUES (1,1,0,0,0,0,1795468483797254);
-INSERT INTO `rowfeed_positions_single` VALUES (2,2,0,0,0,0,1795468483797254);
-INSERT INTO `rowfeed_positions_single` VALUES (3,5,0,0,1,0,1795468483957794);
-INSERT INTO `rowfeed_positions_single` VALUES (4,4,0,0,0,0,1795468483797254);
-INSERT INTO `rowfeed_positions_single` VALUES (5,6,0,0,0,0,1795468483957794);
+INSERT INTO `rowfeed_positions_single` VALUES (1,1,0,0,0,0,1795471894420245);
+INSERT INTO `rowfeed_positions_single` VALUES (2,2,0,0,0,0,1795471894420245);
+INSERT INTO `rowfeed_positions_single` VALUES (3,5,0,0,1,0,1795471894550396);
+INSERT INTO `rowfeed_positions_single` VALUES (4,4,0,0,0,0,1795471894420245);
+INSERT INTO `rowfeed_positions_single` VALUES (5,6,0,0,0,0,1795471894550396);
 /*!40000 ALTER TABLE `rowfeed_positions_single` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_processed`;
@@ -659,6 +663,7 @@ CREATE TABLE `rowfeed_processed` (
 
 LOCK TABLES `rowfeed_processed` WRITE;
 /*!40000 ALTER TABLE `rowfeed_processed` DISABLE KEYS */;
+INSERT INTO `rowfeed_processed` VALUES ('marks','sharded',1,7,'0000000000000000001',1795471894986627);
 /*!40000 ALTER TABLE `rowfeed_processed` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_schema_version`;
@@ -673,15 +678,15 @@ CREATE TABLE `rowfeed_schema_version` (
 
 LOCK TABLES `rowfeed_schema_version` WRITE;
 /*!40000 ALTER TABLE `rowfeed_schema_version` DISABLE KEYS */;
-INSERT INTO `rowfeed_schema_version` VALUES (1,1795468483651483);
-INSERT INTO `rowfeed_schema_version` VALUES (2,1795468483653391);
-INSERT INTO `rowfeed_schema_version` VALUES (3,1795468483654001);
-INSERT INTO `rowfeed_schema_version` VALUES (4,1795468483654849);
-INSERT INTO `rowfeed_schema_version` VALUES (5,1795468483656716);
-INSERT INTO `rowfeed_schema_version` VALUES (6,1795468483659950);
-INSERT INTO `rowfeed_schema_version` VALUES (7,1795468483660986);
-INSERT INTO `rowfeed_schema_version` VALUES (8,1795468483662248);
-INSERT INTO `rowfeed_schema_version` VALUES (9,1795468483663145);
+INSERT INTO `rowfeed_schema_version` VALUES (1,1795471894393817);
+INSERT INTO `rowfeed_schema_version` VALUES (2,1795471894402176);
+INSERT INTO `rowfeed_schema_version` VALUES (3,1795471894402953);
+INSERT INTO `rowfeed_schema_version` VALUES (4,1795471894403532);
+INSERT INTO `rowfeed_schema_version` VALUES (5,1795471894405207);
+INSERT INTO `rowfeed_schema_version` VALUES (6,1795471894406369);
+INSERT INTO `rowfeed_schema_version` VALUES (7,1795471894407292);
+INSERT INTO `rowfeed_schema_version` VALUES (8,1795471894408165);
+INSERT INTO `rowfeed_schema_version` VALUES (9,1795471894408404);
 /*!40000 ALTER TABLE `rowfeed_schema_version` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_sequences`;
@@ -698,13 +703,13 @@ CREATE TABLE `rowfeed_sequences` (
 
 LOCK TABLES `rowfeed_sequences` WRITE;
 /*!40000 ALTER TABLE `rowfeed_sequences` DISABLE KEYS */;
-INSERT INTO `rowfeed_sequences` VALUES ('appended',0,0,1795468484488508);
-INSERT INTO `rowfeed_sequences` VALUES ('blocking',0,0,1795468484778427);
-INSERT INTO `rowfeed_sequences` VALUES ('captured',0,0,1795468484677266);
-INSERT INTO `rowfeed_sequences` VALUES ('columned',6,2,1795468484271366);
-INSERT INTO `rowfeed_sequences` VALUES ('composite',6,2,1795468484131439);
-INSERT INTO `rowfeed_sequences` VALUES ('sharded',6,2,1795468484478680);
-INSERT INTO `rowfeed_sequences` VALUES ('single',6,2,1795468483957794);
+INSERT INTO `rowfeed_sequences` VALUES ('appended',0,0,1795471894993067);
+INSERT INTO `rowfeed_sequences` VALUES ('blocking',0,0,1795471895347519);
+INSERT INTO `rowfeed_sequences` VALUES ('captured',0,0,1795471895200957);
+INSERT INTO `rowfeed_sequences` VALUES ('columned',6,2,1795471894879961);
+INSERT INTO `rowfeed_sequences` VALUES ('composite',6,2,1795471894670006);
+INSERT INTO `rowfeed_sequences` VALUES ('sharded',6,2,1795471894964873);
+INSERT INTO `rowfeed_sequences` VALUES ('single',6,2,1795471894550396);
 /*!40000 ALTER TABLE `rowfeed_sequences` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_shards`;
@@ -727,9 +732,9 @@ CREATE TABLE `rowfeed_shards` (
 
 LOCK TABLES `rowfeed_shards` WRITE;
 /*!40000 ALTER TABLE `rowfeed_shards` DISABLE KEYS */;
-INSERT INTO `rowfeed_shards` VALUES ('appended',1,1795468484665,117667822611023498,-7605037053040821266,0,0,'',1795468484498,0);
-INSERT INTO `rowfeed_shards` VALUES ('blocking',1,1795468484915,117667822627446238,4355674363206031758,0,0,'TX5OYu-knDpnKB2Y MJtr6PbMRWXcA3BK I-ivSLWnU4yAItXE koeXDNK_cWbOx9Xf QrwrMjKc3rDe851y RQh0fkZYpBzTMxks',0,0);
-INSERT INTO `rowfeed_shards` VALUES ('captured',1,1795468484769,117667822617885964,2914023819683851201,0,0,'',1795468484687,0);
+INSERT INTO `rowfeed_shards` VALUES ('appended',1,1795471895186,117668046122950048,3366746672255183049,0,0,'',1795471895004,0);
+INSERT INTO `rowfeed_shards` VALUES ('blocking',1,1795471895448,117668046140126479,1476177362915388846,0,0,'MQWmkjTfBbtzlNE3 MgI05B-wZjC1uDcs fKnlI07lBIjiIzyo 4Li2oPzOkTTMhvOH cqGyNe64s4jWdNJo n2R1XhiGUcNQl283',0,0);
+INSERT INTO `rowfeed_shards` VALUES ('captured',1,1795471895336,117668046132805488,-6976812103598006692,0,0,'',1795471895225,0);
 /*!40000 ALTER TABLE `rowfeed_shards` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_tokens`;
@@ -750,7 +755,7 @@ CREATE TABLE `rowfeed_tokens` (
 
 LOCK TABLES `rowfeed_tokens` WRITE;
 /*!40000 ALTER TABLE `rowfeed_tokens` DISABLE KEYS */;
-INSERT INTO `rowfeed_tokens` VALUES ('stored','166b03b203556079243b66fe86343a90fe993f36c862d3abf65e7bb38b429668','[{\"right\":\"read\",\"feed\":\"single\"}]','{}',1795468484917615,NULL,NULL);
+INSERT INTO `rowfeed_tokens` VALUES ('stored','ba03a81f2d277e4234dbba7fe58a933507e5f626831f2fd8ae0909fdea05e2ad','[{\"right\":\"read\",\"feed\":\"single\"}]','{}',1795471895450616,NULL,NULL);
 /*!40000 ALTER TABLE `rowfeed_tokens` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `saved`;
@@ -759,19 +764,20 @@ DROP TABLE IF EXISTS `saved`;
 CREATE TABLE `saved` (
   `feed` varchar(50) NOT NULL,
   `after` varchar(100) NOT NULL,
+  `entries` text DEFAULT NULL,
   PRIMARY KEY (`feed`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
 LOCK TABLES `saved` WRITE;
 /*!40000 ALTER TABLE `saved` DISABLE KEYS */;
-INSERT INTO `saved` VALUES ('appended','01M8545QWJYHP99YBAP5GBKZ3D');
-INSERT INTO `saved` VALUES ('blocking','01M8545R5GX02130JZEYK69EB1');
-INSERT INTO `saved` VALUES ('captured','01M8545R2FYCBBGSBB2WM4H80H');
-INSERT INTO `saved` VALUES ('columned','4');
-INSERT INTO `saved` VALUES ('composite','4');
-INSERT INTO `saved` VALUES ('sharded','4');
-INSERT INTO `saved` VALUES ('single','4');
+INSERT INTO `saved` VALUES ('appended','01M857DTEW0DQBC5QKDSW7HXDD','{\"position\":\"01M857DTEW0DQBC5QKDSW7HXDA\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"01M857DTEW0DQBC5QKDSW7HXDB\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"01M857DTEW0DQBC5QKDSW7HXDC\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1}}\n{\"position\":\"01M857DTEW0DQBC5QKDSW7HXDD\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"01M857DTMJKPG2XE8P8AW7ZA68\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('blocking','01M857DTSSMYKK135EJZDYC1K5','{\"position\":\"01M857DTSQH96K6TWT4ZQ1QVWT\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1,\"u\":\"AaIKdus3ik0za5on7hvvmg==\"}}\n{\"position\":\"01M857DTSR7CNRVDC7CJHSJWFD\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1,\"u\":\"AaIKdus4OyuNtYdko5lx7Q==\"}}\n{\"position\":\"01M857DTSSMYKK135EG29PY7K5\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1,\"u\":\"AaIKdus5p6cwjK6Ak28eZQ==\"}}\n{\"position\":\"01M857DTSSMYKK135EJZDYC1K5\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1,\"u\":\"AaIKdus5p6cwjK6X2+YGZQ==\"}}\n{\"position\":\"01M857DTWPHWEBHMVMJWYACAY1\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1,\"u\":\"AaIKduuWjxy403SXPKYrwQ==\"}}');
+INSERT INTO `saved` VALUES ('captured','01M857DTNSC1JK338AQXQ5QJ5M','{\"position\":\"01M857DTNSC1JK338AQXQ5QJ5H\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"01M857DTNSC1JK338AQXQ5QJ5J\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"01M857DTNSC1JK338AQXQ5QJ5K\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1}}\n{\"position\":\"01M857DTNSC1JK338AQXQ5QJ5M\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"01M857DTS8ZXR9YBB2BD26A7JV\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('columned','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('composite','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"Ã¼\",\"id\":\"1\"},\"row\":{\"ns\":\"Ã¼\",\"id\":\"1\",\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"Ã¼\",\"id\":\"2\"},\"row\":{\"ns\":\"Ã¼\",\"id\":\"2\",\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"Ã¼\",\"id\":\"4\"},\"row\":{\"ns\":\"Ã¼\",\"id\":\"4\",\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"Ã¼\",\"id\":\"5\"},\"row\":{\"ns\":\"Ã¼\",\"id\":\"5\",\"v\":1}}');
+INSERT INTO `saved` VALUES ('sharded','4','{\"position\":\"1\",\"shard\":7,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":5,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":6,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('single','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
 /*!40000 ALTER TABLE `saved` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `sharded`;
@@ -928,7 +934,7 @@ CREATE TABLE `texts` (
 
 LOCK TABLES `texts` WRITE;
 /*!40000 ALTER TABLE `texts` DISABLE KEYS */;
-INSERT INTO `texts` VALUES ('rf_oWvvrMmtp2IZQNxRuFPnJm4eFBiT6suZNOR6vTSLYR4');
+INSERT INTO `texts` VALUES ('rf_28-amoNKtbGckd3Ivs_YtOTOAs--3Z6xN2a0G2oGn1Q');
 /*!40000 ALTER TABLE `texts` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!50003 SET @saved_sql_mode       = @@sql_mode */ ;

@@ -44,12 +44,12 @@ CREATE TABLE `blocking` (
 
 LOCK TABLES `blocking` WRITE;
 /*!40000 ALTER TABLE `blocking` DISABLE KEYS */;
-INSERT INTO `blocking` VALUES (1,1,'¢\nBÓ•›<óñ£ÖUdª');
-INSERT INTO `blocking` VALUES (2,1,'¢\nBÓ¶Ürö]°ÜÂ>m’');
-INSERT INTO `blocking` VALUES (3,1,'¢\nBÓß±º^Îöv†±o');
-INSERT INTO `blocking` VALUES (4,1,'¢\nBÓ®B5óLjy’˙É');
-INSERT INTO `blocking` VALUES (5,1,'¢\nBÔ\\R$1:=S\0I');
-INSERT INTO `blocking` VALUES (6,1,'¢\nBÔ_∆j,qqúS+B>');
+INSERT INTO `blocking` VALUES (1,1,'¢\nv˛IGx◊Á_ç’«');
+INSERT INTO `blocking` VALUES (2,1,'¢\nv˛J‡ÎŸceöÀ|');
+INSERT INTO `blocking` VALUES (3,1,'¢\nv˛Kbø–çtàÎ®');
+INSERT INTO `blocking` VALUES (4,1,'¢\nv˛Kbø–çã^ˇ”®');
+INSERT INTO `blocking` VALUES (5,1,'¢\nv˛‹]X/˛n‹äÚ');
+INSERT INTO `blocking` VALUES (6,1,'¢\nv˛ﬂÆ–i°#¥@πë');
 /*!40000 ALTER TABLE `blocking` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `captured`;
@@ -211,11 +211,12 @@ CREATE TABLE `rowfeed_audit` (
   `detail` longtext COLLATE utf8mb4_bin NOT NULL,
   `outcome` longtext COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (`id`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
 LOCK TABLES `rowfeed_audit` WRITE;
 /*!40000 ALTER TABLE `rowfeed_audit` DISABLE KEYS */;
+INSERT INTO `rowfeed_audit` VALUES (1,'73ddjkghbixscmsr3yw5g3b6z7',1795471900385020,'√º@stored','consumer pause','consumer paused','one feed','done');
 /*!40000 ALTER TABLE `rowfeed_audit` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_batch_columned`;
@@ -263,7 +264,7 @@ CREATE TABLE `rowfeed_changes_composite` (
 
 LOCK TABLES `rowfeed_changes_composite` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_composite` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_composite` VALUES (7,'√º','6',0,'2026-11-23 21:14:47.670039');
+INSERT INTO `rowfeed_changes_composite` VALUES (7,'√º','6',0,'2026-11-23 22:11:39.222585');
 /*!40000 ALTER TABLE `rowfeed_changes_composite` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_changes_sharded`;
@@ -280,7 +281,7 @@ CREATE TABLE `rowfeed_changes_sharded` (
 
 LOCK TABLES `rowfeed_changes_sharded` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_sharded` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_sharded` VALUES (7,6,0,'2026-11-23 21:14:47.984212');
+INSERT INTO `rowfeed_changes_sharded` VALUES (7,6,0,'2026-11-23 22:11:39.784011');
 /*!40000 ALTER TABLE `rowfeed_changes_sharded` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_changes_single`;
@@ -297,7 +298,7 @@ CREATE TABLE `rowfeed_changes_single` (
 
 LOCK TABLES `rowfeed_changes_single` WRITE;
 /*!40000 ALTER TABLE `rowfeed_changes_single` DISABLE KEYS */;
-INSERT INTO `rowfeed_changes_single` VALUES (7,6,0,'2026-11-23 21:14:47.502115');
+INSERT INTO `rowfeed_changes_single` VALUES (7,6,0,'2026-11-23 22:11:38.992657');
 /*!40000 ALTER TABLE `rowfeed_changes_single` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_consumers`;
@@ -342,13 +343,16 @@ CREATE TABLE `rowfeed_cursors` (
 
 LOCK TABLES `rowfeed_cursors` WRITE;
 /*!40000 ALTER TABLE `rowfeed_cursors` DISABLE KEYS */;
-INSERT INTO `rowfeed_cursors` VALUES ('app','appended',1,1,'01M8545VAJM8G89AWZ7AEV4016',1,0,4,0,1,1795468488167534,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','blocking',1,1,'01M8545VN888TSEK3AF48XBYM3',1,0,4,0,1,1795468488537391,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','captured',1,1,'01M8545VGQH0D028F13VAYRBV7',1,0,4,0,1,1795468488327941,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','columned',0,1,'4',1,0,6,0,1,1795468487835019,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','composite',0,1,'4',1,0,6,0,1,1795468487663312,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','sharded',0,1,'4',1,0,6,0,1,1795468487976920,NULL);
-INSERT INTO `rowfeed_cursors` VALUES ('app','single',0,1,'4',1,0,6,0,1,1795468487493499,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','appended',1,1,'01M857DZ5P60S0MY7A3SJK9NMJ',1,0,4,0,1,1795471899980559,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','blocking',1,1,'01M857DZJB0HHBZM4DHDFFZMX8',1,0,4,0,1,1795471900377721,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','captured',1,1,'01M857DZBMRA8KJV3WT1P3C6YD',1,0,4,0,1,1795471900205634,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','columned',0,1,'4',1,0,6,0,1,1795471899446295,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','composite',0,1,'4',1,0,6,0,1,1795471899215214,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','sharded',0,1,'4',1,0,6,0,1,1795471899680374,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('app','single',0,1,'4',1,0,6,0,1,1795471898984752,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('halves','sharded',0,2,'6',1,0,3,0,0,1795471899706563,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('halves','sharded',1,2,'6',1,0,1,0,0,1795471899716745,NULL);
+INSERT INTO `rowfeed_cursors` VALUES ('paused','sharded',0,1,'6',1,0,7,1,0,1795471899771775,NULL);
 /*!40000 ALTER TABLE `rowfeed_cursors` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_dead_letters`;
@@ -376,13 +380,13 @@ CREATE TABLE `rowfeed_dead_letters` (
 
 LOCK TABLES `rowfeed_dead_letters` WRITE;
 /*!40000 ALTER TABLE `rowfeed_dead_letters` DISABLE KEYS */;
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545VAJM8G89AWZ7AEV4014','upsert','aside',2,0,'this row is not wanted',1795468488159681,1795468488159681,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545VN6GSS9MQD1GVJKWVEN','upsert','aside',2,0,'this row is not wanted',1795468488530198,1795468488530198,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M8545VGQH0D028F13VAYRBV5','upsert','aside',2,0,'this row is not wanted',1795468488318762,1795468488318762,1);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468487825911,1795468487825911,0);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{\"ns\":\"√º\",\"id\":\"2\"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468487657942,1795468487657942,0);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468487970581,1795468487970581,5);
-INSERT INTO `rowfeed_dead_letters` VALUES ('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468487485878,1795468487485878,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DZ5P60S0MY7A3SJK9NMG','upsert','aside',2,0,'this row is not wanted',1795471899974114,1795471899974114,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DZJAW3NH5PFGCDJSNJVW','upsert','aside',2,0,'this row is not wanted',1795471900371538,1795471900371538,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'01M857DZBMRA8KJV3WT1P3C6YB','upsert','aside',2,0,'this row is not wanted',1795471900197407,1795471900197407,1);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471899435961,1795471899435961,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{\"ns\":\"√º\",\"id\":\"2\"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471899192371,1795471899192371,0);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471899672999,1795471899672999,5);
+INSERT INTO `rowfeed_dead_letters` VALUES ('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{\"id\":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471898978903,1795471898978903,0);
 /*!40000 ALTER TABLE `rowfeed_dead_letters` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feed_appended`;
@@ -399,11 +403,11 @@ CREATE TABLE `rowfeed_feed_appended` (
 
 LOCK TABLES `rowfeed_feed_appended` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feed_appended` DISABLE KEYS */;
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBÌR¢ Ñ´ü:ù≤\0#',1);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBÌR¢ Ñ´ü:ù≤\0$',2);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBÌR¢ Ñ´ü:ù≤\0%',3);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBÌR¢ Ñ´ü:ù≤\0&',4);
-INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nBÌÏZGø¡àáy(Aq',5);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nv¸∂02\nxÍe4÷è',1);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nv¸∂02\nxÍe4÷ê',2);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nv¸∂02\nxÍe4÷ë',3);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nv¸∂02\nxÍe4÷í',4);
+INSERT INTO `rowfeed_feed_appended` VALUES (1,'¢\nv˝P\n∂øvœ€¿ÆÕ',5);
 /*!40000 ALTER TABLE `rowfeed_feed_appended` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feed_captured`;
@@ -420,11 +424,11 @@ CREATE TABLE `rowfeed_feed_captured` (
 
 LOCK TABLES `rowfeed_feed_captured` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feed_captured` DISABLE KEYS */;
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBÓà\Z!·’Ï/d',1);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBÓà\Z!·’Ï/e',2);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBÓà\Z!·’Ï/f',3);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBÓà\Z!·’Ï/g',4);
-INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nBÓã[≤\nÂHoà8',5);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nv˝t¬ë9l|–l6 ',1);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nv˝t¬ë9l|–l6À',2);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nv˝t¬ë9l|–l6Ã',3);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nv˝t¬ë9l|–l6Õ',4);
+INSERT INTO `rowfeed_feed_captured` VALUES (1,'¢\nv˛0Ø\\≥ì≈\Zoñô‡',5);
 /*!40000 ALTER TABLE `rowfeed_feed_captured` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_feeds`;
@@ -454,13 +458,13 @@ CREATE TABLE `rowfeed_feeds` (
 
 LOCK TABLES `rowfeed_feeds` WRITE;
 /*!40000 ALTER TABLE `rowfeed_feeds` DISABLE KEYS */;
-INSERT INTO `rowfeed_feeds` VALUES ('appended','outbox','app','active',1,'','appended','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,NULL,0,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468487998511);
-INSERT INTO `rowfeed_feeds` VALUES ('blocking','blocking','none','active',1,'','blocking','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"u\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\",\"exact\":true},\"Shard\":{\"name\":\"v\",\"type\":\"int\",\"decl\":\"int\",\"kind\":\"integer\",\"exact\":true},\"Index\":\"blocking_feed\"}}',1,'v',0,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468488351938);
-INSERT INTO `rowfeed_feeds` VALUES ('captured','outbox','trigger','active',1,'','captured','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,'v',0,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468488191475);
-INSERT INTO `rowfeed_feeds` VALUES ('columned','sequence','column','active',1,'','columned','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"added\":[\"feed_sync_id\",\"shard\"]}',1,NULL,2592000,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468487680156);
-INSERT INTO `rowfeed_feeds` VALUES ('composite','sequence','trigger','active',1,'','composite','[{\"name\":\"ns\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"ns\",\"exact\":true},{\"name\":\"id\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468487514724);
-INSERT INTO `rowfeed_feeds` VALUES ('sharded','sequence','trigger','active',1,'','sharded','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',8,NULL,2592000,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468487859842);
-INSERT INTO `rowfeed_feeds` VALUES ('single','sequence','trigger','active',1,'','single','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1, server_uuid e8cbdce2-e782-11f1-b23d-02fc00000001',NULL,1795468487342418);
+INSERT INTO `rowfeed_feeds` VALUES ('appended','outbox','app','active',1,'','appended','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,NULL,0,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471899810557);
+INSERT INTO `rowfeed_feeds` VALUES ('blocking','blocking','none','active',1,'','blocking','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"u\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\",\"exact\":true},\"Shard\":{\"name\":\"v\",\"type\":\"int\",\"decl\":\"int\",\"kind\":\"integer\",\"exact\":true},\"Index\":\"blocking_feed\"}}',1,'v',0,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471900227840);
+INSERT INTO `rowfeed_feeds` VALUES ('captured','outbox','trigger','active',1,'','captured','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"ulids\":{\"Position\":{\"name\":\"ulid\",\"type\":\"binary(16)\",\"decl\":\"binary(16)\",\"kind\":\"binary\"},\"Shard\":{\"name\":\"shard\",\"type\":\"bigint\",\"kind\":\"integer\"},\"Index\":\"place\"},\"runs\":1}',1,'v',0,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471900000715);
+INSERT INTO `rowfeed_feeds` VALUES ('columned','sequence','column','active',1,'','columned','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true,\"added\":[\"feed_sync_id\",\"shard\"]}',1,NULL,2592000,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471899233565);
+INSERT INTO `rowfeed_feeds` VALUES ('composite','sequence','trigger','active',1,'','composite','[{\"name\":\"ns\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"ns\",\"exact\":true},{\"name\":\"id\",\"type\":\"char(50)\",\"decl\":\"char(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\",\"kind\":\"text\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471899003500);
+INSERT INTO `rowfeed_feeds` VALUES ('sharded','sequence','trigger','active',1,'','sharded','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',8,NULL,2592000,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471899477484);
+INSERT INTO `rowfeed_feeds` VALUES ('single','sequence','trigger','active',1,'','single','[{\"name\":\"id\",\"type\":\"bigint\",\"decl\":\"bigint\",\"kind\":\"integer\",\"stored\":\"id\",\"exact\":true}]',NULL,'{\"primary_key\":true}',1,NULL,2592000,0,'server_id 1, server_uuid d9feb7c9-e78a-11f1-955c-02fc00000001',NULL,1795471898815605);
 /*!40000 ALTER TABLE `rowfeed_feeds` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_flushes`;
@@ -475,8 +479,8 @@ CREATE TABLE `rowfeed_flushes` (
 
 LOCK TABLES `rowfeed_flushes` WRITE;
 /*!40000 ALTER TABLE `rowfeed_flushes` DISABLE KEYS */;
-INSERT INTO `rowfeed_flushes` VALUES (11,15);
-INSERT INTO `rowfeed_flushes` VALUES (13,38);
+INSERT INTO `rowfeed_flushes` VALUES (11,20);
+INSERT INTO `rowfeed_flushes` VALUES (13,40);
 /*!40000 ALTER TABLE `rowfeed_flushes` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_leases`;
@@ -495,7 +499,7 @@ CREATE TABLE `rowfeed_leases` (
 
 LOCK TABLES `rowfeed_leases` WRITE;
 /*!40000 ALTER TABLE `rowfeed_leases` DISABLE KEYS */;
-INSERT INTO `rowfeed_leases` VALUES ('stored','vm/18261/wbwnxf4drl2fxtdlccegud5ajm',1,1795472088545110,1795468488545110,0);
+INSERT INTO `rowfeed_leases` VALUES ('stored','vm/7320/4emyaphxvynv44zqjymhgded3k',1,1795475500386583,1795471900386583,0);
 /*!40000 ALTER TABLE `rowfeed_leases` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_outbox_appended`;
@@ -514,7 +518,7 @@ CREATE TABLE `rowfeed_outbox_appended` (
 
 LOCK TABLES `rowfeed_outbox_appended` WRITE;
 /*!40000 ALTER TABLE `rowfeed_outbox_appended` DISABLE KEYS */;
-INSERT INTO `rowfeed_outbox_appended` VALUES (6,1,NULL,'2026-11-23 21:14:48.177579',6);
+INSERT INTO `rowfeed_outbox_appended` VALUES (6,1,NULL,'2026-11-23 22:11:39.988726',6);
 /*!40000 ALTER TABLE `rowfeed_outbox_appended` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_outbox_captured`;
@@ -533,7 +537,7 @@ CREATE TABLE `rowfeed_outbox_captured` (
 
 LOCK TABLES `rowfeed_outbox_captured` WRITE;
 /*!40000 ALTER TABLE `rowfeed_outbox_captured` DISABLE KEYS */;
-INSERT INTO `rowfeed_outbox_captured` VALUES (6,1,NULL,'2026-11-23 21:14:48.335117',6);
+INSERT INTO `rowfeed_outbox_captured` VALUES (6,1,NULL,'2026-11-23 22:11:40.212250',6);
 /*!40000 ALTER TABLE `rowfeed_outbox_captured` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_columned`;
@@ -555,7 +559,7 @@ CREATE TABLE `rowfeed_positions_columned` (
 
 LOCK TABLES `rowfeed_positions_columned` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_columned` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_columned` VALUES (3,5,0,0,1,0,1795468487840254);
+INSERT INTO `rowfeed_positions_columned` VALUES (3,5,0,0,1,0,1795471899452504);
 /*!40000 ALTER TABLE `rowfeed_positions_columned` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_composite`;
@@ -578,11 +582,11 @@ CREATE TABLE `rowfeed_positions_composite` (
 
 LOCK TABLES `rowfeed_positions_composite` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_composite` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_composite` VALUES ('√º','1',1,0,0,0,0,1795468487530031);
-INSERT INTO `rowfeed_positions_composite` VALUES ('√º','2',2,0,0,0,0,1795468487530031);
-INSERT INTO `rowfeed_positions_composite` VALUES ('√º','3',5,0,0,1,0,1795468487666292);
-INSERT INTO `rowfeed_positions_composite` VALUES ('√º','4',4,0,0,0,0,1795468487530031);
-INSERT INTO `rowfeed_positions_composite` VALUES ('√º','5',6,0,0,0,0,1795468487666292);
+INSERT INTO `rowfeed_positions_composite` VALUES ('√º','1',1,0,0,0,0,1795471899018076);
+INSERT INTO `rowfeed_positions_composite` VALUES ('√º','2',2,0,0,0,0,1795471899018076);
+INSERT INTO `rowfeed_positions_composite` VALUES ('√º','3',5,0,0,1,0,1795471899219012);
+INSERT INTO `rowfeed_positions_composite` VALUES ('√º','4',4,0,0,0,0,1795471899018076);
+INSERT INTO `rowfeed_positions_composite` VALUES ('√º','5',6,0,0,0,0,1795471899219012);
 /*!40000 ALTER TABLE `rowfeed_positions_composite` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_sharded`;
@@ -605,11 +609,11 @@ CREATE TABLE `rowfeed_positions_sharded` (
 
 LOCK TABLES `rowfeed_positions_sharded` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_sharded` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_sharded` VALUES (1,1,7,7,0,0,1795468487885531);
-INSERT INTO `rowfeed_positions_sharded` VALUES (2,2,5,5,0,0,1795468487885531);
-INSERT INTO `rowfeed_positions_sharded` VALUES (3,5,3,3,1,0,1795468487980221);
-INSERT INTO `rowfeed_positions_sharded` VALUES (4,4,0,0,0,0,1795468487885531);
-INSERT INTO `rowfeed_positions_sharded` VALUES (5,6,6,6,0,0,1795468487980221);
+INSERT INTO `rowfeed_positions_sharded` VALUES (1,1,7,7,0,0,1795471899515994);
+INSERT INTO `rowfeed_positions_sharded` VALUES (2,2,5,5,0,0,1795471899515994);
+INSERT INTO `rowfeed_positions_sharded` VALUES (3,5,3,3,1,0,1795471899684530);
+INSERT INTO `rowfeed_positions_sharded` VALUES (4,4,0,0,0,0,1795471899515994);
+INSERT INTO `rowfeed_positions_sharded` VALUES (5,6,6,6,0,0,1795471899684530);
 /*!40000 ALTER TABLE `rowfeed_positions_sharded` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_positions_single`;
@@ -631,11 +635,11 @@ CREATE TABLE `rowfeed_positions_single` (
 
 LOCK TABLES `rowfeed_positions_single` WRITE;
 /*!40000 ALTER TABLE `rowfeed_positions_single` DISABLE KEYS */;
-INSERT INTO `rowfeed_positions_single` VALUES (1,1,0,0,0,0,1795468487355699);
-INSERT INTO `rowfeed_positions_single` VALUES (2,2,0,0,0,0,1795468487355699);
-INSERT INTO `rowfeed_positions_single` VALUES (3,5,0,0,1,0,1795468487497603);
-INSERT INTO `rowfeed_positions_single` VALUES (4,4,0,0,0,0,1795468487355699);
-INSERT INTO `rowfeed_positions_single` VALUES (5,6,0,0,0,0,1795468487497603);
+INSERT INTO `rowfeed_positions_single` VALUES (1,1,0,0,0,0,1795471898829522);
+INSERT INTO `rowfeed_positions_single` VALUES (2,2,0,0,0,0,1795471898829522);
+INSERT INTO `rowfeed_positions_single` VALUES (3,5,0,0,1,0,1795471898988435);
+INSERT INTO `rowfeed_positions_single` VALUES (4,4,0,0,0,0,1795471898829522);
+INSERT INTO `rowfeed_positions_single` VALUES (5,6,0,0,0,0,1795471898988435);
 /*!40000 ALTER TABLE `rowfeed_positions_single` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_processed`;
@@ -654,6 +658,7 @@ CREATE TABLE `rowfeed_processed` (
 
 LOCK TABLES `rowfeed_processed` WRITE;
 /*!40000 ALTER TABLE `rowfeed_processed` DISABLE KEYS */;
+INSERT INTO `rowfeed_processed` VALUES ('marks','sharded',1,7,'0000000000000000001',1795471899779081);
 /*!40000 ALTER TABLE `rowfeed_processed` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_schema_version`;
@@ -668,15 +673,15 @@ CREATE TABLE `rowfeed_schema_version` (
 
 LOCK TABLES `rowfeed_schema_version` WRITE;
 /*!40000 ALTER TABLE `rowfeed_schema_version` DISABLE KEYS */;
-INSERT INTO `rowfeed_schema_version` VALUES (1,1795468487261573);
-INSERT INTO `rowfeed_schema_version` VALUES (2,1795468487275769);
-INSERT INTO `rowfeed_schema_version` VALUES (3,1795468487278708);
-INSERT INTO `rowfeed_schema_version` VALUES (4,1795468487281269);
-INSERT INTO `rowfeed_schema_version` VALUES (5,1795468487291236);
-INSERT INTO `rowfeed_schema_version` VALUES (6,1795468487301286);
-INSERT INTO `rowfeed_schema_version` VALUES (7,1795468487308956);
-INSERT INTO `rowfeed_schema_version` VALUES (8,1795468487316360);
-INSERT INTO `rowfeed_schema_version` VALUES (9,1795468487318338);
+INSERT INTO `rowfeed_schema_version` VALUES (1,1795471898729401);
+INSERT INTO `rowfeed_schema_version` VALUES (2,1795471898761985);
+INSERT INTO `rowfeed_schema_version` VALUES (3,1795471898773893);
+INSERT INTO `rowfeed_schema_version` VALUES (4,1795471898776479);
+INSERT INTO `rowfeed_schema_version` VALUES (5,1795471898783534);
+INSERT INTO `rowfeed_schema_version` VALUES (6,1795471898789165);
+INSERT INTO `rowfeed_schema_version` VALUES (7,1795471898792968);
+INSERT INTO `rowfeed_schema_version` VALUES (8,1795471898797163);
+INSERT INTO `rowfeed_schema_version` VALUES (9,1795471898798021);
 /*!40000 ALTER TABLE `rowfeed_schema_version` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_sequences`;
@@ -693,13 +698,13 @@ CREATE TABLE `rowfeed_sequences` (
 
 LOCK TABLES `rowfeed_sequences` WRITE;
 /*!40000 ALTER TABLE `rowfeed_sequences` DISABLE KEYS */;
-INSERT INTO `rowfeed_sequences` VALUES ('appended',0,0,1795468487998905);
-INSERT INTO `rowfeed_sequences` VALUES ('blocking',0,0,1795468488352297);
-INSERT INTO `rowfeed_sequences` VALUES ('captured',0,0,1795468488191849);
-INSERT INTO `rowfeed_sequences` VALUES ('columned',6,2,1795468487840254);
-INSERT INTO `rowfeed_sequences` VALUES ('composite',6,2,1795468487666292);
-INSERT INTO `rowfeed_sequences` VALUES ('sharded',6,2,1795468487980221);
-INSERT INTO `rowfeed_sequences` VALUES ('single',6,2,1795468487497603);
+INSERT INTO `rowfeed_sequences` VALUES ('appended',0,0,1795471899810857);
+INSERT INTO `rowfeed_sequences` VALUES ('blocking',0,0,1795471900228128);
+INSERT INTO `rowfeed_sequences` VALUES ('captured',0,0,1795471900001103);
+INSERT INTO `rowfeed_sequences` VALUES ('columned',6,2,1795471899452504);
+INSERT INTO `rowfeed_sequences` VALUES ('composite',6,2,1795471899219012);
+INSERT INTO `rowfeed_sequences` VALUES ('sharded',6,2,1795471899684530);
+INSERT INTO `rowfeed_sequences` VALUES ('single',6,2,1795471898988435);
 /*!40000 ALTER TABLE `rowfeed_sequences` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_shards`;
@@ -722,9 +727,9 @@ CREATE TABLE `rowfeed_shards` (
 
 LOCK TABLES `rowfeed_shards` WRITE;
 /*!40000 ALTER TABLE `rowfeed_shards` DISABLE KEYS */;
-INSERT INTO `rowfeed_shards` VALUES ('appended',1,1795468488172,117667822840863303,-4629268826525515406,0,0,'',1795468488018,0);
-INSERT INTO `rowfeed_shards` VALUES ('blocking',1,1795468488543,117667822865204842,3202465826261314110,0,0,'dVYSIU4ERm5iUvx0 w5CcvDC8L19MIS1E BJa3bQsLX3WPnSOY HD9YzcfuJNnfhXtX reJjl5JrHV_5nuPI -f-XvV5-p04thAxZ',0,0);
-INSERT INTO `rowfeed_shards` VALUES ('captured',1,1795468488331,117667822851268187,-5617425485927839687,0,0,'',1795468488215,0);
+INSERT INTO `rowfeed_shards` VALUES ('appended',1,1795471899984,117668046437353988,-5278369603137786162,0,0,'',1795471899830,0);
+INSERT INTO `rowfeed_shards` VALUES ('blocking',1,1795471900383,117668046463545040,534135305540182417,0,0,'iFEsrkhGvmEOzPUH hsT9LpnwzP093t3z qec62bUSN1aj0tEP z4q-M6qTs84kkZrF vuKneu0YmCfRZHFB kYfHbRZ2ZuyOhdZ6',0,0);
+INSERT INTO `rowfeed_shards` VALUES ('captured',1,1795471900208,117668046452076380,-5506841202012022303,0,0,'',1795471900020,0);
 /*!40000 ALTER TABLE `rowfeed_shards` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `rowfeed_tokens`;
@@ -745,7 +750,7 @@ CREATE TABLE `rowfeed_tokens` (
 
 LOCK TABLES `rowfeed_tokens` WRITE;
 /*!40000 ALTER TABLE `rowfeed_tokens` DISABLE KEYS */;
-INSERT INTO `rowfeed_tokens` VALUES ('stored','db47e47ad22c479ee7f7d8528488f10b07be0ba047033b2ea1b9afaba0ec0964','[{\"right\":\"read\",\"feed\":\"single\"}]','{}',1795468488546196,NULL,NULL);
+INSERT INTO `rowfeed_tokens` VALUES ('stored','3dbb73afc135115d44e5287f6494e5a3f95b9d15281b5627759ffa7bf15b116c','[{\"right\":\"read\",\"feed\":\"single\"}]','{}',1795471900387803,NULL,NULL);
 /*!40000 ALTER TABLE `rowfeed_tokens` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `saved`;
@@ -754,19 +759,20 @@ DROP TABLE IF EXISTS `saved`;
 CREATE TABLE `saved` (
   `feed` varchar(50) NOT NULL,
   `after` varchar(100) NOT NULL,
+  `entries` text,
   PRIMARY KEY (`feed`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
 
 LOCK TABLES `saved` WRITE;
 /*!40000 ALTER TABLE `saved` DISABLE KEYS */;
-INSERT INTO `saved` VALUES ('appended','01M8545VAJM8G89AWZ7AEV4016');
-INSERT INTO `saved` VALUES ('blocking','01M8545VN888TSEK3AF48XBYM3');
-INSERT INTO `saved` VALUES ('captured','01M8545VGQH0D028F13VAYRBV7');
-INSERT INTO `saved` VALUES ('columned','4');
-INSERT INTO `saved` VALUES ('composite','4');
-INSERT INTO `saved` VALUES ('sharded','4');
-INSERT INTO `saved` VALUES ('single','4');
+INSERT INTO `saved` VALUES ('appended','01M857DZ5P60S0MY7A3SJK9NMJ','{\"position\":\"01M857DZ5P60S0MY7A3SJK9NMF\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"01M857DZ5P60S0MY7A3SJK9NMG\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"01M857DZ5P60S0MY7A3SJK9NMH\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1}}\n{\"position\":\"01M857DZ5P60S0MY7A3SJK9NMJ\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"01M857DZAG182BDFVPSZDW1BPD\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('blocking','01M857DZJB0HHBZM4DHDFFZMX8','{\"position\":\"01M857DZJ98XW0DNZ7BY6HQNE7\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1,\"u\":\"AaIKdv5JR3gG1+dfjRvVxw==\"}}\n{\"position\":\"01M857DZJAW3NH5PFGCDJSNJVW\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1,\"u\":\"AaIKdv5K4OsS2fBjZZrLfA==\"}}\n{\"position\":\"01M857DZJB0HHBZM4DEGB8HTX8\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1,\"u\":\"AaIKdv5LBGK/0I10FojrqA==\"}}\n{\"position\":\"01M857DZJB0HHBZM4DHDFFZMX8\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1,\"u\":\"AaIKdv5LBGK/0I2LXv/TqA==\"}}\n{\"position\":\"01M857DZPWBNC2ZZKE3QE8M0ZJ\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1,\"u\":\"AaIKdv7cXVgv/m4d3IoD8g==\"}}');
+INSERT INTO `saved` VALUES ('captured','01M857DZBMRA8KJV3WT1P3C6YD','{\"position\":\"01M857DZBMRA8KJV3WT1P3C6YA\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"01M857DZBMRA8KJV3WT1P3C6YB\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"01M857DZBMRA8KJV3WT1P3C6YC\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":3},\"row\":{\"id\":3,\"v\":1}}\n{\"position\":\"01M857DZBMRA8KJV3WT1P3C6YD\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"01M857DZHGNXEB74Y539QSD6F0\",\"shard\":1,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('columned','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('composite','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"√º\",\"id\":\"1\"},\"row\":{\"ns\":\"√º\",\"id\":\"1\",\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"√º\",\"id\":\"2\"},\"row\":{\"ns\":\"√º\",\"id\":\"2\",\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"√º\",\"id\":\"4\"},\"row\":{\"ns\":\"√º\",\"id\":\"4\",\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"ns\":\"√º\",\"id\":\"5\"},\"row\":{\"ns\":\"√º\",\"id\":\"5\",\"v\":1}}');
+INSERT INTO `saved` VALUES ('sharded','4','{\"position\":\"1\",\"shard\":7,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":5,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":6,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
+INSERT INTO `saved` VALUES ('single','4','{\"position\":\"1\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":1},\"row\":{\"id\":1,\"v\":1}}\n{\"position\":\"2\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":2},\"row\":{\"id\":2,\"v\":1}}\n{\"position\":\"4\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":4},\"row\":{\"id\":4,\"v\":1}}\n{\"position\":\"6\",\"shard\":0,\"op\":\"upsert\",\"key\":{\"id\":5},\"row\":{\"id\":5,\"v\":1}}');
 /*!40000 ALTER TABLE `saved` ENABLE KEYS */;
 UNLOCK TABLES;
 DROP TABLE IF EXISTS `sharded`;
@@ -917,7 +923,7 @@ CREATE TABLE `texts` (
 
 LOCK TABLES `texts` WRITE;
 /*!40000 ALTER TABLE `texts` DISABLE KEYS */;
-INSERT INTO `texts` VALUES ('rf_S7gORQXl1vpYQBtWrqw_LxeQ1tUA1nXaZhurj5B5UtY');
+INSERT INTO `texts` VALUES ('rf_lg_ugG7CGfs7-mamE7R4i5_DnO87o0Q7ZepbHZihd7Q');
 /*!40000 ALTER TABLE `texts` ENABLE KEYS */;
 UNLOCK TABLES;
 /*!50003 SET @saved_sql_mode       = @@sql_mode */ ;

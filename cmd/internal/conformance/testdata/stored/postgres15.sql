@@ -782,7 +782,8 @@ CREATE TABLE public.rowfeed_tokens (
 
 CREATE TABLE public.saved (
     feed character varying(50) NOT NULL,
-    after character varying(100) NOT NULL
+    after character varying(100) NOT NULL,
+    entries text
 );
 
 
@@ -831,12 +832,12 @@ INSERT INTO public.appended VALUES (6, 1);
 -- Data for Name: blocking; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.blocking VALUES (1, 1, '01a20a42-d330-d142-b89b-e75fbcb163b0');
-INSERT INTO public.blocking VALUES (2, 1, '01a20a42-d334-a9d8-9440-ede13fc7b791');
-INSERT INTO public.blocking VALUES (3, 1, '01a20a42-d336-f1bc-a79c-de2db5eb9c9e');
-INSERT INTO public.blocking VALUES (4, 1, '01a20a42-d337-4cff-b2ad-6bf05c15a7c6');
-INSERT INTO public.blocking VALUES (5, 1, '01a20a42-d402-7123-2120-9df514ee374c');
-INSERT INTO public.blocking VALUES (6, 1, '01a20a42-d404-1e37-a33b-aaf322e5c6ff');
+INSERT INTO public.blocking VALUES (1, 1, '01a20a76-deef-b332-b5fd-2a1fabaf51d1');
+INSERT INTO public.blocking VALUES (2, 1, '01a20a76-def1-a114-0ced-1b14799ac6a4');
+INSERT INTO public.blocking VALUES (3, 1, '01a20a76-def1-a114-0ced-1b2bc211aea4');
+INSERT INTO public.blocking VALUES (4, 1, '01a20a76-def2-76d1-9d8b-32361854acd9');
+INSERT INTO public.blocking VALUES (5, 1, '01a20a76-df62-82da-ba6d-126e3d282bd9');
+INSERT INTO public.blocking VALUES (6, 1, '01a20a76-df63-1b7f-33c8-86ccd146c1fe');
 
 
 --
@@ -877,6 +878,7 @@ INSERT INTO public.composite VALUES ('ü', '6', 1);
 -- Data for Name: rowfeed_audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
+INSERT INTO public.rowfeed_audit VALUES (1, 'ix67jj3lehwfukh5vcgg5g5dnr', 1795471892324863, 'ü@stored', 'consumer pause', 'consumer paused', 'one feed', 'done');
 
 
 --
@@ -889,21 +891,21 @@ INSERT INTO public.composite VALUES ('ü', '6', 1);
 -- Data for Name: rowfeed_changes_composite; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_composite OVERRIDING SYSTEM VALUE VALUES (7, 'ü', '6', 0, '2026-11-23 21:14:40.586765+00');
+INSERT INTO public.rowfeed_changes_composite OVERRIDING SYSTEM VALUE VALUES (7, 'ü', '6', 0, '2026-11-23 22:11:31.486723+00');
 
 
 --
 -- Data for Name: rowfeed_changes_sharded; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_sharded OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-23 21:14:40.945178+00');
+INSERT INTO public.rowfeed_changes_sharded OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-23 22:11:31.926066+00');
 
 
 --
 -- Data for Name: rowfeed_changes_single; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_single OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-23 21:14:40.468171+00');
+INSERT INTO public.rowfeed_changes_single OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-23 22:11:31.359857+00');
 
 
 --
@@ -919,185 +921,213 @@ INSERT INTO public.rowfeed_consumers VALUES ('app', 'blocking', 1, 0, 1);
 -- Data for Name: rowfeed_cursors; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'single', 0, 1, '4', 1, 0, 6, 0, 1, 1795468480460766, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'composite', 0, 1, '4', 1, 0, 6, 0, 1, 1795468480576565, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'columned', 0, 1, '4', 1, 0, 6, 0, 1, 1795468480764631, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'sharded', 0, 1, '4', 1, 0, 6, 0, 1, 1795468480939445, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'appended', 1, 1, '01M8545ME4E60JG63CT8975N8G', 1, 0, 4, 0, 1, 1795468481109752, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'captured', 1, 1, '01M8545MKYVQZVE2BNK3SKSDGV', 1, 0, 4, 0, 1, 1795468481301930, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'blocking', 1, 1, '01M8545MSQ9KZV5BBBY1E1B9Y6', 1, 0, 4, 0, 1, 1795468481535981, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'single', 0, 1, '4', 1, 0, 6, 0, 1, 1795471891353687, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'composite', 0, 1, '4', 1, 0, 6, 0, 1, 1795471891480991, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'columned', 0, 1, '4', 1, 0, 6, 0, 1, 1795471891708789, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'sharded', 0, 1, '4', 1, 0, 6, 0, 1, 1795471891906802, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 0, 2, '6', 1, 0, 3, 0, 0, 1795471891916298, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 1, 2, '6', 1, 0, 1, 0, 0, 1795471891917543, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('paused', 'sharded', 0, 1, '6', 1, 0, 7, 1, 0, 1795471891924566, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'appended', 1, 1, '01M857DQF9K469VFMH363MCASJ', 1, 0, 4, 0, 1, 1795471892066251, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'captured', 1, 1, '01M857DQKKWNRKK65X2QJF0PFK', 1, 0, 4, 0, 1, 1795471892193893, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'blocking', 1, 1, '01M857DQQJEV8SV2SJ6RC59B6S', 1, 0, 4, 0, 1, 1795471892320957, NULL);
 
 
 --
 -- Data for Name: rowfeed_dead_letters; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'single', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468480453807, 1795468480453812, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'composite', 0, 'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635', '{"ns":"ü","id":"2"}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468480572935, 1795468480572940, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'columned', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468480755572, 1795468480755580, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'sharded', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468480932278, 1795468480932284, 5);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'appended', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8545ME4E60JG63CT8975N8E', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468481104053, 1795468481104060, 1);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'captured', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8545MKYVQZVE2BNK3SKSDGS', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468481289781, 1795468481289787, 1);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'blocking', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8545MSMN7C98G7DW4ZWFDWH', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795468481504174, 1795468481504180, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'single', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471891348435, 1795471891348464, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'composite', 0, 'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635', '{"ns":"ü","id":"2"}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471891477014, 1795471891477038, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'columned', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471891640265, 1795471891640272, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'sharded', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471891904352, 1795471891904357, 5);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'appended', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M857DQF9K469VFMH363MCASG', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471892063855, 1795471892063860, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'captured', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M857DQKKWNRKK65X2QJF0PFH', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471892191155, 1795471892191162, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'blocking', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M857DQQHM4A0SV8V2HWSNHN4', 'upsert', 'aside', 2, 0, 'this row is not wanted', 1795471892318606, 1795471892318611, 1);
 
 
 --
 -- Data for Name: rowfeed_feed_appended; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a42-d1c4-7181-2818-6cd21272d50d', 1);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a42-d1c4-7181-2818-6cd21272d50e', 2);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a42-d1c4-7181-2818-6cd21272d50f', 3);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a42-d1c4-7181-2818-6cd21272d510', 4);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a42-d25b-1db9-b755-ccc474446052', 5);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a76-dde9-990c-9dbe-911987462b2f', 1);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a76-dde9-990c-9dbe-911987462b30', 2);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a76-dde9-990c-9dbe-911987462b31', 3);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a76-dde9-990c-9dbe-911987462b32', 4);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a20a76-de64-e38f-a5fd-395694b9d41c', 5);
 
 
 --
 -- Data for Name: rowfeed_feed_captured; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a42-d27e-ddff-b709-7598f33cb618', 1);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a42-d27e-ddff-b709-7598f33cb619', 2);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a42-d27e-ddff-b709-7598f33cb61a', 3);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a42-d27e-ddff-b709-7598f33cb61b', 4);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a42-d31a-2f96-32b2-248c07063faa', 5);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a76-de73-e571-3998-bd15e4f059f0', 1);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a76-de73-e571-3998-bd15e4f059f1', 2);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a76-de73-e571-3998-bd15e4f059f2', 3);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a76-de73-e571-3998-bd15e4f059f3', 4);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a20a76-dee3-3afc-a243-598c8857c1b6', 5);
 
 
 --
 -- Data for Name: rowfeed_feeds; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feeds VALUES ('blocking', 'blocking', 'none', 'active', 1, '', 'blocking', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"u","type":"uuid","decl":"uuid","kind":"text","exact":true},"Shard":{"name":"v","type":"integer","decl":"integer","kind":"integer","exact":true},"Index":"blocking_feed"}}', 1, 'v', 0, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468481319590);
-INSERT INTO public.rowfeed_feeds VALUES ('single', 'sequence', 'trigger', 'active', 1, '', 'single', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468480266568);
-INSERT INTO public.rowfeed_feeds VALUES ('composite', 'sequence', 'trigger', 'active', 1, '', 'composite', '[{"name":"ns","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"ns","exact":true},{"name":"id","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468480480646);
-INSERT INTO public.rowfeed_feeds VALUES ('columned', 'sequence', 'column', 'active', 1, '', 'columned', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"added":["feed_sync_id","shard"]}', 1, NULL, 2592000, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468480605134);
-INSERT INTO public.rowfeed_feeds VALUES ('sharded', 'sequence', 'trigger', 'active', 1, '', 'sharded', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 8, NULL, 2592000, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468480781970);
-INSERT INTO public.rowfeed_feeds VALUES ('appended', 'outbox', 'app', 'active', 1, '', 'appended', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, NULL, 0, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468480951204);
-INSERT INTO public.rowfeed_feeds VALUES ('captured', 'outbox', 'trigger', 'active', 1, '', 'captured', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, 'v', 0, 0, 'system 7711478398722049662, timeline 00000001, database 16384, table 16390', NULL, 1795468481132027);
+INSERT INTO public.rowfeed_feeds VALUES ('blocking', 'blocking', 'none', 'active', 1, '', 'blocking', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"u","type":"uuid","decl":"uuid","kind":"text","exact":true},"Shard":{"name":"v","type":"integer","decl":"integer","kind":"integer","exact":true},"Index":"blocking_feed"}}', 1, 'v', 0, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471892202116);
+INSERT INTO public.rowfeed_feeds VALUES ('single', 'sequence', 'trigger', 'active', 1, '', 'single', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471891155634);
+INSERT INTO public.rowfeed_feeds VALUES ('composite', 'sequence', 'trigger', 'active', 1, '', 'composite', '[{"name":"ns","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"ns","exact":true},{"name":"id","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471891370627);
+INSERT INTO public.rowfeed_feeds VALUES ('columned', 'sequence', 'column', 'active', 1, '', 'columned', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"added":["feed_sync_id","shard"]}', 1, NULL, 2592000, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471891492337);
+INSERT INTO public.rowfeed_feeds VALUES ('sharded', 'sequence', 'trigger', 'active', 1, '', 'sharded', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 8, NULL, 2592000, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471891736509);
+INSERT INTO public.rowfeed_feeds VALUES ('appended', 'outbox', 'app', 'active', 1, '', 'appended', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, NULL, 0, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471891933501);
+INSERT INTO public.rowfeed_feeds VALUES ('captured', 'outbox', 'trigger', 'active', 1, '', 'captured', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, 'v', 0, 0, 'system 7711493045177379690, timeline 00000001, database 16384, table 16390', NULL, 1795471892073854);
 
 
 --
 -- Data for Name: rowfeed_leases; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_leases VALUES ('stored', 'vm/18028/yg43szzhfn5srz2xpndmonbqwa', 1, 1795472081542105, 1795468481542108, 0);
+INSERT INTO public.rowfeed_leases VALUES ('stored', 'vm/6992/rx34vt76qni53nqaursmntaz3j', 1, 1795475492326394, 1795471892326396, 0);
 
 
 --
 -- Data for Name: rowfeed_outbox_appended; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_outbox_appended OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-23 21:14:41.118798+00', 6);
+INSERT INTO public.rowfeed_outbox_appended OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-23 22:11:32.070274+00', 6);
 
 
 --
 -- Data for Name: rowfeed_outbox_captured; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_outbox_captured OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-23 21:14:41.309685+00', 6);
+INSERT INTO public.rowfeed_outbox_captured OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-23 22:11:32.197784+00', 6);
 
 
 --
 -- Data for Name: rowfeed_positions_columned; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_columned VALUES (3, 5, 0, 0, 1, 0, 1795468480768609);
+INSERT INTO public.rowfeed_positions_columned VALUES (3, 5, 0, 0, 1, 0, 1795471891713276);
 
 
 --
 -- Data for Name: rowfeed_positions_composite; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '1', 1, 0, 0, 0, 0, 1795468480497314);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '2', 2, 0, 0, 0, 0, 1795468480497314);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '4', 4, 0, 0, 0, 0, 1795468480497314);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '3', 5, 0, 0, 1, 0, 1795468480582160);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '5', 6, 0, 0, 0, 0, 1795468480582160);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '1', 1, 0, 0, 0, 0, 1795471891382971);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '2', 2, 0, 0, 0, 0, 1795471891382971);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '4', 4, 0, 0, 0, 0, 1795471891382971);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '3', 5, 0, 0, 1, 0, 1795471891484161);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '5', 6, 0, 0, 0, 0, 1795471891484161);
 
 
 --
 -- Data for Name: rowfeed_positions_sharded; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_sharded VALUES (1, 1, 7, 7, 0, 0, 1795468480792505);
-INSERT INTO public.rowfeed_positions_sharded VALUES (2, 2, 5, 5, 0, 0, 1795468480792505);
-INSERT INTO public.rowfeed_positions_sharded VALUES (4, 4, 0, 0, 0, 0, 1795468480792505);
-INSERT INTO public.rowfeed_positions_sharded VALUES (3, 5, 3, 3, 1, 0, 1795468480942490);
-INSERT INTO public.rowfeed_positions_sharded VALUES (5, 6, 6, 6, 0, 0, 1795468480942490);
+INSERT INTO public.rowfeed_positions_sharded VALUES (1, 1, 7, 7, 0, 0, 1795471891748494);
+INSERT INTO public.rowfeed_positions_sharded VALUES (2, 2, 5, 5, 0, 0, 1795471891748494);
+INSERT INTO public.rowfeed_positions_sharded VALUES (4, 4, 0, 0, 0, 0, 1795471891748494);
+INSERT INTO public.rowfeed_positions_sharded VALUES (3, 5, 3, 3, 1, 0, 1795471891909307);
+INSERT INTO public.rowfeed_positions_sharded VALUES (5, 6, 6, 6, 0, 0, 1795471891909307);
 
 
 --
 -- Data for Name: rowfeed_positions_single; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_single VALUES (1, 1, 0, 0, 0, 0, 1795468480277175);
-INSERT INTO public.rowfeed_positions_single VALUES (2, 2, 0, 0, 0, 0, 1795468480277175);
-INSERT INTO public.rowfeed_positions_single VALUES (4, 4, 0, 0, 0, 0, 1795468480277175);
-INSERT INTO public.rowfeed_positions_single VALUES (3, 5, 0, 0, 1, 0, 1795468480464594);
-INSERT INTO public.rowfeed_positions_single VALUES (5, 6, 0, 0, 0, 0, 1795468480464594);
+INSERT INTO public.rowfeed_positions_single VALUES (1, 1, 0, 0, 0, 0, 1795471891196604);
+INSERT INTO public.rowfeed_positions_single VALUES (2, 2, 0, 0, 0, 0, 1795471891196604);
+INSERT INTO public.rowfeed_positions_single VALUES (4, 4, 0, 0, 0, 0, 1795471891196604);
+INSERT INTO public.rowfeed_positions_single VALUES (3, 5, 0, 0, 1, 0, 1795471891356874);
+INSERT INTO public.rowfeed_positions_single VALUES (5, 6, 0, 0, 0, 0, 1795471891356874);
 
 
 --
 -- Data for Name: rowfeed_processed; Type: TABLE DATA; Schema: public; Owner: -
 --
 
+INSERT INTO public.rowfeed_processed VALUES ('marks', 'sharded', 1, 7, '0000000000000000001', 1795471891925620);
 
 
 --
 -- Data for Name: rowfeed_schema_version; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_schema_version VALUES (1, 1795468480242395);
-INSERT INTO public.rowfeed_schema_version VALUES (2, 1795468480244967);
-INSERT INTO public.rowfeed_schema_version VALUES (3, 1795468480245166);
-INSERT INTO public.rowfeed_schema_version VALUES (4, 1795468480246093);
-INSERT INTO public.rowfeed_schema_version VALUES (5, 1795468480246364);
-INSERT INTO public.rowfeed_schema_version VALUES (6, 1795468480246531);
-INSERT INTO public.rowfeed_schema_version VALUES (7, 1795468480248076);
-INSERT INTO public.rowfeed_schema_version VALUES (8, 1795468480249763);
-INSERT INTO public.rowfeed_schema_version VALUES (9, 1795468480250035);
+INSERT INTO public.rowfeed_schema_version VALUES (1, 1795471891014584);
+INSERT INTO public.rowfeed_schema_version VALUES (2, 1795471891036298);
+INSERT INTO public.rowfeed_schema_version VALUES (3, 1795471891036667);
+INSERT INTO public.rowfeed_schema_version VALUES (4, 1795471891037758);
+INSERT INTO public.rowfeed_schema_version VALUES (5, 1795471891037985);
+INSERT INTO public.rowfeed_schema_version VALUES (6, 1795471891038183);
+INSERT INTO public.rowfeed_schema_version VALUES (7, 1795471891040797);
+INSERT INTO public.rowfeed_schema_version VALUES (8, 1795471891044058);
+INSERT INTO public.rowfeed_schema_version VALUES (9, 1795471891044682);
 
 
 --
 -- Data for Name: rowfeed_sequences; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_sequences VALUES ('single', 6, 2, 1795468480464594);
-INSERT INTO public.rowfeed_sequences VALUES ('composite', 6, 2, 1795468480582160);
-INSERT INTO public.rowfeed_sequences VALUES ('columned', 6, 2, 1795468480768609);
-INSERT INTO public.rowfeed_sequences VALUES ('sharded', 6, 2, 1795468480942490);
-INSERT INTO public.rowfeed_sequences VALUES ('appended', 0, 0, 1795468480951559);
-INSERT INTO public.rowfeed_sequences VALUES ('captured', 0, 0, 1795468481132308);
-INSERT INTO public.rowfeed_sequences VALUES ('blocking', 0, 0, 1795468481319934);
+INSERT INTO public.rowfeed_sequences VALUES ('single', 6, 2, 1795471891356874);
+INSERT INTO public.rowfeed_sequences VALUES ('composite', 6, 2, 1795471891484161);
+INSERT INTO public.rowfeed_sequences VALUES ('columned', 6, 2, 1795471891713276);
+INSERT INTO public.rowfeed_sequences VALUES ('sharded', 6, 2, 1795471891909307);
+INSERT INTO public.rowfeed_sequences VALUES ('appended', 0, 0, 1795471891933790);
+INSERT INTO public.rowfeed_sequences VALUES ('captured', 0, 0, 1795471892074047);
+INSERT INTO public.rowfeed_sequences VALUES ('blocking', 0, 0, 1795471892202305);
 
 
 --
 -- Data for Name: rowfeed_shards; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_shards VALUES ('captured', 1, 1795468481306, 117667822390882198, 3653022431582764971, 0, 0, '', 1795468481150, 0);
-INSERT INTO public.rowfeed_shards VALUES ('appended', 1, 1795468481115, 117667822378360249, -5236053847612039085, 0, 0, '', 1795468480964, 0);
-INSERT INTO public.rowfeed_shards VALUES ('blocking', 1, 1795468481540, 117667822406213175, -6684561160662110465, 0, 0, 'WG7jdxE43pVjf3aM AqXytvihjhkFnKUs k4B0_3KqngQoYqUX lTqt5xUyY65SesHa 3NLKKyH8rKLKMRWX p3vEW9RQ5qSXyk2r', 0, 0);
+INSERT INTO public.rowfeed_shards VALUES ('captured', 1, 1795471892195, 117668045926906620, -6754456556007865929, 0, 0, '', 1795471892083, 0);
+INSERT INTO public.rowfeed_shards VALUES ('appended', 1, 1795471892068, 117668045918626703, -6485964844318469091, 0, 0, '', 1795471891945, 0);
+INSERT INTO public.rowfeed_shards VALUES ('blocking', 1, 1795471892323, 117668045935287167, 3731380605518981630, 0, 0, '7a-gFrMkpjrNDZ3X R1Dm4Jv0UrxY3bLv L8ePLy4_uS8D23d5 onj6PycSyjo2jq4n 6f7JyXM7-UezYf2A nQkeDOHawp7cG9G-', 0, 0);
 
 
 --
 -- Data for Name: rowfeed_tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_tokens VALUES ('stored', '13a5ff544f3ba4858eda294d5528e1a732df38c62f3fa49b09f8c6a597804b68', '[{"right":"read","feed":"single"}]', '{}', 1795468481543070, NULL, NULL);
+INSERT INTO public.rowfeed_tokens VALUES ('stored', '9e71b8c3ff55618db4fd33972aad225b58d5f7e2feeb77c19478cd9d87a8e980', '[{"right":"read","feed":"single"}]', '{}', 1795471892327164, NULL, NULL);
 
 
 --
 -- Data for Name: saved; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.saved VALUES ('single', '4');
-INSERT INTO public.saved VALUES ('composite', '4');
-INSERT INTO public.saved VALUES ('columned', '4');
-INSERT INTO public.saved VALUES ('sharded', '4');
-INSERT INTO public.saved VALUES ('appended', '01M8545ME4E60JG63CT8975N8G');
-INSERT INTO public.saved VALUES ('captured', '01M8545MKYVQZVE2BNK3SKSDGV');
-INSERT INTO public.saved VALUES ('blocking', '01M8545MSQ9KZV5BBBY1E1B9Y6');
+INSERT INTO public.saved VALUES ('single', '4', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('composite', '4', '{"position":"1","shard":0,"op":"upsert","key":{"ns":"ü","id":"1"},"row":{"ns":"ü","id":"1","v":1}}
+{"position":"2","shard":0,"op":"upsert","key":{"ns":"ü","id":"2"},"row":{"ns":"ü","id":"2","v":1}}
+{"position":"4","shard":0,"op":"upsert","key":{"ns":"ü","id":"4"},"row":{"ns":"ü","id":"4","v":1}}
+{"position":"6","shard":0,"op":"upsert","key":{"ns":"ü","id":"5"},"row":{"ns":"ü","id":"5","v":1}}');
+INSERT INTO public.saved VALUES ('columned', '4', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('sharded', '4', '{"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"2","shard":5,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"6","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('appended', '01M857DQF9K469VFMH363MCASJ', '{"position":"01M857DQF9K469VFMH363MCASF","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"01M857DQF9K469VFMH363MCASG","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"01M857DQF9K469VFMH363MCASH","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
+{"position":"01M857DQF9K469VFMH363MCASJ","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"01M857DQK4WE7TBZ9SATABKN0W","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('captured', '01M857DQKKWNRKK65X2QJF0PFK', '{"position":"01M857DQKKWNRKK65X2QJF0PFG","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"01M857DQKKWNRKK65X2QJF0PFH","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"01M857DQKKWNRKK65X2QJF0PFJ","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
+{"position":"01M857DQKKWNRKK65X2QJF0PFK","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"01M857DQQ37BYA4GTSHJ45FGDP","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('blocking', '01M857DQQJEV8SV2SJ6RC59B6S', '{"position":"01M857DQQFPCSBBZ9A3YNTYMEH","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1,"u":"01a20a76-deef-b332-b5fd-2a1fabaf51d1"}}
+{"position":"01M857DQQHM4A0SV8V2HWSNHN4","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1,"u":"01a20a76-def1-a114-0ced-1b14799ac6a4"}}
+{"position":"01M857DQQHM4A0SV8V5F113BN4","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1,"u":"01a20a76-def1-a114-0ced-1b2bc211aea4"}}
+{"position":"01M857DQQJEV8SV2SJ6RC59B6S","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1,"u":"01a20a76-def2-76d1-9d8b-32361854acd9"}}
+{"position":"01M857DQV2GBDBMV8JDRYJGAYS","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1,"u":"01a20a76-df62-82da-ba6d-126e3d282bd9"}}');
 
 
 --
@@ -1126,14 +1156,14 @@ INSERT INTO public.single VALUES (6, 1);
 -- Data for Name: texts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.texts VALUES ('rf_DbWIPSLsLnwcsnfmw5YrdsgqOVmNWkHDmyPCZx6Lr7Y');
+INSERT INTO public.texts VALUES ('rf_QVRh7xQ5S0og1_CGx4ANY6YWne5YQwE2GeD1bKWRIvk');
 
 
 --
 -- Name: rowfeed_audit_id_seq; Type: SEQUENCE SET; Schema: public; Owner: -
 --
 
-SELECT pg_catalog.setval('public.rowfeed_audit_id_seq', 1, false);
+SELECT pg_catalog.setval('public.rowfeed_audit_id_seq', 1, true);
 
 
 --

@@ -4,28 +4,28 @@ CREATE TABLE IF NOT EXISTS "rowfeed_schema_version" (
   version INTEGER PRIMARY KEY,
   applied_at INTEGER NOT NULL
 );
-INSERT INTO rowfeed_schema_version VALUES(1,1795468477461000);
-INSERT INTO rowfeed_schema_version VALUES(2,1795468477461000);
-INSERT INTO rowfeed_schema_version VALUES(3,1795468477461000);
-INSERT INTO rowfeed_schema_version VALUES(4,1795468477461000);
-INSERT INTO rowfeed_schema_version VALUES(5,1795468477462000);
-INSERT INTO rowfeed_schema_version VALUES(6,1795468477462000);
-INSERT INTO rowfeed_schema_version VALUES(7,1795468477462000);
-INSERT INTO rowfeed_schema_version VALUES(8,1795468477462000);
-INSERT INTO rowfeed_schema_version VALUES(9,1795468477462000);
+INSERT INTO rowfeed_schema_version VALUES(1,1795471886899000);
+INSERT INTO rowfeed_schema_version VALUES(2,1795471886900000);
+INSERT INTO rowfeed_schema_version VALUES(3,1795471886900000);
+INSERT INTO rowfeed_schema_version VALUES(4,1795471886900000);
+INSERT INTO rowfeed_schema_version VALUES(5,1795471886901000);
+INSERT INTO rowfeed_schema_version VALUES(6,1795471886902000);
+INSERT INTO rowfeed_schema_version VALUES(7,1795471886902000);
+INSERT INTO rowfeed_schema_version VALUES(8,1795471886902000);
+INSERT INTO rowfeed_schema_version VALUES(9,1795471886902000);
 CREATE TABLE IF NOT EXISTS "rowfeed_sequences" (
   name TEXT NOT NULL PRIMARY KEY,
   value INTEGER NOT NULL,
   version INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 );
-INSERT INTO rowfeed_sequences VALUES('single',6,2,1795468477617000);
-INSERT INTO rowfeed_sequences VALUES('composite',6,2,1795468477705000);
-INSERT INTO rowfeed_sequences VALUES('columned',6,2,1795468477896000);
-INSERT INTO rowfeed_sequences VALUES('sharded',6,2,1795468477994000);
-INSERT INTO rowfeed_sequences VALUES('appended',0,0,1795468478004000);
-INSERT INTO rowfeed_sequences VALUES('captured',0,0,1795468478196000);
-INSERT INTO rowfeed_sequences VALUES('blocking',0,0,1795468478420000);
+INSERT INTO rowfeed_sequences VALUES('single',6,2,1795471887071000);
+INSERT INTO rowfeed_sequences VALUES('composite',6,2,1795471887388000);
+INSERT INTO rowfeed_sequences VALUES('columned',6,2,1795471887527000);
+INSERT INTO rowfeed_sequences VALUES('sharded',6,2,1795471887635000);
+INSERT INTO rowfeed_sequences VALUES('appended',0,0,1795471887681000);
+INSERT INTO rowfeed_sequences VALUES('captured',0,0,1795471887797000);
+INSERT INTO rowfeed_sequences VALUES('blocking',0,0,1795471888003000);
 CREATE TABLE IF NOT EXISTS "rowfeed_feeds" (
   name TEXT NOT NULL PRIMARY KEY,
   mode TEXT NOT NULL,
@@ -45,13 +45,13 @@ CREATE TABLE IF NOT EXISTS "rowfeed_feeds" (
   fill_after TEXT,
   created_at INTEGER NOT NULL
 );
-INSERT INTO rowfeed_feeds VALUES('single','sequence','trigger','active',1,NULL,'single','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',1,NULL,2592000,0,NULL,NULL,1795468477470000);
-INSERT INTO rowfeed_feeds VALUES('composite','sequence','trigger','active',1,NULL,'composite','[{"name":"ns","type":"VARCHAR(50)","decl":"VARCHAR(50)","kind":"dynamic","stored":"ns","collate":" COLLATE \"BINARY\"","exact":true},{"name":"id","type":"VARCHAR(50)","decl":"VARCHAR(50)","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',1,NULL,2592000,0,NULL,NULL,1795468477621000);
-INSERT INTO rowfeed_feeds VALUES('columned','sequence','column','active',1,NULL,'columned','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"added":["feed_sync_id","shard"]}',1,NULL,2592000,0,NULL,NULL,1795468477710000);
-INSERT INTO rowfeed_feeds VALUES('sharded','sequence','trigger','active',1,NULL,'sharded','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',8,NULL,2592000,0,NULL,NULL,1795468477903000);
-INSERT INTO rowfeed_feeds VALUES('appended','outbox','app','active',1,NULL,'appended','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"BLOB","decl":"BLOB","kind":"binary"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}',1,NULL,0,0,NULL,NULL,1795468478004000);
-INSERT INTO rowfeed_feeds VALUES('captured','outbox','trigger','active',1,NULL,'captured','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"BLOB","decl":"BLOB","kind":"binary"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}',1,'v',0,0,NULL,NULL,1795468478196000);
-INSERT INTO rowfeed_feeds VALUES('blocking','blocking','none','active',1,NULL,'blocking','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"u","type":"BLOB","decl":"BLOB","kind":"binary","collate":" COLLATE \"BINARY\""},"Shard":{"name":"v","type":"INT","decl":"INT","kind":"dynamic","collate":" COLLATE \"BINARY\"","exact":true},"Index":"blocking_feed"}}',1,'v',0,0,NULL,NULL,1795468478420000);
+INSERT INTO rowfeed_feeds VALUES('single','sequence','trigger','active',1,NULL,'single','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',1,NULL,2592000,0,NULL,NULL,1795471886911000);
+INSERT INTO rowfeed_feeds VALUES('composite','sequence','trigger','active',1,NULL,'composite','[{"name":"ns","type":"VARCHAR(50)","decl":"VARCHAR(50)","kind":"dynamic","stored":"ns","collate":" COLLATE \"BINARY\"","exact":true},{"name":"id","type":"VARCHAR(50)","decl":"VARCHAR(50)","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',1,NULL,2592000,0,NULL,NULL,1795471887084000);
+INSERT INTO rowfeed_feeds VALUES('columned','sequence','column','active',1,NULL,'columned','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"added":["feed_sync_id","shard"]}',1,NULL,2592000,0,NULL,NULL,1795471887393000);
+INSERT INTO rowfeed_feeds VALUES('sharded','sequence','trigger','active',1,NULL,'sharded','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true}',8,NULL,2592000,0,NULL,NULL,1795471887541000);
+INSERT INTO rowfeed_feeds VALUES('appended','outbox','app','active',1,NULL,'appended','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"BLOB","decl":"BLOB","kind":"binary"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}',1,NULL,0,0,NULL,NULL,1795471887681000);
+INSERT INTO rowfeed_feeds VALUES('captured','outbox','trigger','active',1,NULL,'captured','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"BLOB","decl":"BLOB","kind":"binary"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}',1,'v',0,0,NULL,NULL,1795471887797000);
+INSERT INTO rowfeed_feeds VALUES('blocking','blocking','none','active',1,NULL,'blocking','[{"name":"id","type":"BIGINT","decl":"BIGINT","kind":"dynamic","stored":"id","collate":" COLLATE \"BINARY\"","exact":true}]',NULL,'{"primary_key":true,"ulids":{"Position":{"name":"u","type":"BLOB","decl":"BLOB","kind":"binary","collate":" COLLATE \"BINARY\""},"Shard":{"name":"v","type":"INT","decl":"INT","kind":"dynamic","collate":" COLLATE \"BINARY\"","exact":true},"Index":"blocking_feed"}}',1,'v',0,0,NULL,NULL,1795471888003000);
 CREATE TABLE IF NOT EXISTS "rowfeed_cursors" (
   consumer TEXT NOT NULL,
   feed TEXT NOT NULL,
@@ -66,13 +66,16 @@ CREATE TABLE IF NOT EXISTS "rowfeed_cursors" (
   updated_at INTEGER NOT NULL, failure TEXT,
   PRIMARY KEY (consumer, feed, shard)
 );
-INSERT INTO rowfeed_cursors VALUES('app','single',0,1,'4',1,0,6,0,1,1795468477609000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','composite',0,1,'4',1,0,6,0,1,1795468477701000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','columned',0,1,'4',1,0,6,0,1,1795468477891000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','sharded',0,1,'4',1,0,6,0,1,1795468477991000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','appended',1,1,'01M8545HHVED0JS8TQ10J0WEP8',1,0,4,0,1,1795468478179000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','captured',1,1,'01M8545HS952JGSFCY1CT2ZKVS',1,0,4,0,1,1795468478403000,NULL);
-INSERT INTO rowfeed_cursors VALUES('app','blocking',1,1,'01M8545HYXZ9QJ3CTEJWYEX476',1,0,4,0,1,1795468478527000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','single',0,1,'4',1,0,6,0,1,1795471887055000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','composite',0,1,'4',1,0,6,0,1,1795471887385000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','columned',0,1,'4',1,0,6,0,1,1795471887521000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','sharded',0,1,'4',1,0,6,0,1,1795471887632000,NULL);
+INSERT INTO rowfeed_cursors VALUES('halves','sharded',0,2,'6',1,0,3,0,0,1795471887645000,NULL);
+INSERT INTO rowfeed_cursors VALUES('halves','sharded',1,2,'6',1,0,1,0,0,1795471887648000,NULL);
+INSERT INTO rowfeed_cursors VALUES('paused','sharded',0,1,'6',1,0,7,1,0,1795471887667000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','appended',1,1,'01M857DKA9GQV3R4ZJETETYT44',1,0,4,0,1,1795471887788000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','captured',1,1,'01M857DKE04DHG60TDN2CN4HMM',1,0,4,0,1,1795471887987000,NULL);
+INSERT INTO rowfeed_cursors VALUES('app','blocking',1,1,'01M857DKM6F22JKBCX9RQAS99P',1,0,4,0,1,1795471888156000,NULL);
 CREATE TABLE IF NOT EXISTS "rowfeed_dead_letters" (
   consumer TEXT NOT NULL,
   feed TEXT NOT NULL,
@@ -90,13 +93,13 @@ CREATE TABLE IF NOT EXISTS "rowfeed_dead_letters" (
   last_at INTEGER NOT NULL, data_shard INTEGER,
   PRIMARY KEY (consumer, feed, shard, key_digest)
 );
-INSERT INTO rowfeed_dead_letters VALUES('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468477604000,1795468477604000,0);
-INSERT INTO rowfeed_dead_letters VALUES('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{"ns":"ü","id":"2"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468477699000,1795468477699000,0);
-INSERT INTO rowfeed_dead_letters VALUES('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468477888000,1795468477888000,0);
-INSERT INTO rowfeed_dead_letters VALUES('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795468477989000,1795468477989000,5);
-INSERT INTO rowfeed_dead_letters VALUES('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M8545HHVED0JS8TQ10J0WEP6','upsert','aside',2,0,'this row is not wanted',1795468478165000,1795468478165000,1);
-INSERT INTO rowfeed_dead_letters VALUES('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M8545HS952JGSFCY1CT2ZKVQ','upsert','aside',2,0,'this row is not wanted',1795468478398000,1795468478398000,1);
-INSERT INTO rowfeed_dead_letters VALUES('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M8545HYVJ4Y0AYK1VGAX4ESM','upsert','aside',2,0,'this row is not wanted',1795468478520000,1795468478520000,1);
+INSERT INTO rowfeed_dead_letters VALUES('app','single',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471887023000,1795471887023000,0);
+INSERT INTO rowfeed_dead_letters VALUES('app','composite',0,'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635','{"ns":"ü","id":"2"}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471887381000,1795471887381000,0);
+INSERT INTO rowfeed_dead_letters VALUES('app','columned',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471887508000,1795471887508000,0);
+INSERT INTO rowfeed_dead_letters VALUES('app','sharded',0,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'2','upsert','aside',2,0,'this row is not wanted',1795471887629000,1795471887629000,5);
+INSERT INTO rowfeed_dead_letters VALUES('app','appended',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M857DKA9GQV3R4ZJETETYT42','upsert','aside',2,0,'this row is not wanted',1795471887784000,1795471887784000,1);
+INSERT INTO rowfeed_dead_letters VALUES('app','captured',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M857DKE04DHG60TDN2CN4HMJ','upsert','aside',2,0,'this row is not wanted',1795471887985000,1795471887985000,1);
+INSERT INTO rowfeed_dead_letters VALUES('app','blocking',1,'9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8','{"id":2}',1,'01M857DKM5B9VSGAZYG1HFMJA0','upsert','aside',2,0,'this row is not wanted',1795471888152000,1795471888152000,1);
 CREATE TABLE IF NOT EXISTS "rowfeed_processed" (
   consumer TEXT NOT NULL,
   feed TEXT NOT NULL,
@@ -106,6 +109,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_processed" (
   processed_at INTEGER NOT NULL,
   PRIMARY KEY (consumer, feed, generation, shard, position)
 ) WITHOUT ROWID;
+INSERT INTO rowfeed_processed VALUES('marks','sharded',1,7,'0000000000000000001',1795471887668000);
 CREATE TABLE IF NOT EXISTS "rowfeed_leases" (
   name TEXT NOT NULL PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -114,7 +118,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_leases" (
   acquired_at INTEGER NOT NULL,
   renewals INTEGER NOT NULL
 );
-INSERT INTO rowfeed_leases VALUES('stored','vm/18016/63lko3sujureemyorp5andlqbg',1,1795472078538000,1795468478538000,0);
+INSERT INTO rowfeed_leases VALUES('stored','vm/6943/oa3rgg45pblh3sud6gzkkebpyp',1,1795475488169000,1795471888169000,0);
 CREATE TABLE IF NOT EXISTS "rowfeed_shards" (
   feed TEXT NOT NULL,
   shard INTEGER NOT NULL,
@@ -128,9 +132,9 @@ CREATE TABLE IF NOT EXISTS "rowfeed_shards" (
   filled_by INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (feed, shard)
 );
-INSERT INTO rowfeed_shards VALUES('appended',1,1795468478191,117667822186761555,4455867404510098734,0,0,'',1795468478011,0);
-INSERT INTO rowfeed_shards VALUES('captured',1,1795468478411,117667822201164954,1387959998279797979,0,0,'',1795468478249,0);
-INSERT INTO rowfeed_shards VALUES('blocking',1,1795468478536,117667822209400784,-6613875180065647151,0,0,'Cbq7MhiH02AQ-Lqn gO-9iXOskAvgb2jV kldR0R6L3UoOVeXR NFAKOnJ_tljwSF54 Raq48QSI8AWvs5A2 Wza_hHLBqUEgv-mH',0,0);
+INSERT INTO rowfeed_shards VALUES('appended',1,1795471887791,117668045638322818,-8253287238722697376,0,0,'',1795471887689,0);
+INSERT INTO rowfeed_shards VALUES('captured',1,1795471887990,117668045651321389,3208683615157739653,0,0,'',1795471887808,0);
+INSERT INTO rowfeed_shards VALUES('blocking',1,1795471888163,117668045662681403,-5994648369913046346,0,0,'M32jtnvNgI8kVai4 xNZgg1PxjBhoS-dH sHge1zpihBeTT5lt aC5uZivklm2Bpyhs FIDE5uAMiY6sDdR9 OZ3ztodM-uAkMmha',0,0);
 CREATE TABLE IF NOT EXISTS "rowfeed_consumers" (
   consumer TEXT NOT NULL,
   feed TEXT NOT NULL,
@@ -151,7 +155,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_tokens" (
   expires_at INTEGER,
   revoked_at INTEGER
 );
-INSERT INTO rowfeed_tokens VALUES('stored','d1ff1cc903cf0943b0b40672c3b261f691deddd128390226049be3ddf1d6ab4d','[{"right":"read","feed":"single"}]','{}',1795468478539000,NULL,NULL);
+INSERT INTO rowfeed_tokens VALUES('stored','9798bca95ad4c5bc397c511400c3e168eb46188265afaffaaa127580cc7260e5','[{"right":"read","feed":"single"}]','{}',1795471888170000,NULL,NULL);
 CREATE TABLE IF NOT EXISTS "rowfeed_audit" (
   id INTEGER PRIMARY KEY,
   mark TEXT NOT NULL,
@@ -162,16 +166,17 @@ CREATE TABLE IF NOT EXISTS "rowfeed_audit" (
   detail TEXT NOT NULL,
   outcome TEXT NOT NULL
 );
-CREATE TABLE saved (feed VARCHAR(50) NOT NULL PRIMARY KEY, after VARCHAR(100) NOT NULL);
-INSERT INTO saved VALUES('single','4');
-INSERT INTO saved VALUES('composite','4');
-INSERT INTO saved VALUES('columned','4');
-INSERT INTO saved VALUES('sharded','4');
-INSERT INTO saved VALUES('appended','01M8545HHVED0JS8TQ10J0WEP8');
-INSERT INTO saved VALUES('captured','01M8545HS952JGSFCY1CT2ZKVS');
-INSERT INTO saved VALUES('blocking','01M8545HYXZ9QJ3CTEJWYEX476');
+INSERT INTO rowfeed_audit VALUES(1,'oibzxmnefahkfumf7lqwlccqgp',1795471888164000,'ü@stored','consumer pause','consumer paused','one feed','done');
+CREATE TABLE saved (feed VARCHAR(50) NOT NULL PRIMARY KEY, after VARCHAR(100) NOT NULL, entries TEXT);
+INSERT INTO saved VALUES('single','4',replace('{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}\n{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}\n{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}\n{"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('composite','4',replace('{"position":"1","shard":0,"op":"upsert","key":{"ns":"ü","id":"1"},"row":{"ns":"ü","id":"1","v":1}}\n{"position":"2","shard":0,"op":"upsert","key":{"ns":"ü","id":"2"},"row":{"ns":"ü","id":"2","v":1}}\n{"position":"4","shard":0,"op":"upsert","key":{"ns":"ü","id":"4"},"row":{"ns":"ü","id":"4","v":1}}\n{"position":"6","shard":0,"op":"upsert","key":{"ns":"ü","id":"5"},"row":{"ns":"ü","id":"5","v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('columned','4',replace('{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}\n{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}\n{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}\n{"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('sharded','4',replace('{"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}\n{"position":"2","shard":5,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}\n{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}\n{"position":"6","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('appended','01M857DKA9GQV3R4ZJETETYT44',replace('{"position":"01M857DKA9GQV3R4ZJETETYT41","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}\n{"position":"01M857DKA9GQV3R4ZJETETYT42","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}\n{"position":"01M857DKA9GQV3R4ZJETETYT43","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}\n{"position":"01M857DKA9GQV3R4ZJETETYT44","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}\n{"position":"01M857DKDFSA18TXKEZFSAPHTZ","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('captured','01M857DKE04DHG60TDN2CN4HMM',replace('{"position":"01M857DKE04DHG60TDN2CN4HMH","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}\n{"position":"01M857DKE04DHG60TDN2CN4HMJ","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}\n{"position":"01M857DKE04DHG60TDN2CN4HMK","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}\n{"position":"01M857DKE04DHG60TDN2CN4HMM","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}\n{"position":"01M857DKKP48PJS1W8QXK1FR44","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}','\n',char(10)));
+INSERT INTO saved VALUES('blocking','01M857DKM6F22JKBCX9RQAS99P',replace('{"position":"01M857DKM471N0684E16JYPP58","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1,"u":"AaIKds6EOGoDII4JpetYqA=="}}\n{"position":"01M857DKM5B9VSGAZYG1HFMJA0","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1,"u":"AaIKds6FWneYK/6AYvpJQA=="}}\n{"position":"01M857DKM6F22JKBCX6VK3BF9P","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1,"u":"AaIKds6GeIUprZ025jW9Ng=="}}\n{"position":"01M857DKM6F22JKBCX9RQAS99P","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1,"u":"AaIKds6GeIUprZ1OLqylNg=="}}\n{"position":"01M857DKRZ2PBVMJF0CRX7MFFC","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1,"u":"AaIKds8fFZe6SeBmOno97A=="}}','\n',char(10)));
 CREATE TABLE texts (token VARCHAR(100) NOT NULL);
-INSERT INTO texts VALUES('rf_D_alENYrTMPKR6HQPvjmM2LsSbsvrfuq1LFSbXK1GeI');
+INSERT INTO texts VALUES('rf_9R3SQe1DLBevNqvdup_YzWQ1UsKSkv7CKRLtLzMXP1s');
 CREATE TABLE single (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL);
 INSERT INTO single VALUES(1,1);
 INSERT INTO single VALUES(2,1);
@@ -184,7 +189,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_changes_single" (
   kind INTEGER NOT NULL DEFAULT 0,
   changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 );
-INSERT INTO rowfeed_changes_single VALUES(1,6,0,1795468477619000);
+INSERT INTO rowfeed_changes_single VALUES(1,6,0,1795471887077000);
 CREATE TABLE IF NOT EXISTS "rowfeed_positions_single" (
   "id" BIGINT NOT NULL COLLATE "BINARY",
   feed_sync_id INTEGER NOT NULL,
@@ -195,11 +200,11 @@ CREATE TABLE IF NOT EXISTS "rowfeed_positions_single" (
   published_at INTEGER NOT NULL,
   PRIMARY KEY ("id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_positions_single VALUES(1,1,0,0,0,0,1795468477487000);
-INSERT INTO rowfeed_positions_single VALUES(2,2,0,0,0,0,1795468477487000);
-INSERT INTO rowfeed_positions_single VALUES(3,5,0,0,1,0,1795468477617000);
-INSERT INTO rowfeed_positions_single VALUES(4,4,0,0,0,0,1795468477487000);
-INSERT INTO rowfeed_positions_single VALUES(5,6,0,0,0,0,1795468477617000);
+INSERT INTO rowfeed_positions_single VALUES(1,1,0,0,0,0,1795471886934000);
+INSERT INTO rowfeed_positions_single VALUES(2,2,0,0,0,0,1795471886934000);
+INSERT INTO rowfeed_positions_single VALUES(3,5,0,0,1,0,1795471887071000);
+INSERT INTO rowfeed_positions_single VALUES(4,4,0,0,0,0,1795471886934000);
+INSERT INTO rowfeed_positions_single VALUES(5,6,0,0,0,0,1795471887071000);
 CREATE TABLE composite (ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id));
 INSERT INTO composite VALUES('ü','1',1);
 INSERT INTO composite VALUES('ü','2',1);
@@ -213,7 +218,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_changes_composite" (
   kind INTEGER NOT NULL DEFAULT 0,
   changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 );
-INSERT INTO rowfeed_changes_composite VALUES(1,'ü','6',0,1795468477708000);
+INSERT INTO rowfeed_changes_composite VALUES(1,'ü','6',0,1795471887390000);
 CREATE TABLE IF NOT EXISTS "rowfeed_positions_composite" (
   "ns" VARCHAR(50) NOT NULL COLLATE "BINARY",
   "id" VARCHAR(50) NOT NULL COLLATE "BINARY",
@@ -225,11 +230,11 @@ CREATE TABLE IF NOT EXISTS "rowfeed_positions_composite" (
   published_at INTEGER NOT NULL,
   PRIMARY KEY ("ns", "id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_positions_composite VALUES('ü','1',1,0,0,0,0,1795468477632000);
-INSERT INTO rowfeed_positions_composite VALUES('ü','2',2,0,0,0,0,1795468477632000);
-INSERT INTO rowfeed_positions_composite VALUES('ü','3',5,0,0,1,0,1795468477705000);
-INSERT INTO rowfeed_positions_composite VALUES('ü','4',4,0,0,0,0,1795468477632000);
-INSERT INTO rowfeed_positions_composite VALUES('ü','5',6,0,0,0,0,1795468477705000);
+INSERT INTO rowfeed_positions_composite VALUES('ü','1',1,0,0,0,0,1795471887122000);
+INSERT INTO rowfeed_positions_composite VALUES('ü','2',2,0,0,0,0,1795471887122000);
+INSERT INTO rowfeed_positions_composite VALUES('ü','3',5,0,0,1,0,1795471887388000);
+INSERT INTO rowfeed_positions_composite VALUES('ü','4',4,0,0,0,0,1795471887122000);
+INSERT INTO rowfeed_positions_composite VALUES('ü','5',6,0,0,0,0,1795471887388000);
 CREATE TABLE columned (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, "feed_sync_id" INTEGER, "shard" INTEGER NOT NULL DEFAULT 0);
 INSERT INTO columned VALUES(1,1,1,0);
 INSERT INTO columned VALUES(2,1,2,0);
@@ -252,7 +257,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_positions_columned" (
   published_at INTEGER NOT NULL,
   PRIMARY KEY ("id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_positions_columned VALUES(3,5,0,0,1,0,1795468477896000);
+INSERT INTO rowfeed_positions_columned VALUES(3,5,0,0,1,0,1795471887527000);
 CREATE TABLE sharded (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL);
 INSERT INTO sharded VALUES(1,1);
 INSERT INTO sharded VALUES(2,1);
@@ -265,7 +270,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_changes_sharded" (
   kind INTEGER NOT NULL DEFAULT 0,
   changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 );
-INSERT INTO rowfeed_changes_sharded VALUES(1,6,0,1795468477998000);
+INSERT INTO rowfeed_changes_sharded VALUES(1,6,0,1795471887671000);
 CREATE TABLE IF NOT EXISTS "rowfeed_positions_sharded" (
   "id" BIGINT NOT NULL COLLATE "BINARY",
   feed_sync_id INTEGER NOT NULL,
@@ -276,11 +281,11 @@ CREATE TABLE IF NOT EXISTS "rowfeed_positions_sharded" (
   published_at INTEGER NOT NULL,
   PRIMARY KEY ("id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_positions_sharded VALUES(1,1,7,7,0,0,1795468477916000);
-INSERT INTO rowfeed_positions_sharded VALUES(2,2,5,5,0,0,1795468477916000);
-INSERT INTO rowfeed_positions_sharded VALUES(3,5,3,3,1,0,1795468477994000);
-INSERT INTO rowfeed_positions_sharded VALUES(4,4,0,0,0,0,1795468477916000);
-INSERT INTO rowfeed_positions_sharded VALUES(5,6,6,6,0,0,1795468477994000);
+INSERT INTO rowfeed_positions_sharded VALUES(1,1,7,7,0,0,1795471887550000);
+INSERT INTO rowfeed_positions_sharded VALUES(2,2,5,5,0,0,1795471887550000);
+INSERT INTO rowfeed_positions_sharded VALUES(3,5,3,3,1,0,1795471887635000);
+INSERT INTO rowfeed_positions_sharded VALUES(4,4,0,0,0,0,1795471887550000);
+INSERT INTO rowfeed_positions_sharded VALUES(5,6,6,6,0,0,1795471887635000);
 CREATE TABLE appended (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL);
 INSERT INTO appended VALUES(1,1);
 INSERT INTO appended VALUES(2,1);
@@ -295,7 +300,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_outbox_appended" (
   appended_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000),
   "id" BIGINT NOT NULL COLLATE "BINARY"
 );
-INSERT INTO rowfeed_outbox_appended VALUES(6,1,NULL,1795468478193000,6);
+INSERT INTO rowfeed_outbox_appended VALUES(6,1,NULL,1795471887794000,6);
 CREATE TABLE IF NOT EXISTS "rowfeed_feed_appended" (
   shard INTEGER NOT NULL,
   ulid BLOB NOT NULL,
@@ -303,11 +308,11 @@ CREATE TABLE IF NOT EXISTS "rowfeed_feed_appended" (
   PRIMARY KEY (shard, ulid),
   UNIQUE ("id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a42c63b73412ca35708240e3ac5',1);
-INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a42c63b73412ca35708240e3ac6',2);
-INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a42c63b73412ca35708240e3ac7',3);
-INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a42c63b73412ca35708240e3ac8',4);
-INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a42c6ef8d533dd66bcbd410f52d',5);
+INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a76cd4985f63c13f2769daf6881',1);
+INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a76cd4985f63c13f2769daf6882',2);
+INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a76cd4985f63c13f2769daf6883',3);
+INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a76cd4985f63c13f2769daf6884',4);
+INSERT INTO rowfeed_feed_appended VALUES(1,X'01a20a76cdafca828d766efbf2ab475f',5);
 CREATE TABLE captured (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL);
 INSERT INTO captured VALUES(1,1);
 INSERT INTO captured VALUES(2,1);
@@ -322,7 +327,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_outbox_captured" (
   appended_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000),
   "id" BIGINT NOT NULL COLLATE "BINARY"
 );
-INSERT INTO rowfeed_outbox_captured VALUES(6,1,NULL,1795468478413000,6);
+INSERT INTO rowfeed_outbox_captured VALUES(6,1,NULL,1795471887995000,6);
 CREATE TABLE IF NOT EXISTS "rowfeed_feed_captured" (
   shard INTEGER NOT NULL,
   ulid BLOB NOT NULL,
@@ -330,18 +335,18 @@ CREATE TABLE IF NOT EXISTS "rowfeed_feed_captured" (
   PRIMARY KEY (shard, ulid),
   UNIQUE ("id")
 ) WITHOUT ROWID;
-INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a42c72928a50cbd9e0b342fcf76',1);
-INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a42c72928a50cbd9e0b342fcf77',2);
-INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a42c72928a50cbd9e0b342fcf78',3);
-INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a42c72928a50cbd9e0b342fcf79',4);
-INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a42c7cb549a13430643c3eb4cda',5);
+INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a76cdc0236303034da899524691',1);
+INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a76cdc0236303034da899524692',2);
+INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a76cdc0236303034da899524693',3);
+INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a76cdc0236303034da899524694',4);
+INSERT INTO rowfeed_feed_captured VALUES(1,X'01a20a76ce76222d2c8788bf6617e084',5);
 CREATE TABLE blocking (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u BLOB NOT NULL);
-INSERT INTO blocking VALUES(1,1,X'01a20a42c7d7663439cc32e5681eb982');
-INSERT INTO blocking VALUES(2,1,X'01a20a42c7db913c057a61dc15d23b34');
-INSERT INTO blocking VALUES(3,1,X'01a20a42c7dca6e392f7defe6cfa4431');
-INSERT INTO blocking VALUES(4,1,X'01a20a42c7ddfa6f21b34e973cee90e6');
-INSERT INTO blocking VALUES(5,1,X'01a20a42c8435619bf881ff9e8b0214a');
-INSERT INTO blocking VALUES(6,1,X'01a20a42c848ffd0a436cb797ef32dd1');
+INSERT INTO blocking VALUES(1,1,X'01a20a76ce84386a03208e09a5eb58a8');
+INSERT INTO blocking VALUES(2,1,X'01a20a76ce855a77982bfe8062fa4940');
+INSERT INTO blocking VALUES(3,1,X'01a20a76ce86788529ad9d36e635bd36');
+INSERT INTO blocking VALUES(4,1,X'01a20a76ce86788529ad9d4e2eaca536');
+INSERT INTO blocking VALUES(5,1,X'01a20a76cf1f1597ba49e0663a7a3dec');
+INSERT INTO blocking VALUES(6,1,X'01a20a76cf23793baccebafa457e72b6');
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('rowfeed_outbox_appended',6);
 INSERT INTO sqlite_sequence VALUES('rowfeed_outbox_captured',6);
