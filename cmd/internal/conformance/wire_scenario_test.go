@@ -115,6 +115,10 @@ func (w *recording) layout(l layout) {
 
 	w.read(f, l)
 	w.consume(f, l)
+	w.retry(f)
+	if l.spec.Mode == "" {
+		w.mirror(f, l)
+	}
 	w.operate(f, l)
 
 	w.step("drop the feed")

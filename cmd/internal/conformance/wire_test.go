@@ -57,7 +57,9 @@ func layouts(x *env) []layout {
 	blocking.create = "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ulidType() + " NOT NULL)"
 	return []layout{
 		with("one-key", rowfeed.FeedSpec{}), composite, with("column", rowfeed.FeedSpec{Capture: dialect.CaptureColumn}),
-		with("sharded", rowfeed.FeedSpec{DataShards: 4}), outbox, captured, blocking,
+		with("sharded", rowfeed.FeedSpec{DataShards: 4}),
+		with("sharded-column", rowfeed.FeedSpec{DataShards: 4, Capture: dialect.CaptureColumn}),
+		outbox, captured, blocking,
 	}
 }
 
@@ -222,6 +224,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[\w.-]+/\d+/[a-z2-7]{26}(/[a-z2-7]{26})?`), "OWNER"},
 	{regexp.MustCompile(`\b[a-z2-7]{26}\b`), "RANDOM"},
 	{regexp.MustCompile(`\browfeed\.[0-9a-f]{32}\b`), "rowfeed.DIGEST"}, // of the name of the database
+	{regexp.MustCompile(`/\* [0-9a-f]{1,16} \*/`), "/* MARK */"},
 	{regexp.MustCompile(`server_uuid [0-9a-f-]{36}`), "server_uuid UUID"},
 	{regexp.MustCompile(`'system \d+, timeline \w+, database \d+, table \d+'`), "'IDENTITY'"},
 	{regexp.MustCompile(`CAST\('\d+' AS oid\)`), "CAST('OID' AS oid)"},

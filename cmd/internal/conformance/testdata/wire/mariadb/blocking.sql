@@ -147,6 +147,23 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND co
 SELECT consumer, feed, MAX(epoch) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_processed` WHERE 1 = 1 AND consumer = 'again'
+INSERT IGNORE INTO `DATABASE`.`rowfeed_consumers` (consumer, feed, shard_count, paused, version) VALUES ('again', 'kv', 1, 0, 0)
+INSERT INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('again', 'kv', 1, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SELECT consumer, feed, MAX(epoch) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'again' GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'again' AND feed = 'kv' AND shard = 1
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'again' AND feed = 'kv' ORDER BY shard
+SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'again' AND feed = 'kv'
+SELECT shard_count, version FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'again' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again'
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = 'ULID', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'again' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 0 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again'
+
 -- status
 SELECT l.LOCK_DATA, l.LOCK_STATUS = 'WAITING', th.PROCESSLIST_ID, l.ENGINE_TRANSACTION_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST, (SELECT c.ATTR_VALUE FROM performance_schema.session_account_connect_attrs c WHERE c.PROCESSLIST_ID = th.PROCESSLIST_ID AND c.ATTR_NAME = 'program_name'), e.TIMER_WAIT DIV 1000000, th.PROCESSLIST_COMMAND, th.PROCESSLIST_TIME * 1000000, COALESCE(th.PROCESSLIST_INFO, (SELECT s.SQL_TEXT FROM performance_schema.events_statements_current s WHERE s.THREAD_ID = th.THREAD_ID ORDER BY s.EVENT_ID LIMIT 1)) FROM performance_schema.data_locks l JOIN performance_schema.threads th ON th.THREAD_ID = l.THREAD_ID LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = l.THREAD_ID AND e.STATE = 'ACTIVE' WHERE l.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND l.OBJECT_NAME = ? AND l.LOCK_TYPE = 'RECORD' AND l.INDEX_NAME = 'PRIMARY' AND l.LOCK_MODE IN ('X', 'X,REC_NOT_GAP') AND SUBSTRING_INDEX(l.LOCK_DATA, ',', 1) = ? ORDER BY 2, 8 DESC, 3 LIMIT NUMBER
 SELECT l.lock_data, x.trx_requested_lock_id <=> l.lock_id, x.trx_mysql_thread_id, x.trx_id, p.USER, p.HOST, '', TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTAMP(6), '+00:00', 'SYSTEM')), p.COMMAND, CAST(p.TIME_MS * 1000 AS SIGNED), COALESCE(p.INFO, x.trx_query) FROM information_schema.INNODB_LOCKS l JOIN information_schema.INNODB_TRX x ON x.trx_id = l.lock_trx_id JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id WHERE l.lock_table = CONCAT('`', REPLACE(COALESCE(NULLIF(?, ''), DATABASE()), '`', '``'), '`.`', REPLACE(?, '`', '``'), '`') AND l.lock_type = 'RECORD' AND l.lock_index = 'PRIMARY' AND l.lock_mode = 'X' AND SUBSTRING_INDEX(l.lock_data, ',', 1) = ? ORDER BY 2, 8 DESC, 3 LIMIT NUMBER

@@ -216,6 +216,61 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND co
 SELECT consumer, feed, MAX(epoch) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv'
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'again' AND feed = 'kv' AND shard >= 1
+DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'again'
+DELETE FROM `DATABASE`.`rowfeed_processed` WHERE 1 = 1 AND consumer = 'again'
+INSERT IGNORE INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('again', 'kv', 0, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SELECT consumer, feed, MAX(epoch) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'again' GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'again' AND feed = 'kv' AND shard = 0
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'again' AND feed = 'kv' ORDER BY shard
+SELECT f.generation, f.tombstones_below, s.value, (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT `id`, feed_sync_id, shard, deleted, hidden FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 0 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 9223372036854775807 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 100) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 101
+SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'again' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again'
+UPDATE `DATABASE`.`rowfeed_cursors` SET shard_count = 1, value = '', generation = 0, epoch = 0, paused = 0, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'again' AND feed = 'kv' AND shard = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'again' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND version = 2 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again'
+UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND consumer = 'again' AND feed = 'kv' AND shard = 0
+
+-- relay into a mirror table
+CREATE TABLE IF NOT EXISTS `rowfeed_sweep_mirror` (`id` bigint NOT NULL, PRIMARY KEY (`id`))
+DELETE FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND consumer = 'mirror'
+DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'mirror'
+DELETE FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'mirror' AND feed = 'kv' AND shard >= 1
+DELETE FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'mirror'
+DELETE FROM `DATABASE`.`rowfeed_processed` WHERE 1 = 1 AND consumer = 'mirror'
+DELETE FROM `rowfeed_sweep_mirror`
+INSERT IGNORE INTO `DATABASE`.`rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ('mirror', 'kv', 0, 1, '', 0, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+INSERT IGNORE INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('consumer:kv:mirror/dropped', '', 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('relay:kv:mirror', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 10000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+INSERT INTO `mirror` (`id`, `k`, `v`) VALUES (1, 'k', 2), (2, 'k', 2), (4, 'k', 2) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`), `k` = VALUES(`k`), `v` = VALUES(`v`)
+INSERT INTO `mirror` (`id`, `k`, `v`) VALUES (5, 'k', 2), (6, 'k', 2), (7, 'k', 2) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`), `k` = VALUES(`k`), `v` = VALUES(`v`)
+INSERT INTO `mirror` (`id`, `k`, `v`) VALUES (8, 'k', 2), (9, 'k', 1) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`), `k` = VALUES(`k`), `v` = VALUES(`v`)
+INSERT INTO `rowfeed_sweep_mirror` (`id`) SELECT `id` FROM `mirror`
+SELECT (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'mirror')
+SELECT 1 FROM `rowfeed_sweep_mirror` LIMIT 1
+SELECT consumer, feed, MAX(epoch) FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND consumer = 'mirror' GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'mirror' AND feed = 'kv' AND shard = 0
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE consumer = 'mirror' AND feed = 'kv' ORDER BY shard
+SELECT f.generation, f.tombstones_below, s.value, (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT `id`, feed_sync_id, shard, deleted, hidden FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 0 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 9223372036854775807 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 3) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 4
+SELECT f.generation, f.tombstones_below, s.value, (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT `id`, feed_sync_id, shard, deleted, hidden FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 11 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 17 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 3) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 4
+SELECT f.generation, f.tombstones_below, s.value, (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT `id`, feed_sync_id, shard, deleted, hidden FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 14 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 17 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 3) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 4
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'consumer:kv:mirror/dropped'
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'relay:kv:mirror'
+SELECT shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE consumer = 'mirror' AND feed = 'kv'
+UPDATE `DATABASE`.`rowfeed_consumers` SET version = version + 1 WHERE 1 = 1 AND consumer = 'mirror'
+UPDATE `DATABASE`.`rowfeed_cursors` SET epoch = 1, version = version + 1, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'mirror' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND epoch < 1
+UPDATE `DATABASE`.`rowfeed_cursors` SET shard_count = 1, value = '', generation = 0, epoch = 0, paused = 0, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'mirror' AND feed = 'kv' AND shard = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17', generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'mirror' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND version = 5 AND value = ? AND generation = 1 AND epoch = 1 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'mirror' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND version = 3 AND value = '' AND generation = 0 AND epoch = 1 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'mirror' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 1 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND consumer = 'mirror'
+UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + 1 WHERE 1 = 1 AND consumer = 'mirror' AND feed = 'kv' AND shard = 0
+UPDATE `DATABASE`.`rowfeed_leases` SET epoch = 1, acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE name = 'consumer:kv:mirror/dropped' AND epoch < 1
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'relay:kv:mirror' AND owner = 'OWNER' AND epoch = 1
+
 -- status
 SELECT value, updated_at FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
 SELECT (SELECT count(*) FROM (SELECT 1 FROM `DATABASE`.`rowfeed_changes_kv` LIMIT 1000000) x), (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM `DATABASE`.`rowfeed_changes_kv` ORDER BY seq LIMIT 1)

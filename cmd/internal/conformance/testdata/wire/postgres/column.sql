@@ -125,6 +125,25 @@ UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND cons
 SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1
+SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+
+-- relay into a mirror table
+CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("id" bigint NOT NULL, PRIMARY KEY ("id"))
+DELETE FROM "rowfeed_sweep_mirror"
+INSERT INTO "mirror" ("id", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "mirror" ("id", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6), ($7, $8, $9) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, '', $2, NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0) ON CONFLICT (name) DO NOTHING
+INSERT INTO "rowfeed_sweep_mirror" ("id") SELECT "id" FROM "mirror"
+SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
+UPDATE "public"."rowfeed_leases" SET epoch = $1, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = $2 AND epoch < $3
+
 -- status
 SELECT value, updated_at FROM "public"."rowfeed_sequences" WHERE name = $1
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_changes_kv" LIMIT 1000000) x) + (SELECT count(*) FROM (SELECT 1 FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1000000) y), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)

@@ -112,6 +112,15 @@ UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? 
 SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_processed" WHERE 1 = 1 AND consumer = ?
+SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+
 -- status
 SELECT s.shard, (SELECT +g."u" FROM "kv" g WHERE g."v" = s.shard ORDER BY g."u" DESC LIMIT 1) FROM "rowfeed_shards" s WHERE s.feed = ? ORDER BY s.shard LIMIT ?
 SELECT file FROM pragma_database_list WHERE name = 'main'

@@ -134,6 +134,15 @@ UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? 
 SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_processed" WHERE 1 = 1 AND consumer = ?
+SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+
 -- status
 SELECT s.shard, (SELECT +g."ulid" FROM "rowfeed_feed_kv" g WHERE g."shard" = s.shard ORDER BY g."ulid" DESC LIMIT 1) FROM "rowfeed_shards" s WHERE s.feed = ? ORDER BY s.shard LIMIT ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)

@@ -147,6 +147,25 @@ UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? 
 SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 
+-- fail once, and handle the entries at the second attempt
+DELETE FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ?
+DELETE FROM "rowfeed_processed" WHERE 1 = 1 AND consumer = ?
+SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+
+-- relay into a mirror table
+CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("id" BIGINT NOT NULL, PRIMARY KEY ("id"))
+DELETE FROM "rowfeed_sweep_mirror"
+INSERT INTO "mirror" ("id", "k", "v") VALUES (?, ?, ?), (?, ?, ?) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "mirror" ("id", "k", "v") VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, '', ?, NULL, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0) ON CONFLICT (name) DO NOTHING
+INSERT INTO "rowfeed_sweep_mirror" ("id") SELECT "id" FROM "mirror"
+SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
+UPDATE "rowfeed_leases" SET epoch = ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND epoch < ?
+
 -- status
 SELECT value, updated_at FROM "rowfeed_sequences" WHERE name = ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)

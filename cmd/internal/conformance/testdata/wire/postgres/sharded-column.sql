@@ -1,0 +1,257 @@
+-- add the feed
+SELECT to_regclass($1) IS NOT NULL
+SELECT max(version) FROM "public"."rowfeed_schema_version"
+BEGIN -- isolation: Read Committed
+SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+SELECT pg_advisory_xact_lock(hashtextextended($1, 0))
+SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)
+WITH RECURSIVE chain AS ( SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped UNION ALL SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd' ) SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN quote_ident(en.nspname) || '.' ELSE '' END || format_type(a.atttypid, a.atttypmod), e.typnamespace = 'pg_catalog'::regnamespace, a.attnotnull, b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' AND b.typtype IN ('e', 'r', 'm'), COALESCE((SELECT pn.nspname::text FROM pg_opclass k JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree' JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype AND o.amoprighttype = k.opcintype JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace pn ON pn.oid = p.oprnamespace WHERE k.opcintype = b.oid AND k.opcdefault AND pn.nspname <> 'pg_catalog'), ''), CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END, COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END JOIN pg_namespace en ON en.oid = e.typnamespace JOIN chain c ON c.attnum = a.attnum JOIN pg_type b ON b.oid = c.oid AND b.typtype <> 'd' LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1
+SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0 AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[]))) ORDER BY 1
+SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
+INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
+INSERT INTO "public"."rowfeed_sequences" (name, value, version, updated_at) VALUES ($1, $2, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+CREATE TABLE IF NOT EXISTS "public"."rowfeed_changes_kv" ( seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "id" bigint NOT NULL, kind smallint NOT NULL DEFAULT 0, changed_at timestamptz NOT NULL DEFAULT clock_timestamp() ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)
+CREATE TABLE IF NOT EXISTS "public"."rowfeed_positions_kv" ( "id" bigint NOT NULL, feed_sync_id bigint NOT NULL, shard integer NOT NULL, bucket integer NOT NULL, deleted smallint NOT NULL, hidden smallint NOT NULL, published_at bigint NOT NULL, PRIMARY KEY ("id") ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)
+CREATE UNIQUE INDEX IF NOT EXISTS "rowfeed_kv_position" ON "public"."rowfeed_positions_kv" (feed_sync_id)
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_deleted" ON "public"."rowfeed_positions_kv" (feed_sync_id) WHERE deleted = 1
+ALTER TABLE "public"."kv" ADD COLUMN IF NOT EXISTS feed_sync_id bigint
+ALTER TABLE "public"."kv" ADD COLUMN IF NOT EXISTS shard integer NOT NULL DEFAULT 0
+SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND a.attname = $2::text AND NOT a.attisdropped
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_position" ON "public"."kv" (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_waiting" ON "public"."kv" ("id") WHERE feed_sync_id IS NULL
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
+BEGIN -- isolation: Read Committed, read only
+SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'
+SELECT f.generation, f.tombstones_below, s.value, COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, p."id", t."id", t."k"::text, t."v" FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 AND feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $2) AND NOT (feed_sync_id <= $3 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT $4) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "public"."kv" r WHERE r.feed_sync_id > $5 AND r.feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $6) AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT $7) placed) both_parts ORDER BY feed_sync_id LIMIT $8) p ON 1 = 1 LEFT JOIN LATERAL (SELECT * FROM "public"."kv" t WHERE p."id" = t."id" OFFSET 0) t ON true WHERE f.name = $9 LIMIT $10
+
+-- add it again, list the feeds, describe it
+
+-- write
+
+-- publish first
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1) t
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = '120s'
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')
+SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
+SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT $1
+SELECT x.place::text, x.rel::text, x.k0 FROM (SELECT t.ctid AS place, t.tableoid AS rel, t."id" AS k0 FROM "public"."kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) x
+WITH placed AS (UPDATE "public"."kv" t SET feed_sync_id = CAST($1 AS bigint) + u.n, shard = u.shard FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[]), CAST(CAST($4 AS text) AS int[])) WITH ORDINALITY AS u(place, rel, shard, n) WHERE t.ctid = u.place AND t.tableoid = u.rel RETURNING t."id" AS k0), cleared AS (DELETE FROM "public"."rowfeed_positions_kv" p USING placed WHERE p."id" = placed.k0 AND p.hidden = 0) SELECT count(*) FROM placed
+SELECT t."id" FROM "public"."kv" t WHERE t.feed_sync_id = $1
+SELECT count(*) FROM "public"."kv" WHERE feed_sync_id > $1 AND feed_sync_id <= $2
+UPDATE "public"."rowfeed_sequences" SET value = $1, version = version + 1, updated_at = $2 WHERE name = $3 AND version = $4 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $5 AND generation = $6)
+
+-- publish without changes
+
+-- publish again
+INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CAST($4 AS bigint) + j.place, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST($5 AS bigint) FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true WHERE 1 = 1 ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
+DELETE FROM "public"."rowfeed_changes_kv" WHERE seq BETWEEN $1 AND $2
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 1 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1) t
+
+-- run a publisher
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
+INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = $1 AND owner = $2 AND epoch = $3
+
+-- read pages of the part: all
+
+-- wait for an entry of the part: all
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
+SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name
+
+-- read a consistent page of the part: all
+SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq DESC LIMIT 1
+SELECT t."id" FROM "public"."kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" LIMIT $1
+SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq ASC LIMIT 1
+
+-- read pages of the part: shard 0 of 2
+SELECT f.generation, f.tombstones_below, s.value, CASE WHEN f.state IN ('creating', 'sharding') OR f.data_shards <> $1 THEN '' ELSE COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), '') END, p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, p."id", t."id", t."k"::text, t."v" FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $2 AND feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $3) AND shard >= $4 AND shard < $5 AND NOT (feed_sync_id <= $6 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT $7) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "public"."kv" r WHERE r.feed_sync_id > $8 AND r.feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $9) AND COALESCE(r.shard, 0) >= $10 AND COALESCE(r.shard, 0) < $11 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT $12) placed) both_parts ORDER BY feed_sync_id LIMIT $13) p ON 1 = 1 LEFT JOIN LATERAL (SELECT * FROM "public"."kv" t WHERE p."id" = t."id" OFFSET 0) t ON true WHERE f.name = $14 LIMIT $15
+
+-- wait for an entry of the part: shard 0 of 2
+
+-- read a consistent page of the part: shard 0 of 2
+
+-- read pages of the part: shard 1
+
+-- wait for an entry of the part: shard 1
+
+-- read a consistent page of the part: shard 1
+
+-- consume, set an entry aside, list it and try it again
+DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard >= $3
+DELETE FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND key_digest = $4 AND generation = $5 AND position = $6 AND state = $7
+INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, shard) DO NOTHING
+INSERT INTO "public"."rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $12) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
+RELEASE SAVEPOINT rowfeed
+SAVEPOINT rowfeed
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
+SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
+SELECT value, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_sequences" WHERE name = $1
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation = $3, epoch = $4, paused = $5, aside = $6, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $7 AND feed = $8 AND shard = $9
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
+UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND key_digest = $5
+
+-- drop dead letters
+SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+
+-- pause, resume, seek and reset the consumer
+UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
+SELECT shard FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND paused <> 0 ORDER BY shard
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
+SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
+
+-- consume with two shards
+
+-- deliver outside of transactions, under an epoch
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name = $3
+UPDATE "public"."rowfeed_cursors" SET epoch = $1, version = version + 1, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND shard_count = $5 AND epoch < $6
+
+-- note an entry as processed, and forget it
+INSERT INTO "public"."rowfeed_processed" (consumer, feed, generation, shard, position, processed_at) VALUES ($1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, generation, shard, position) DO NOTHING
+SELECT DISTINCT generation, shard FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation <= $3
+SELECT position FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position <= $5 ORDER BY position LIMIT 1 OFFSET 1999
+DELETE FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position <= $5
+
+-- drop the consumer
+SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '0', true)
+DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
+
+-- fail once, and handle the entries at the second attempt
+DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1
+DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1
+SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
+UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+
+-- relay into a mirror table
+CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("id" bigint NOT NULL, PRIMARY KEY ("id"))
+DELETE FROM "rowfeed_sweep_mirror"
+INSERT INTO "mirror" ("id", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "mirror" ("id", "k", "v") VALUES ($1, $2, $3), ($4, $5, $6), ($7, $8, $9) ON CONFLICT ("id") DO UPDATE SET "k" = excluded."k", "v" = excluded."v"
+INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, '', $2, NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0) ON CONFLICT (name) DO NOTHING
+INSERT INTO "rowfeed_sweep_mirror" ("id") SELECT "id" FROM "mirror"
+SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
+UPDATE "public"."rowfeed_leases" SET epoch = $1, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = $2 AND epoch < $3
+
+-- status
+SELECT value, updated_at FROM "public"."rowfeed_sequences" WHERE name = $1
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_changes_kv" LIMIT 1000000) x) + (SELECT count(*) FROM (SELECT 1 FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1000000) y), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
+SELECT count(*) FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
+WITH held AS ( SELECT l.pid, l.virtualtransaction FROM pg_locks l WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) -- a writer may name a partition itself
+ AND (l.relation = $1::text::regclass OR l.relation IN (SELECT relid FROM pg_partition_tree($1::text::regclass))) AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' AND p.virtualtransaction = l.virtualtransaction AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock') ) SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'), COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), a.xact_start -- of other roles' sessions only members of pg_read_all_stats are told the time, host and statement
+FROM held JOIN pg_stat_activity a ON a.pid = held.pid WHERE a.pid <> pg_backend_pid() UNION ALL SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint, 'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared -- its locks go by the number that its session had for it, and by no session
+FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction AND i.locktype = 'transactionid' JOIN pg_prepared_xacts x ON x.transaction = i.transactionid WHERE held.pid IS NULL ORDER BY 6
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND feed = $1
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_changes_kv" LIMIT 10) x) + (SELECT count(*) FROM (SELECT 1 FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 10) y), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
+
+-- verify
+
+-- republish, unpublish and delete keys
+SELECT (SELECT count(*) FROM "public"."kv" x WHERE x."id" = $1) + (SELECT count(*) FROM "public"."rowfeed_positions_kv" x WHERE x."id" = $2)
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) VALUES ($1, $2)
+WITH gone AS (DELETE FROM "public"."kv" WHERE "id" = $1 RETURNING "id") INSERT INTO "public"."rowfeed_changes_kv" ("id") SELECT "id" FROM gone
+SELECT count(*) FROM "public"."kv" t WHERE (v > 0)
+SELECT t."id" FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) ORDER BY t."id" LIMIT 1 OFFSET $1
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" <= CAST($1 AS bigint) ORDER BY t."id" LIMIT $2) x
+SELECT t."id" FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) ORDER BY t."id" LIMIT 1 OFFSET $2
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) AND t."id" <= CAST($2 AS bigint) ORDER BY t."id" LIMIT $3) x
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) ORDER BY t."id" LIMIT $2) x
+SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" WHERE seq > $2 ORDER BY seq LIMIT $1
+INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST($4 AS bigint) + j.place END, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true LEFT JOIN LATERAL (SELECT old."id", old.feed_sync_id, old.hidden, old.published_at FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) old ON true WHERE 1 = 1 ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 12 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1) t
+
+-- purge deletes
+SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
+SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 AND feed_sync_id >= $1 ORDER BY feed_sync_id LIMIT $2
+DELETE FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND feed_sync_id IN ($1, $2)
+UPDATE "public"."rowfeed_feeds" SET tombstones_below = $1 WHERE name = $2 AND tombstones_below < $3
+
+-- check
+BEGIN -- isolation: Repeatable Read, read only
+SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "public"."rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1 LIMIT 100
+SELECT p."id" FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" JOIN "public"."rowfeed_sequences" s ON s.name = $1 WHERE (p.feed_sync_id > s.value) LIMIT 100
+SELECT t."id" FROM "public"."kv" t LEFT JOIN "public"."rowfeed_positions_kv" p ON p."id" = t."id" JOIN "public"."rowfeed_sequences" s ON s.name = $1 WHERE (t.feed_sync_id > s.value OR t.feed_sync_id < 1) LIMIT 100
+SELECT p."id" FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT 100
+SELECT p."id" FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND NOT (t."id" IS NULL) AND t.feed_sync_id IS NOT NULL AND c."id" IS NULL LIMIT 100
+SELECT t.feed_sync_id, t.shard, t.bucket, t."id" FROM "public"."rowfeed_positions_kv" t ORDER BY t."id" LIMIT $1
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND data_shards = $3 AND state IN ($4, $5)
+SELECT t.feed_sync_id, t.shard, NULL, t."id" FROM "public"."kv" t ORDER BY t."id" LIMIT $1
+
+-- repair
+UPDATE "public"."kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "public"."rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared)
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT $1) x
+INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND NOT (t."id" IS NULL) AND t.feed_sync_id IS NOT NULL AND c."id" IS NULL LIMIT $1) x
+
+-- upgrade
+SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
+
+-- divide by another number of data shards
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
+UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
+WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after IS NULL
+UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
+WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."kv" t WHERE t.feed_sync_id = j.position OFFSET 0 FOR NO KEY UPDATE OF t SKIP LOCKED) t) UPDATE "public"."kv" t SET shard = held.shard FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after = $4
+UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after = $5
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after = $5
+
+-- adopt the database, and begin a new generation
+
+-- grant and revoke
+SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))
+UPDATE "public"."rowfeed_feeds" SET options = $1 WHERE name = $2
+SELECT COALESCE(to_regrole($1)::oid::bigint, 0)
+GRANT SELECT ON TABLE "public"."rowfeed_schema_version" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_feeds" TO "wire_DATABASE"
+GRANT INSERT ("id", "kind") ON TABLE "public"."rowfeed_changes_kv" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_sequences" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_positions_kv" TO "wire_DATABASE"
+SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
+SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
+REVOKE SELECT ON TABLE "public"."rowfeed_schema_version" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_feeds" FROM "wire_DATABASE"
+REVOKE INSERT ("id", "kind") ON TABLE "public"."rowfeed_changes_kv" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_sequences" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_positions_kv" FROM "wire_DATABASE"
+
+-- drop the feed
+DROP INDEX IF EXISTS "public"."rowfeed_kv_row_position"
+DROP INDEX IF EXISTS "public"."rowfeed_kv_row_waiting"
+ALTER TABLE "public"."kv" DROP COLUMN IF EXISTS "feed_sync_id"
+ALTER TABLE "public"."kv" DROP COLUMN IF EXISTS "shard"
+DROP FUNCTION IF EXISTS "public"."rowfeed_kv_capture"() CASCADE
+DROP FUNCTION IF EXISTS "public"."rowfeed_kv_truncate"() CASCADE
+DROP TABLE IF EXISTS "public"."rowfeed_changes_kv"
+DROP TABLE IF EXISTS "public"."rowfeed_positions_kv"
+DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+
