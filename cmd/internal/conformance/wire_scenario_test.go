@@ -86,9 +86,9 @@ func (w *recording) layout(l layout) {
 	}
 
 	w.step("add the feed")
-	f := w.add(l.spec)
+	w.add(l.spec)
 	w.step("add it again, list the feeds, describe it")
-	f = w.add(l.spec)
+	f := w.add(l.spec)
 	_, err := w.rf.Feeds(w.ctx)
 	w.must(err)
 	_, err = f.Info(w.ctx)
