@@ -232,8 +232,8 @@ func TestPartsOfAFeedInTheMaking(t *testing.T) {
 	})
 }
 
-// TestShardOfOne (M18): a feed with one data shard has all its keys in shard 0, whatever an adopted
-// table says in a column shard of its own.
+// TestShardOfOne (M18): a feed with one data shard has all its keys in shard 0, even if an adopted table has a column
+// "shard" with other values.
 func TestShardOfOne(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL, shard INT NOT NULL DEFAULT 7)")

@@ -49,8 +49,8 @@ func TestHoldersBesideBytes(t *testing.T) {
 	})
 }
 
-// TestBlockersBesideBytes (M44, M72): nor does such a statement keep status from naming who holds a feed's
-// changes up.
+// TestBlockersBesideBytes (M44, M72): status names the transaction that delays a feed's changes, even if another
+// session's statement contains bytes that are no valid text.
 func TestBlockersBesideBytes(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.MySQL) // MariaDB shows such statements

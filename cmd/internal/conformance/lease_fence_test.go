@@ -220,8 +220,8 @@ func TestLeaseCommitUnknown(t *testing.T) {
 	})
 }
 
-// TestLeaseGivenUp (H27): whoever stops waiting for the answer to an acquire leaves no lease
-// behind that would have to run out.
+// TestLeaseGivenUp (H27): when a caller cancels Acquire before the answer arrives, no lease is left that would have to
+// expire before another member gets it.
 func TestLeaseGivenUp(t *testing.T) {
 	each(t, func(x *env) {
 		ctx, cancel := context.WithCancel(x.ctx)

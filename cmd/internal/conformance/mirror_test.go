@@ -21,19 +21,20 @@ type mirrored struct {
 	sink *sqlmirror.Sink
 }
 
-// eachMirror runs a test from every database to another one.
+// eachMirror runs a test from every database to another one. Only the first database has to be among those that this
+// process tests: a mirror's own database is started for it.
 func eachMirror(t *testing.T, test func(x, to *env)) {
 	t.Helper()
 	for _, pair := range [][2]testdb.Engine{
 		{testdb.MariaDB, testdb.Postgres15}, {testdb.Postgres15, testdb.SQLite}, {testdb.SQLite, testdb.MariaDB},
 		{testdb.MySQL, testdb.Postgres18}, {testdb.Postgres18, testdb.MySQL}, {testdb.SQLite, testdb.SQLite},
 	} {
-		if !slices.Contains(testdb.Engines(), pair[0]) || !slices.Contains(testdb.Engines(), pair[1]) {
+		if !slices.Contains(testdb.Engines(), pair[0]) {
 			continue // ROWFEED_TEST_ENGINES has named others
 		}
 		t.Run(pair[0].Name+" to "+pair[1].Name, func(t *testing.T) {
 			pair[0].Require(t)
-			pair[1].Require(t)
+			pair[1].RequireInstalled(t)
 			x, to := newEnv(t, pair[0], nil), newEnv(t, pair[1], nil)
 			x.migrate()
 			to.migrate()

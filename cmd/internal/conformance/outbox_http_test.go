@@ -87,8 +87,8 @@ func TestFillingOverHTTP(t *testing.T) {
 	})
 }
 
-// TestExpiredOverHTTP (M59): who comes with a cursor below what is kept is told 410 "entries-expired", and
-// what to do; a consumer and a relay stop there.
+// TestExpiredOverHTTP (M59): a cursor below the oldest entry that is kept is refused with 410 "entries-expired", which
+// says what to do. A consumer and a relay stop there.
 func TestExpiredOverHTTP(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	eachOutbox(t, func(x *events) {

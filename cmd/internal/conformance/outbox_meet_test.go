@@ -168,8 +168,8 @@ func TestMoversInACircle(t *testing.T) {
 	})
 }
 
-// TestOutboxKeyRises (G2, M59): the positions of a key only rise, in whatever shards its records are and
-// whatever times they are given, so that who keeps the highest of each key misses nothing.
+// TestOutboxKeyRises (G2, M59): the positions of a key only rise, whatever shards and times its records have. A reader
+// that remembers the highest position of each key therefore misses nothing.
 func TestOutboxKeyRises(t *testing.T) {
 	eachOutbox(t, func(x *events) {
 		for id := 1; id <= 3; id++ {

@@ -128,14 +128,14 @@ func text(p rowfeed.Page) string {
 	return fmt.Sprintf("%s|%s|%v", strings.Join(lines, "\n"), p.Cursor, p.More)
 }
 
-// TestTailIsReadOnce (H26): all who read near the end of a feed while one page is being
-// read are answered with one more, whatever their cursors, limits and parts, each as if he had
-// asked alone; and as it is now, not as when the first one was read.
+// TestTailIsReadOnce (H26): requests near the end of a feed that arrive while a page is being read share one further
+// read, whatever their cursors, limits and parts. Each gets the answer that it would have got alone, and that answer is
+// as new as the further read.
 func TestTailIsReadOnce(t *testing.T) {
 	each(t, func(x *env) { x.tailIsReadOnce(0) })
 }
 
-// TestTailIsCut (H26): a reading that ends early tells nobody that there is no more.
+// TestTailIsCut (H26): when a shared read stops at its limit, no request is told that it has reached the end.
 func TestTailIsCut(t *testing.T) {
 	each(t, func(x *env) { x.tailIsReadOnce(300) })
 }

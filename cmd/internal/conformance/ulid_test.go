@@ -345,8 +345,8 @@ func TestLockAfterSnapshot(t *testing.T) {
 	})
 }
 
-// TestULIDMadeElsewhere (H8): a row whose ULID nobody was given, above its shard's state, is
-// read, and its cursor is good while the row is there; check finds it.
+// TestULIDMadeElsewhere (H8): a row with a ULID above its shard's state, which rowfeed did not assign, is read. Its
+// cursor is accepted while the row exists, and check reports the row.
 func TestULIDMadeElsewhere(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.write(0, 1, 1)

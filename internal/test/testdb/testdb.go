@@ -181,6 +181,13 @@ func (e Engine) Require(t testing.TB) {
 	if reason := e.excluded(t); reason != "" {
 		t.Skip(reason)
 	}
+	e.RequireInstalled(t)
+}
+
+// RequireInstalled fails or skips the test when the engine is missing, whichever engines this process tests. It is for
+// the second database of a test that has two.
+func (e Engine) RequireInstalled(t testing.TB) {
+	t.Helper()
 	err := e.Missing()
 	switch {
 	case err == nil:

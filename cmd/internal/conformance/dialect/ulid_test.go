@@ -67,9 +67,8 @@ func TestULIDVectors(t *testing.T) {
 	}
 }
 
-// TestULIDsGrow (M41, M60): whatever hints, random bits and counts come, every range is above all
-// those before it, wholly in the millisecond that its first ULID says, and that is never
-// before a hint (M41, M60).
+// TestULIDsGrow (M41, M60): for any hints, random bits and counts, each range of ULIDs is above all earlier ranges. All
+// of a range has the millisecond of its first ULID, which is never before the hint.
 func TestULIDsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var state dialect.ULIDState
