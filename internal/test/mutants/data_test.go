@@ -97,6 +97,7 @@ func TestEdited(t *testing.T) {
 			t.Errorf("%q: %v, not %q", text, err, want)
 		}
 	}
+	write("a.go", "work()\n")
 	m.File = "c.go"
 	if _, err := m.edited(root, false); err == nil || !strings.Contains(err.Error(), "these have it: b.go") {
 		t.Errorf("a file that is missing: %v", err)
