@@ -260,11 +260,11 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestFails has the database refuse a statement: the first, the second, the fourth…; the run
-// says so and everything is removed.
+// TestFails makes the database refuse one statement: the first, the fourth, the sixteenth and so on. The run reports it
+// and removes everything.
 func TestFails(t *testing.T) {
 	each(t, func(u *user) {
-		for n := int64(1); ; n *= 2 {
+		for n := int64(1); ; n *= 4 {
 			cfg := tiny(u.URL)
 			failed := false
 			cfg.tap = &tap.Hooks{Before: func(_ context.Context, ev tap.Event) error {

@@ -25,12 +25,13 @@ type load struct {
 	name                    string
 	writers, count, readers int
 	after                   bool // they read when all is written, not beside
+	all                     bool // only with --all: it is the first load, and more of it
 }
 
 var loads = []load{
-	{"10 x 100, 5 readers", 10, 100, 5, false},
-	{"1 x 1000, then 20 readers", 1, 1000, 20, true},
-	{"10 x 200, 10 readers", 10, 200, 10, false},
+	{name: "10 x 100, 5 readers", writers: 10, count: 100, readers: 5},
+	{name: "1 x 1000, then 20 readers", writers: 1, count: 1000, readers: 20, after: true},
+	{name: "10 x 200, 10 readers", writers: 10, count: 200, readers: 10, all: true},
 }
 
 // matrix is a feed with ULIDs of the table events(id, shard, account, number, prev): its
@@ -55,6 +56,9 @@ func TestULIDMatrix(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		for name, shards := range map[string][]int{"one shard": {0}, "several shards": {-5, 0, 77}} {
 			for _, load := range loads {
+				if load.all && !testdb.All() {
+					continue
+				}
 				t.Run(mode+"/"+name+"/"+load.name, func(t *testing.T) {
 					each(t, func(x *env) { x.matrix(mode, shards, load).run() })
 				})

@@ -119,6 +119,9 @@ var (
 // versions of a database do differently.
 func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
 
+// All reports whether ROWFEED_TEST_ALL is 1.
+func All() bool { return os.Getenv("ROWFEED_TEST_ALL") == "1" }
+
 // Only limits the test to the engines on which there is something to test. Call it before Each; if it is called
 // several times, all of them limit the test, and every Each of it.
 func Only(t *testing.T, engines ...Engine) {
@@ -143,7 +146,7 @@ func (e Engine) excluded(t testing.TB) string {
 	if engines, limited := only.Load(caseOf(t)); limited && !slices.Contains(engines.([]Engine), e) {
 		return "the test is not about " + e.Name
 	}
-	if _, isQuick := quick.Load(caseOf(t)); e.second() && !isQuick && os.Getenv("ROWFEED_TEST_ALL") != "1" {
+	if _, isQuick := quick.Load(caseOf(t)); e.second() && !isQuick && !All() {
 		return e.Name + " runs the quick set only: set ROWFEED_TEST_ALL=1 to run all tests on it"
 	}
 	return ""
