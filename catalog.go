@@ -99,14 +99,14 @@ FROM ` + db.table("feeds")
 	}
 	return dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (*record, error) {
 		var (
-			r                        record
-			key, options             string
-			schema, columns, filled  *string
-			identity, shardColumn    *string
-			capture                  string
-			tombstoneSeconds         int64
-			decodedOptions           recordOptions
-			decodedFill, decodedKeys = []json.RawMessage(nil), &r.Key
+			r                       record
+			key, options            string
+			schema, columns, filled *string
+			identity, shardColumn   *string
+			capture                 string
+			tombstoneSeconds        int64
+			decodedOptions          recordOptions
+			decodedKeys             = &r.Key
 		)
 		err := rows.Scan(&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name, &key,
 			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity, &r.DataShards, &shardColumn)
@@ -134,11 +134,9 @@ FROM ` + db.table("feeds")
 			err = errors.Join(err, json.Unmarshal([]byte(*columns), &r.Columns))
 		}
 		if r.fillMark = filled; filled != nil {
-			err = errors.Join(err, json.Unmarshal([]byte(*filled), &decodedFill))
-			for _, data := range decodedFill {
-				v, e := fromJSON(dialect.Dynamic, data)
-				r.FillAfter, err = append(r.FillAfter, v), errors.Join(err, e)
-			}
+			var e error
+			r.FillAfter, e = decodeKey(*filled)
+			err = errors.Join(err, e)
 		}
 		r.setOptions(decodedOptions)
 		switch {
@@ -172,7 +170,23 @@ func (r *record) setOptions(o recordOptions) {
 	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
 }
 
-// encodeKey writes raw key values so that loadRecords reads the same values.
+// decodeKey reads what encodeKey wrote.
+func decodeKey(text string) (key []any, err error) {
+	var values []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return nil, err
+	}
+	for _, data := range values {
+		v, err := fromJSON(dialect.Dynamic, data)
+		if err != nil {
+			return nil, err
+		}
+		key = append(key, v)
+	}
+	return key, nil
+}
+
+// encodeKey writes raw key values so that decodeKey reads the same values.
 func encodeKey(key []any) string {
 	dst := []byte{'['}
 	for i, v := range key {

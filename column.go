@@ -149,15 +149,15 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 
 // tellSkipped counts, after a round, the rows that wait still: others have them locked.
 func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
-	if o := f.db.cfg.Observer; o == nil || o.Skipped == nil {
+	if f.db.cfg.Observer.Skipped == nil {
 		return nil
 	}
 	b := dialect.NewBuilder(f.db.d)
 	var rows int
 	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.d, feed.Source)+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
-	if err == nil {
-		f.db.cfg.Observer.skipped(SkipEvent{Feed: f.name, Rows: rows})
+	if err == nil && rows > 0 {
+		f.db.cfg.Observer.Skipped(SkipEvent{Feed: f.name, Rows: rows})
 	}
 	return err
 }

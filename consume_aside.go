@@ -57,7 +57,7 @@ func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts i
 	})
 	if err == nil {
 		r.complete = true
-		r.c.DB.cfg.Observer.setAside(SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
+		r.c.DB.cfg.Observer.SetAside(SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
 	}
 	return err
 }

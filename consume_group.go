@@ -99,7 +99,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			r.c.DB.cfg.Observer.job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			r.c.DB.cfg.Observer.Job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
 		if r.byShard {

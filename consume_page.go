@@ -91,8 +91,7 @@ func (r *consuming) traced(ctx context.Context) (context.Context, *firstSpan) {
 	if r.c.DB == nil || r.c.DB.cfg.Tracer == nil {
 		return ctx, nil
 	}
-	span := &firstSpan{}
-	return context.WithValue(ctx, firstSpanKey{}, span), span
+	return withFirstSpan(ctx)
 }
 
 // dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.

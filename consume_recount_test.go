@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // the one that it had, and its mark at or below what that has seen; it is no lower than
 // the lowest of those that its shard overlaps; whoever had none is at the start.
 func TestRecount(t *testing.T) {
-	drawn(t, func(t *testing.T, r random) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 0))
 		dataShards := 1 + r.IntN(64)
 		count := 1 + r.IntN(64) // may be above a former number of data shards
 		n := 1 + r.IntN(dataShards)
@@ -21,9 +23,9 @@ func TestRecount(t *testing.T) {
 			if r.IntN(9+1) == 0 {
 				continue
 			}
-			p := place{generation: 1, position: dialect.Numbered(r.between(1, 50))}
-			if r.coin() {
-				p.mark = dialect.Numbered(p.position.Number() + r.between(1, 50))
+			p := place{generation: 1, position: dialect.Numbered(1 + r.Int64N(50))}
+			if r.IntN(2) == 0 {
+				p.mark = dialect.Numbered(p.position.Number() + 1 + r.Int64N(50))
 			}
 			if r.IntN(5+1) == 0 {
 				p = place{start: true}
@@ -74,7 +76,7 @@ func TestRecount(t *testing.T) {
 				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].value, want.position, want.seen, err)
 			}
 		}
-	})
+	}
 }
 
 // TestLowest (M22): cursors that are no places yet, marks, and generations.

@@ -87,6 +87,7 @@ func (c Config) withDefaults() Config {
 	if c.TailBytes == 0 {
 		c.TailBytes = 1 << 20
 	}
+	c.Observer = c.Observer.withDefaults()
 	return c
 }
 

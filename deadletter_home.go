@@ -94,5 +94,5 @@ func (d *division) dataShardOf(key string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.info.shardOf(row), nil
+	return shardBy(d.info.ShardColumn, row, d.info.DataShards), nil
 }

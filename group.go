@@ -160,12 +160,12 @@ func (m *member) end(e ending) error {
 	case e.lost || errors.Is(e.err, LeaseLost):
 		event.Kind = JobLost
 	case e.err != nil && m.ctx.Err() == nil:
-		m.g.db.cfg.Observer.job(event)
+		m.g.db.cfg.Observer.Job(event)
 		return e.err
 	case e.job.handsOver():
 		event.Kind = JobHandedOver
 	}
-	m.g.db.cfg.Observer.job(event)
+	m.g.db.cfg.Observer.Job(event)
 	return nil
 }
 
@@ -184,7 +184,7 @@ func (m *member) leave() {
 func (m *member) begin(number int, t *Term) {
 	j := &Job{number: number, term: t, handOver: make(chan struct{})}
 	m.jobs[number] = j
-	m.g.db.cfg.Observer.job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: JobBegun})
+	m.g.db.cfg.Observer.Job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: JobBegun})
 	work, stop := context.WithCancelCause(m.ctx)
 	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
 	go func() {
@@ -214,7 +214,7 @@ func (m *member) beat() (time.Duration, error) {
 			}
 		}
 		m.failures++
-		m.g.db.cfg.Observer.trouble(TroubleEvent{Err: err})
+		m.g.db.cfg.Observer.Trouble(TroubleEvent{Err: err})
 		return jitter(min(outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0

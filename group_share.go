@@ -154,7 +154,7 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 	m.giveAway(len(m.jobs))
 	if !m.standsBy {
 		m.standsBy = true
-		m.g.db.cfg.Observer.job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: JobStandsBy})
+		m.g.db.cfg.Observer.Job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: JobStandsBy})
 	}
 	return false, nil
 }

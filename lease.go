@@ -193,7 +193,7 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 	if seen.State == LeaseExpired {
 		begun.Kind = TermTakenOver
 	}
-	l.db.cfg.Observer.term(begun)
+	l.db.cfg.Observer.Term(begun)
 	return t, nil
 }
 

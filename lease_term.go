@@ -73,7 +73,7 @@ func (t *Term) lose(why string) *Error {
 	lost := t.lost(why)
 	t.end(lost)
 	if context.Cause(t.ctx) == error(lost) {
-		t.lease.db.cfg.Observer.term(TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: TermLost})
+		t.lease.db.cfg.Observer.Term(TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: TermLost})
 	}
 	return lost
 }

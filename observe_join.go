@@ -22,6 +22,22 @@ func Observers(all ...*Observer) *Observer {
 	return each
 }
 
+// nobody is told everything but Skipped, whose rows are counted only if somebody asks for them.
+var nobody = &Observer{
+	Published: func(PublishEvent) {},
+	Fetched:   func(FetchEvent) {},
+	Retried:   func(RetryEvent) {},
+	Consumed:  func(ConsumeEvent) {},
+	SetAside:  func(SetAsideEvent) {},
+	Term:      func(TermEvent) {},
+	Lease:     func(LeaseEvent) {},
+	Job:       func(JobEvent) {},
+	Trouble:   func(TroubleEvent) {},
+}
+
+// withDefaults is an Observer whose functions can be called, but for Skipped. o may be nil.
+func (o *Observer) withDefaults() *Observer { return Observers(o, nobody) }
+
 // both calls both, or the one that is there: what nobody asks for stays nil.
 func both[E any](first, second func(E)) func(E) {
 	switch {

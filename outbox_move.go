@@ -123,7 +123,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	f.isDurable(shard, place{generation: generation, position: moved.given})
 	f.saw(shard, generation, moved.given)
 	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: moved.given})
-	f.db.cfg.Observer.published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
+	f.db.cfg.Observer.Published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
@@ -284,7 +284,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 	}
 	f.looked(l, r.Generation, nil, all, nil)
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: failed})
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
 	}
 	if failed == nil && e.Changes == 0 { // till then there may be more to move

@@ -33,6 +33,12 @@ type made struct {
 	forms sync.Map // a form's name to a func() []byte
 }
 
+// forMany is the page for several readers, who share what Shared makes of it.
+func (p Page) forMany() Page {
+	p.made = &made{of: p}
+	return p
+}
+
 // Shared answers what encode makes of the page, where many have waited for the same one: it
 // is made once for all of them, and must be changed by none. The form is the name of what is
 // made. shared is false, and nothing was made, where the page is the caller's alone: also where

@@ -99,7 +99,7 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 		_, err = f.followPartitions(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
@@ -300,7 +300,7 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 	part.record.Store(&of)
 	if r.mode().hasOutbox() {
 		if err := f.knowsPlaces(ctx, f.db.on(), "record the rows of partition "+p.Name.String()); errors.Is(err, Refused) {
-			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
+			f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
 			return 0, err

@@ -115,7 +115,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	f.isDurable(0, place{generation: e.Generation, position: head})
 	f.saw(0, e.Generation, head)
 	f.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})
-	f.db.cfg.Observer.published(e)
+	f.db.cfg.Observer.Published(e)
 	return e, nil
 }
 

@@ -96,7 +96,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			idle = outage(failures)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
-			f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+			f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
 			if failures == patience && !errors.Is(err, DatabaseChanged) { // which it is for everybody
 				return errCannotPublish
 			}
@@ -145,7 +145,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	partitioned = f.record.Load().hasPartitions(table)
 	f.setProblems(problems)
 	if len(problems) > 0 {
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
 			Cause: "changes may go uncaptured, or not be published: " + strings.Join(problems, "; "),
 			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
 	}
@@ -156,11 +156,11 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 		return partitioned, err
 	}
 	if parts != "" {
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
 	}
 	_, err = f.Purge(ctx)
 	if errors.Is(err, errShardHeld) {
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
 		err = nil // there is time: it is done when the house is kept again
 	}
 	return partitioned, err

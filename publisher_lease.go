@@ -28,7 +28,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		f.setProblems(nil) // they are the holder's to tell
 		if s.Epoch != behind {
 			behind = s.Epoch
-			observer.lease(LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
+			observer.Lease(LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
 		}
 		return nil
 	}
@@ -36,7 +36,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		t, err := lease.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
-			observer.lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
+			observer.Lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
 			var gaveUp error
 			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
 				gaveUp = f.keepPublishing(ctx, turnPatience)
@@ -65,7 +65,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		}
 		failures++
 		f.setProblems([]string{withoutDriver(err)})
-		observer.trouble(TroubleEvent{Feed: f.name, Err: err})
+		observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
 		if pause(ctx, outage(failures)) != nil {
 			return nil
 		}

@@ -344,11 +344,11 @@ func fits(kind dialect.Kind, v any) bool {
 func parseKeyValue(c dialect.Column, text string) (any, error) {
 	switch c.Kind {
 	case dialect.Integer:
-		v, err := toInteger(text)
+		row, err := newRow([]Column{{Name: c.Name, Kind: c.Kind}}, []any{text})
 		if err != nil {
 			return nil, errors.New("it is no integer")
 		}
-		return v, nil
+		return row.Value(0), nil
 	case dialect.Binary:
 		v, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
@@ -366,14 +366,14 @@ func parseKeyValue(c dialect.Column, text string) (any, error) {
 }
 
 func exampleKey(columns []dialect.Column) string {
-	r := Row{}
-	for _, c := range columns {
-		var v any = "…"
+	shown := make([]Column, len(columns))
+	values := make([]any, len(columns))
+	for i, c := range columns {
+		shown[i], values[i] = Column{Name: c.Name, Kind: dialect.Text}, "…"
 		if c.Kind == dialect.Integer {
-			v = int64(7)
+			shown[i].Kind, values[i] = dialect.Integer, int64(7)
 		}
-		r.columns = append(r.columns, Column{Name: c.Name, Kind: dialect.Text})
-		r.values = append(r.values, v)
 	}
-	return string(r.AppendJSON(nil))
+	row, _ := newRow(shown, values) // Text and integers are read as they are.
+	return string(row.AppendJSON(nil))
 }

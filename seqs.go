@@ -363,7 +363,7 @@ func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err e
 	}
 	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
 		table, _ := f.dialectFeed().Waiting()
-		f.db.cfg.Observer.trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: DatabaseChanged, Object: feedObject(f.name),
 			Cause: fmt.Sprintf("%d is a number that came after higher ones were published and nobody was known who could still write it; what has it is published now, some %s late, or more where looks take long, and behind what was written after it", surprise, wholeEvery),
 			Next:  "leave the numbers of " + table.String() + " to the database: do not set them back, and do not draw them by hand"}})
 	}

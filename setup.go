@@ -206,7 +206,7 @@ func (db *DB) withSchemaLock(ctx context.Context, doing string, fn func(dialect.
 		if err == nil || attempt == tries || class != dialect.ClassLockTimeout && class != dialect.ClassRetry {
 			return err
 		}
-		db.cfg.Observer.retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		db.cfg.Observer.Retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err
 		}

@@ -130,19 +130,12 @@ func (r *record) sharder() func(key []any) (int, error) {
 	for i, c := range r.Key {
 		columns[i] = Column{c.Name, c.Type, c.Kind}
 	}
-	column := r.shardColumn()
 	return func(raw []any) (int, error) {
 		key, err := newRow(columns, raw)
 		if err != nil {
 			return 0, fmt.Errorf("the shard of a key: %w", err)
 		}
-		if column >= 0 {
-			if shard, ok := moduloOf(key.values[column], r.DataShards); ok {
-				return shard, nil
-			}
-			key = Row{columns[column : column+1], key.values[column : column+1]}
-		}
-		return ShardOf(key, r.DataShards), nil
+		return shardBy(r.ShardColumn, key, r.DataShards), nil
 	}
 }
 
@@ -173,13 +166,15 @@ func (l *layout) refuseParts() error {
 	return e
 }
 
-// shardOf is the data shard that the publisher gives a key.
-func (i *Info) shardOf(key Row) int {
-	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == i.ShardColumn }); n >= 0 {
-		if shard, ok := moduloOf(key.values[n], i.DataShards); ok {
+// shardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
+// are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if the
+// feed has no such column, of the whole key.
+func shardBy(column string, key Row, dataShards int) int {
+	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == column }); n >= 0 {
+		if shard, ok := moduloOf(key.values[n], dataShards); ok {
 			return shard
 		}
 		key = Row{key.columns[n : n+1], key.values[n : n+1]}
 	}
-	return ShardOf(key, i.DataShards)
+	return ShardOf(key, dataShards)
 }

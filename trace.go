@@ -69,6 +69,12 @@ type firstSpan struct {
 
 type firstSpanKey struct{}
 
+// withFirstSpan is a context in which the first span that begins is kept.
+func withFirstSpan(ctx context.Context) (context.Context, *firstSpan) {
+	first := &firstSpan{}
+	return context.WithValue(ctx, firstSpanKey{}, first), first
+}
+
 func (f *firstSpan) is(ctx context.Context) { f.of.CompareAndSwap(nil, &ctx) }
 
 func (f *firstSpan) context() context.Context {

@@ -85,7 +85,7 @@ func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func
 				return identity
 			}
 		}
-		db.cfg.Observer.retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		db.cfg.Observer.Retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err
 		}

@@ -100,42 +100,6 @@ func TestValueRoundTrip(t *testing.T) {
 	}
 }
 
-// Different values of a column without a type have different JSON: keys are told
-// apart by it, and two keys taken for one would lose a row (guarantee 1).
-func TestKeyIdentity(t *testing.T) {
-	drawn(t, func(t *testing.T, r random) {
-		a, b := rowValue(r, dialect.Dynamic), rowValue(r, dialect.Dynamic)
-		if a, b := keyIdentity([]any{a}), keyIdentity([]any{b}); (a == b) != sameValue(a, b) {
-			t.Fatalf("%q and %q", a, b)
-		}
-	})
-	different := [][]any{{"\xff"}, {[]byte{0xff}}, {int64(1)}, {"1"}, {1.0}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {""}, {[]byte{}},
-		{`{"$binary":"/w=="}`}, {`{"$text64":"/w=="}`}}
-	seen := map[string][]any{}
-	for _, key := range different {
-		id := keyIdentity(key)
-		if other, ok := seen[id]; ok {
-			t.Errorf("%#v and %#v are taken for one key", key, other)
-		}
-		seen[id] = key
-	}
-}
-
-// The key that back-fill goes on after comes back as it was: a blob sorts above
-// every text on SQLite, so that a text read back as a blob would skip rows.
-func TestFillAfterKeepsTypes(t *testing.T) {
-	key := []any{"\xff", []byte{0xff}, "ok", int64(7), 1.0, math.Inf(1)}
-	var parts []json.RawMessage
-	if err := json.Unmarshal([]byte(encodeKey(key)), &parts); err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range parts {
-		if v, err := fromJSON(dialect.Dynamic, part); err != nil || !sameValue(v, key[i]) {
-			t.Errorf("%#v comes back as %#v, %v", key[i], v, err)
-		}
-	}
-}
-
 // What drivers answer becomes one value and one text, whichever driver it was.
 func TestFromDatabase(t *testing.T) {
 	tests := []struct {

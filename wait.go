@@ -112,7 +112,7 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 			then = woken.at
 		}
 		got, err := f.read(ctx, then, key)
-		got.made = &made{of: got.Page}
+		got.Page = got.forMany()
 		return got, err
 	})
 	if err != nil {

@@ -141,9 +141,9 @@ func ParsePosition(text string) (Position, error) {
 // ErrNoULID is about bytes or a text that should be a ULID.
 var ErrNoULID = errors.New("it is no ULID")
 
-// raw is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
+// rawULID is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
 // a UUID's text.
-func (p Position) raw(c Column) any {
+func rawULID(p Position, c Column) any {
 	b := p.Bytes()
 	if c.Kind == Binary || c.Kind == Dynamic {
 		return b[:]

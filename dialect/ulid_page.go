@@ -69,7 +69,7 @@ func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
 
 // Arg is a parameter of a statement: a position, as the column of positions has it.
 func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
-	return s.Param(u.Position, b.Arg(p.raw(u.Position)))
+	return s.Param(u.Position, b.Arg(rawULID(p, u.Position)))
 }
 
 // ShardArg is a parameter of a statement: a shard. It is one of any size, whatever the
