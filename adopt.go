@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // adopted is what a new feed takes over: nothing at all, unless it is asked to.
@@ -19,7 +20,7 @@ type adopted struct {
 type formerCursor struct {
 	consumer string
 	position int64 // as it is there
-	at       place
+	at       feedtype.CursorState
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
@@ -38,7 +39,7 @@ func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, s
 	}
 	source := dialect.Qualified(db.d, r.Source)
 	refuse := func(format string, args ...any) (int64, error) {
-		return 0, &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
 			Next: "set such positions to NULL, for the publisher to give new ones"}
 	}
 	var lowest, highest, twice *int64
@@ -85,11 +86,11 @@ func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from 
 	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.d, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
 	switch {
 	case errors.Is(err, errNoRows):
-		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
 	case err != nil:
-		return 0, &Error{Code: Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
 	case value < 0 || value == math.MaxInt64:
-		return 0, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
 	}
 	return value, nil
 }
@@ -110,7 +111,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 		return nil, err
 	}
 	refuse := func(next, format string, args ...any) ([]formerCursor, error) {
-		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	value := "value"
 	if table.Column(value) == nil {
@@ -125,13 +126,13 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 		query += " WHERE feed = " + b.Arg(r.Name)
 	}
 	cursors, err := dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (formerCursor, error) {
-		c := formerCursor{at: place{generation: r.Generation}}
+		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
 		var position *int64
 		err := rows.Scan(&c.consumer, &position)
 		if position != nil {
 			c.position = *position
 		}
-		c.at.position = dialect.Numbered(c.position)
+		c.at.Position = feedtype.Numbered(c.position)
 		return c, err
 	})
 	if err != nil {
@@ -152,7 +153,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 // where they are.
 func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *record, cursors []formerCursor) error {
 	for _, c := range cursors {
-		value := c.at.cursor()
+		value := c.at.Cursor()
 		b := dialect.NewBuilder(db.d)
 		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.d.Now()}
 		_, err := q.Exec(ctx, db.d.InsertNew(db.table("cursors"),

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Act is something that an operator has done to feeds, consumers, leases or tokens, as the
@@ -88,7 +89,7 @@ func (db *DB) BeginAct(ctx context.Context, act Act) (end func(error) error, err
 
 // outcomeOf names an error by its code: its text may have what does not belong into a log.
 func outcomeOf(err error) string {
-	var known *Error
+	var known *feedtype.Error
 	switch {
 	case err == nil:
 		return actDone
@@ -97,7 +98,7 @@ func outcomeOf(err error) string {
 	case errors.Is(err, context.Canceled):
 		return actRefused + "interrupted"
 	}
-	return actRefused + string(Failed)
+	return actRefused + string(feedtype.Failed)
 }
 
 // plainText is one line of valid UTF-8, and not too much of it.
@@ -117,7 +118,7 @@ func plainText(text string) string {
 // Acts lists the audit log, the newest first, at most limit of it (0: DefaultLimit): those
 // below the id before, or from the newest on where that is 0.
 func (db *DB) Acts(ctx context.Context, before int64, limit int) ([]Act, error) {
-	limit, err := Request{Limit: limit}.limit()
+	limit, err := feedtype.Request{Limit: limit}.EffectiveLimit()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ const (
 // many there were. Nothing forgets them by itself: who runs all the time needs no right to delete from the log.
 func (db *DB) PurgeActs(ctx context.Context, olderThan time.Duration) (total int64, err error) {
 	if olderThan < minAuditRetention {
-		return 0, &Error{Code: InvalidRequest, Param: "older-than", Object: "audit log", Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
+		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log", Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
 			Next: "give a duration like 400d"}
 	}
 	if err := db.requireSchema(ctx, db.on()); err != nil {

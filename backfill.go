@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // BackFill places the rows of the table that have neither a record nor a place, of a feed with ModeOutbox: behind the head, where
@@ -25,7 +26,7 @@ import (
 // the rows. progress may be nil; it is told the number of rows placed so far.
 func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.dialectFeed().Outbox {
-		return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
 			Next: "`rowfeed repair " + f.name + "` records what is missing from a feed with positions of a sequence"}
 	}
 	err = f.db.withSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
@@ -38,7 +39,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		return f.beginBackFill(ctx, q)
 	})
 	if err != nil {
-		return 0, f.db.fail(feedObject(f.name), "begin back-fill", err)
+		return 0, f.db.fail(feedtype.FeedObject(f.name), "begin back-fill", err)
 	}
 	if err := f.reload(ctx); err != nil {
 		return 0, err
@@ -57,7 +58,7 @@ func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string)
 	var n int64
 	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.table("shards")+" WHERE feed = "+b.Arg(f.name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
-		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
+		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
 			Next: f.recordYourself()}
 	}
 	return err
@@ -78,9 +79,9 @@ func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	case r.State == stateFilling:
 		return nil
 	case r.State != stateActive:
-		return &Error{Code: Conflict, Object: feedObject(f.name), Cause: "it is " + r.State, Next: "run the `rowfeed feed add` again that makes it"}
+		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: "it is " + r.State, Next: "run the `rowfeed feed add` again that makes it"}
 	case r.Runs >= dialect.MaxRuns:
-		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.name + "` appends records for rows that have none"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.name + "` appends records for rows that have none"}
 	}
 	r.Runs++
 	b := dialect.NewBuilder(f.db.d)
@@ -101,7 +102,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 	feed, behind := f.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
 		if problem := timeColumnProblem(f.db.d, l.table, r.TimeColumn); problem != nil {
-			return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}
+			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}
 		}
 		behind.Time = l.table.Column(r.TimeColumn)
 	}
@@ -152,7 +153,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 		}
 		return err
 	})
-	if errors.Is(err, Refused) { // for good: the run ends with what it has placed
+	if errors.Is(err, feedtype.Refused) { // for good: the run ends with what it has placed
 		ended := f.db.inTx(ctx, dialect.ForRecord, "end back-fill of "+f.name, func(tx dialect.Querier) error { return f.filled(ctx, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
@@ -166,13 +167,13 @@ func (m outbox) moveFirst(ctx context.Context, f *Feed) {
 		return
 	}
 	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) && !errors.Is(err, errUnplaceable) && ctx.Err() == nil {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
 // livesFrom settles where the live part of a shard begins, once and for all: at the first ULID that is given in it, with
 // the shard locked. The least place tells it no more when that has moved to the head, or was purged.
-func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first dialect.Position) error {
+func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
 	b := dialect.NewBuilder(f.db.d)
 	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
 		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard), b.Args()...)
@@ -210,10 +211,10 @@ func (f *Feed) beginFilling(ctx context.Context, tx dialect.Querier, feed *diale
 }
 
 // filling refuses a place from which rows that are placed later would be missed.
-func (f *Feed) filling(at place, rows *dialect.PageRows) error {
-	if !rows.Filling || !rows.LiveFrom.IsZero() && !rows.LiveFrom.Before().Above(at.position) {
+func (f *Feed) filling(at feedtype.CursorState, rows *dialect.PageRows) error {
+	if !rows.Filling || !rows.LiveFrom.IsZero() && !rows.LiveFrom.Before().Above(at.Position) {
 		return nil
 	}
-	return &Error{Code: Filling, Object: feedObject(f.name), Cause: fmt.Sprintf("rows of before it are being placed behind the head of shard %d, and would be missed from cursor %q on", rows.Shard, at.cursor()),
+	return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("rows of before it are being placed behind the head of shard %d, and would be missed from cursor %q on", rows.Shard, at.Cursor()),
 		Next: "try again when back-fill is done; should it have broken off, `rowfeed feed backfill " + f.name + "` goes on with it"}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Backlog tells what waits for the feed's publisher: what of Status costs little, for whoever
@@ -23,7 +24,7 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value, updated_at FROM "+f.db.table("sequences")+
 		" WHERE name = "+b.Arg(f.name), b.Args(), &found.Head, &updated)
 	if err != nil {
-		return found, f.db.fail(feedObject(f.name), "read its sequence", err)
+		return found, f.db.fail(feedtype.FeedObject(f.name), "read its sequence", err)
 	}
 	if found.Head > 0 {
 		at := time.UnixMicro(updated).UTC()
@@ -37,7 +38,7 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 		return err
 	})
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return found, f.db.fail(feedObject(f.name), "count the changes waiting", err)
+		return found, f.db.fail(feedtype.FeedObject(f.name), "count the changes waiting", err)
 	}
 	found.OldestSeconds = seconds(age)
 	return found, nil

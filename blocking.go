@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ULIDsPerLock is how many ULIDs of each shard one Lock takes.
@@ -80,7 +80,7 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 		if feed.Outbox {
 			next = "insert the row, and append a record of it with AppendOutbox, unless triggers do"
 		}
-		return nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported, Next: next}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported, Next: next}
 	}
 	shards := slices.Compact(slices.Sorted(slices.Values(req.Shards)))
 	if len(shards) == 0 {
@@ -122,11 +122,11 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 	var forgetful, err error
 	t.first, forgetful, err = f.db.d.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
 	if errors.Is(err, dialect.ErrHintAhead) {
-		err = &Error{Code: InvalidRequest, Param: "hint", Object: feedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
+		err = &feedtype.Error{Code: feedtype.InvalidRequest, Param: "hint", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
 			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
 	}
 	if errors.Is(err, dialect.ErrNoULIDsLeft) {
-		err = &Error{Code: Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "a row of the shard has the last ULID that there is, or one of its last millisecond, and nothing is above it",
+		err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "a row of the shard has the last ULID that there is, or one of its last millisecond, and nothing is above it",
 			Next: "delete the row, which nobody was given its ULID for: `rowfeed check " + f.name + "` names the shard; then roll the transaction back and begin again"}
 	}
 	if err == nil && forgetful != nil && !f.db.cfg.UnsafeDurability {
@@ -139,26 +139,26 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error {
 	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
 	switch class := f.db.d.Classify(err); {
-	case errors.Is(err, dialect.ErrNoULID):
+	case errors.Is(err, feedtype.ErrNoULID):
 		return f.holdsNone(shard, err)
 	case errors.Is(err, dialect.ErrNoTransaction):
-		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
 			Next: "begin a transaction, lock, insert, commit"}
 	case errors.Is(err, sql.ErrTxDone):
-		return &Error{Code: InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, or the nested one that this is, and the ULIDs can be asked for no more", Err: err,
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, or the nested one that this is, and the ULIDs can be asked for no more", Err: err,
 			Next: "lock in the transaction that inserts the rows; in a nested one verify before it is released, or lock in the one around it"}
 	case class == dialect.ClassUndefined:
-		return &Error{Code: UnknownFeed, Object: object, Cause: "there is no such feed any more, or it is being made, or what takes its ULIDs is missing", Err: err,
+		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: object, Cause: "there is no such feed any more, or it is being made, or what takes its ULIDs is missing", Err: err,
 			Next: "roll the transaction back; `rowfeed feed list` shows the feeds, `rowfeed feed upgrade " + f.name + "` makes what is missing"}
 	case class == dialect.ClassPermission:
-		return &Error{Code: Refused, Object: object, Cause: "this login may not take its ULIDs", Err: err, Next: "run `rowfeed feed grant " + f.name + " --writer LOGIN`"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "this login may not take its ULIDs", Err: err, Next: "run `rowfeed feed grant " + f.name + " --writer LOGIN`"}
 	case errors.Is(err, errors.ErrUnsupported):
-		return &Error{Code: Refused, Param: "idle", Object: object, Cause: "the transaction cannot be bounded as it is asked for", Err: err,
+		return &feedtype.Error{Code: feedtype.Refused, Param: "idle", Object: object, Cause: "the transaction cannot be bounded as it is asked for", Err: err,
 			Next: "bound the session as the message says, or leave Idle out"}
 	case errors.Is(err, dialect.ErrLockWait), class == dialect.ClassLockTimeout:
 		return f.lockedOut(ctx, tx, object, shard, err)
 	case class == dialect.ClassRetry:
-		return &Error{Code: Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
+		return &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
 			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
 	}
 	return f.db.fail(object, "lock", err)
@@ -167,7 +167,7 @@ func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error
 // lockedOut is the error of a wait that has run out. Whether the transaction can go on is
 // asked of itself: some databases end it, as they are set.
 func (f *Feed) lockedOut(ctx context.Context, tx Tx, object string, shard int, err error) error {
-	e := &Error{Code: Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
+	e := &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
 		Next: "the transaction is as it was before: lock again, or roll back and begin again later; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"}
 	if f.db.d.Usable(ctx, tx) != nil {
 		e.Next = "the transaction cannot go on: roll it back and begin again; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"
@@ -186,7 +186,7 @@ func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {
 		return ulid.ULID{}, err
 	}
 	if i < 0 || i >= ULIDsPerLock {
-		return ulid.ULID{}, invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(ULIDsPerLock-1))
+		return ulid.ULID{}, feedtype.Invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(ULIDsPerLock-1))
 	}
 	t.first.Low += i
 	return t.first.Position().Bytes(), nil
@@ -209,7 +209,7 @@ func (u *ULIDs) Time(shard int) (time.Time, error) {
 func (u *ULIDs) of(shard int) (taken, error) {
 	i := slices.IndexFunc(u.shards, func(t taken) bool { return t.shard == shard })
 	if i < 0 {
-		return taken{}, invalid("shard", "%d was not locked by this call", shard)
+		return taken{}, feedtype.Invalid("shard", "%d was not locked by this call", shard)
 	}
 	return u.shards[i], nil
 }
@@ -226,7 +226,7 @@ func (u *ULIDs) Verify(ctx context.Context) error {
 			return u.feed.lockError(ctx, u.tx, t.shard, err)
 		}
 		if !slices.Contains(strings.Fields(witness), t.witness) {
-			return &Error{Code: Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard),
+			return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.name, t.shard),
 				Cause: fmt.Sprintf("its ULIDs were taken back: a savepoint from before the Lock was rolled back; or the transaction has locked the shard %d times since, and they are not known any more", dialect.Witnesses),
 				Next:  "roll the transaction back; lock outside of savepoints, and once: the ULIDs of one Lock are enough for any transaction"}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // The states of a feed.
@@ -36,7 +37,7 @@ type record struct {
 	Capture           dialect.Capture
 	State             string
 	Generation        int64
-	Source            dialect.TableName
+	Source            feedtype.TableName
 	Key               []dialect.Column
 	Columns           []string // nil: every column
 	Tombstones        time.Duration
@@ -135,7 +136,7 @@ FROM ` + db.table("feeds")
 		}
 		if r.fillMark = filled; filled != nil {
 			var e error
-			r.FillAfter, e = decodeKey(*filled)
+			r.FillAfter, e = dialect.DecodeKey(*filled)
 			err = errors.Join(err, e)
 		}
 		r.setOptions(decodedOptions)
@@ -168,34 +169,6 @@ func (r *record) setOptions(o recordOptions) {
 	r.Grants, r.Regrant = o.Grants, o.Regrant
 	r.Retain = Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
 	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
-}
-
-// decodeKey reads what encodeKey wrote.
-func decodeKey(text string) (key []any, err error) {
-	var values []json.RawMessage
-	if err := json.Unmarshal([]byte(text), &values); err != nil {
-		return nil, err
-	}
-	for _, data := range values {
-		v, err := fromJSON(dialect.Dynamic, data)
-		if err != nil {
-			return nil, err
-		}
-		key = append(key, v)
-	}
-	return key, nil
-}
-
-// encodeKey writes raw key values so that decodeKey reads the same values.
-func encodeKey(key []any) string {
-	dst := []byte{'['}
-	for i, v := range key {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendValue(dst, dialect.Dynamic, v)
-	}
-	return string(append(dst, ']'))
 }
 
 // gone tells whether the feed is no more, or about to be.
@@ -234,9 +207,9 @@ type Feed struct {
 	durable  time.Time // when durability was last asserted
 	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
 	// that are known to be on the disk, and that the database has shown.
-	flushed, seen map[int]place
+	flushed, seen map[int]feedtype.CursorState
 	// barren is the place below which there is no tombstone to purge.
-	barren place
+	barren feedtype.CursorState
 	turn   turn // see placeRows
 }
 
@@ -250,8 +223,8 @@ type layout struct {
 
 	feed    *dialect.Feed
 	table   *dialect.Table
-	key     []Column
-	columns []Column
+	key     []feedtype.Column
+	columns []feedtype.Column
 }
 
 // reload reads the feed's record again. When the feed is gone it is forgotten.
@@ -261,7 +234,7 @@ func (f *Feed) reload(ctx context.Context) error {
 		f.db.mu.Lock()
 		delete(f.db.feeds, f.name)
 		f.db.mu.Unlock()
-		return &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "there is no such feed",
+		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "there is no such feed",
 			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	if err != nil {
@@ -270,7 +243,7 @@ func (f *Feed) reload(ctx context.Context) error {
 				return err // rowfeed's own tables are gone
 			}
 		}
-		return f.db.fail(feedObject(f.name), "read its record", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "read its record", err)
 	}
 	f.record.Store(records[0])
 	f.layout.Store(nil)
@@ -287,7 +260,7 @@ func (f *Feed) State() string { return f.record.Load().State }
 func (f *Feed) Capture() dialect.Capture { return f.record.Load().Capture }
 
 // Source is the table that the feed follows.
-func (f *Feed) Source() dialect.TableName { return f.record.Load().Source }
+func (f *Feed) Source() feedtype.TableName { return f.record.Load().Source }
 
 // Generation is the feed's generation, as last read.
 func (f *Feed) Generation() int64 { return f.record.Load().Generation }
@@ -316,7 +289,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	}
 	l.feed.Source = table.Name // with its schema, where a printed script left it out
 	for _, c := range r.Key {
-		l.key = append(l.key, Column{c.Name, c.Type, c.Kind})
+		l.key = append(l.key, c.ForReaders())
 	}
 	if err := r.mode().describe(f.db.d, l.feed, table); err != nil {
 		return nil, err
@@ -327,7 +300,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 		for _, name := range r.Columns {
 			c := table.Column(name)
 			if c == nil {
-				return nil, &Error{Code: Refused, Object: feedObject(f.name),
+				return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name),
 					Cause: fmt.Sprintf("it delivers column %q, which table %s no longer has", name, r.Source),
 					Next:  "add the column again, or drop the feed and add it with other --columns"}
 			}
@@ -339,16 +312,16 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 		return nil, err
 	}
 	for _, c := range l.feed.Columns {
-		l.columns = append(l.columns, Column{c.Name, c.Type, c.Kind})
+		l.columns = append(l.columns, c.ForReaders())
 	}
 	f.layout.Store(l)
 	return l, nil
 }
 
-func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name dialect.TableName) (*dialect.Table, error) {
+func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
 	table, err := db.d.Describe(ctx, q, name)
 	if err != nil && db.d.Classify(err) == dialect.ClassUndefined {
-		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
 			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
 	}
 	return table, db.fail(fmt.Sprintf("table %q", name.String()), "describe", err)
@@ -358,7 +331,7 @@ func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name dialect
 // column of the key: nothing can be published or read then, whatever is captured.
 func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) (*dialect.Table, error) {
 	gone := func(what, next string) (*dialect.Table, error) {
-		return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: what,
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
 			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}
 	}
 	table, err := db.d.Describe(ctx, q, r.Source)
@@ -368,14 +341,14 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 			return nil, err
 		}
 		if moved {
-			return nil, &Error{Code: Refused, Object: feedObject(r.Name),
+			return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name),
 				Cause: fmt.Sprintf("its table %s is table %s now", r.Source, now),
 				Next:  "run `rowfeed feed upgrade " + r.Name + "`, which follows the table"}
 		}
 		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {
-		return nil, db.fail(feedObject(r.Name), "describe its table "+r.Source.String(), err)
+		return nil, db.fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
 	}
 	for _, c := range r.Key {
 		if table.Column(c.Name) == nil {
@@ -394,7 +367,7 @@ func (f *Feed) currentLayout(ctx context.Context) (*layout, error) {
 }
 
 // Info describes the feed to its readers.
-func (f *Feed) Info(ctx context.Context) (*Info, error) {
+func (f *Feed) Info(ctx context.Context) (*feedtype.Info, error) {
 	if err := f.reload(ctx); err != nil {
 		return nil, err
 	}
@@ -403,8 +376,8 @@ func (f *Feed) Info(ctx context.Context) (*Info, error) {
 		return nil, err
 	}
 	r := f.record.Load()
-	info := &Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
-		Key: l.key, Columns: l.columns, Base64: binaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn, PositionColumn: r.positionColumn(),
+	info := &feedtype.Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
+		Key: l.key, Columns: l.columns, Base64: feedtype.BinaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn, PositionColumn: r.positionColumn(),
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}
 	if err := f.mode().head(ctx, f, info); err != nil {
 		return nil, err

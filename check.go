@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Finding is something wrong with a feed, or with one of its keys.
 type Finding struct {
-	Rule    string `json:"rule"`
-	Key     *Row   `json:"key,omitempty"`
-	Problem string `json:"problem"`
+	Rule    string        `json:"rule"`
+	Key     *feedtype.Row `json:"key,omitempty"`
+	Problem string        `json:"problem"`
 	// Note says that nothing is known to be wrong: Problem is what was not looked for, and why.
 	Note bool `json:"note,omitempty"`
 }
@@ -129,7 +130,7 @@ func (f *Feed) strays(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	found, err := f.db.d.Strays(ctx, f.db.on(), r.feed(f.db.names), table)
-	return found, f.db.fail(feedObject(f.name), "look for triggers elsewhere", err)
+	return found, f.db.fail(feedtype.FeedObject(f.name), "look for triggers elsewhere", err)
 }
 
 // checkKeys finds the keys that break a rule.
@@ -178,7 +179,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 		}
 		return nil
 	})
-	return findings, f.db.fail(feedObject(f.name), "check", err)
+	return findings, f.db.fail(feedtype.FeedObject(f.name), "check", err)
 }
 
 func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]Finding, error) {
@@ -195,9 +196,9 @@ func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) 
 // findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
 func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding Finding) ([]Finding, error) {
 	d, feed := f.db.d, f.dialectFeed()
-	selected, columns := make([]string, len(refs)), make([]Column, len(refs))
+	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
 	for i, c := range feed.Key {
-		selected[i], columns[i] = d.Value(c, refs[i]), Column{c.Name, c.Type, c.Kind}
+		selected[i], columns[i] = d.Value(c, refs[i]), c.ForReaders()
 	}
 	query := "SELECT " + strings.Join(selected, ", ") + from + fmt.Sprintf(" LIMIT %d", maxFindings)
 	return dialect.QueryAll(ctx, tx, query, args, func(rows dialect.Rows) (Finding, error) {
@@ -209,7 +210,7 @@ func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, 
 		if err := rows.Scan(dest...); err != nil {
 			return Finding{}, err
 		}
-		key, err := newRow(columns, raw)
+		key, err := feedtype.NewRow(columns, raw)
 		return Finding{Rule: finding.Rule, Key: &key, Problem: finding.Problem}, err
 	})
 }

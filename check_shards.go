@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // A key in the wrong data shard is in nobody's part: readers of the one that should have it
@@ -37,7 +38,7 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 	if p.keys, err = dialect.WalkKeys(ctx, tx, db.d, p.r.feed(db.names), p.rows, p.after, checkBatch); err != nil {
 		return err
 	}
-	if len(p.keys) > 0 && p.after != nil && keyIdentity(p.keys[0].Key) == keyIdentity(p.after) {
+	if len(p.keys) > 0 && p.after != nil && dialect.KeyIdentity(p.keys[0].Key) == dialect.KeyIdentity(p.after) {
 		return fmt.Errorf("the walk along the key does not get beyond %v", p.after)
 	}
 	// The record is read behind the keys: what it is then it was when they were read.
@@ -66,10 +67,10 @@ func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*place
 		case r.DataShards <= 1:
 			return nil
 		case r.State == stateCreating:
-			return &Error{Code: Sharding, Object: feedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",
+			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",
 				Next: "wait for `rowfeed feed add " + f.name + "`, or run it again with its options where it broke off"}
 		case r.State == stateSharding:
-			return &Error{Code: Sharding, Object: feedObject(f.name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
+			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
 				Next: finishSharding(f.name, r.DataShards)}
 		}
 		begin()
@@ -114,13 +115,13 @@ var errEnough = errors.New("enough is known")
 // question about this key alone, so that one look at each is enough.
 func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) {
 	err = f.lookAtShards(ctx, func() { findings = nil }, func(p *places) error {
-		columns := make([]Column, len(p.r.Key))
+		columns := make([]feedtype.Column, len(p.r.Key))
 		for i, c := range p.r.Key {
-			columns[i] = Column{c.Name, c.Type, c.Kind}
+			columns[i] = c.ForReaders()
 		}
 		for _, w := range p.wrong {
 			k := p.keys[slices.IndexFunc(p.keys, func(k dialect.PlaceKey) bool { return k.Position != nil && *k.Position == w.Position })]
-			key, err := newRow(columns, k.Key)
+			key, err := feedtype.NewRow(columns, k.Key)
 			if err != nil {
 				return err
 			}
@@ -131,11 +132,11 @@ func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) 
 		}
 		return nil
 	})
-	var untold *Error
+	var untold *feedtype.Error
 	switch {
 	case errors.Is(err, errEnough):
 		err = nil
-	case errors.As(err, &untold) && untold.Code == Sharding:
+	case errors.As(err, &untold) && untold.Code == feedtype.Sharding:
 		return []Finding{{Rule: ruleShard, Problem: untold.Cause + ": " + untold.Next}}, nil
 	}
 	return findings, f.settle(ctx, "check its shards", err)
@@ -186,7 +187,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		err = firstError(f.reload(ctx), err)
 	}
 	if err == nil && left > 0 {
-		err = &Error{Code: Locked, Object: feedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
+		err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
 			Next: "`rowfeed status " + f.name + "` names the transactions; then run `rowfeed repair " + f.name + "` again"}
 	}
 	return total, f.settle(ctx, "give keys their shards", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // planColumns decides which columns capture "column" adds to the table, and refuses
@@ -17,7 +18,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
 		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or accept with --accept-triggers that they run once more for every position given",
@@ -26,7 +27,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 	feed := r.feed(dialect.Names{})
 	r.Added = feed.Lacking(table)
 	position, shard := table.Kept(dialect.PositionColumn), table.Kept(dialect.ShardColumn)
-	number := func(c *dialect.Column) bool { return c.Kind == dialect.Integer || c.Kind == dialect.Dynamic }
+	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
 		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already", dialect.PositionColumn)
@@ -48,7 +49,7 @@ func (r *record) planColumns(table *dialect.Table) error {
 func (r *record) holdsExactKeys() error {
 	for _, c := range r.Key {
 		if r.Capture == dialect.CaptureColumn && !c.Exact {
-			return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("capture column cannot follow key column %q (%s): its values can be equal although their text differs",
 					c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type")),
 				Next: "use --capture trigger, or name a unique index of other columns with --key, or give the column a type or collation " +
@@ -93,7 +94,7 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 	if i < 0 {
 		return nil
 	}
-	return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
+	return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
 		Next: "read that one, or make the second feed with --capture trigger"}
 }
 
@@ -137,11 +138,11 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.d, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
 		b.Args(), &stand)
 	if err == nil && stand > int64(n) {
-		return n, &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
+		return n, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
 			Next: "stop it, then run `rowfeed repair " + f.name + "`, which has such rows published anew"}
 	}
 	if err == nil && stand < int64(n) {
-		err = &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: a trigger resets it, and they would be published again and again", n, stand),
+		err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: a trigger resets it, and they would be published again and again", n, stand),
 			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
 	}
 	return n, err
@@ -157,7 +158,7 @@ func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialec
 	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.d, feed.Source)+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
 	if err == nil && rows > 0 {
-		f.db.cfg.Observer.Skipped(SkipEvent{Feed: f.name, Rows: rows})
+		f.db.cfg.Observer.Skipped(feedtype.SkipEvent{Feed: f.name, Rows: rows})
 	}
 	return err
 }

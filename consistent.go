@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // consistentWait bounds the publishing before a consistent page when the request does
@@ -17,13 +18,13 @@ const consistentWait = 5 * time.Second
 // catchUp publishes until nothing is left of what was waiting, and visible, when it was
 // called. Callers that come together share the work, though never work that had begun
 // before they came: what they have just committed might not be in it.
-func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards Shards) error {
+func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards feedtype.Shards) error {
 	if f.db.publishesNothing() {
 		cause, next := "a replica cannot publish, so it cannot make sure", "ask the primary, or leave it out"
 		if !f.db.cfg.Replica {
 			cause, next = "this process is not to publish, so it cannot make sure", "ask one that publishes, or leave it out"
 		}
-		return &Error{Code: InvalidRequest, Object: feedObject(f.name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
 	}
 	var part dialect.PageQuery
 	if _, err := f.layoutOf(ctx, &part, shards); err != nil {
@@ -38,10 +39,10 @@ func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards Shards) e
 		return struct{}{}, f.mode().publishVisible(ctx, f, part.Shard)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Code: NotConsistent, Object: feedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
+		return &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
 			Next: "try again, with a longer wait; `rowfeed status " + f.name + "` tells how much is waiting and who is in the way"}
 	}
-	return f.db.fail(feedObject(f.name), "publish what was committed before", err)
+	return f.db.fail(feedtype.FeedObject(f.name), "publish what was committed before", err)
 }
 
 // publishVisible runs passes until the changes that are visible now are published.
@@ -120,7 +121,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 				dest[i] = &key[i]
 			}
 			err := rows.Scan(dest...)
-			return keyIdentity(key), err
+			return dialect.KeyIdentity(key), err
 		})
 		return err
 	})

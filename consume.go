@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Consumer reads a feed and hands its entries, page by page, to Handle. What Handle
@@ -27,7 +29,7 @@ type Consumer struct {
 	// consumers of two names, or each loses what the other has read.
 	Name string
 	// Source is what is read: a *Feed, or a feedhttp.Client.
-	Source Source
+	Source feedtype.Source
 	// DB is where the cursor is, and where the effects go: the feed's own database or
 	// another one.
 	DB *DB
@@ -55,7 +57,7 @@ type Consumer struct {
 	// months. On a feed without any entry Now and At are the beginning, which there is the
 	// same. Of shards that are feeds by themselves that is looked up for each, before any is
 	// read, a page for each of them; one that comes later begins at its beginning.
-	Start Cursor
+	Start feedtype.Cursor
 	// Limit is the greatest number of entries handed over at once. Default: it adapts between
 	// DefaultLimit and 5000, and doubles while more waits and a batch is through, transaction and
 	// all, within a tenth of a second. After a failure it begins anew.
@@ -74,18 +76,18 @@ type Consumer struct {
 	// undo, or something that may be done twice; see MarkProcessed. It is called again
 	// with the same entries, or some of them, after a failure; its panics are failures.
 	// On SQLite it holds the only write lock: it should not wait for a network.
-	Handle func(ctx context.Context, tx *sql.Tx, entries []Entry) error
+	Handle func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
 	// Deliver takes Handle's place where effects go elsewhere than into DB: a message, a
 	// request. It is called outside any transaction, and when it has answered the cursor is
 	// stored: a crash in between hands the same entries, or newer ones of their keys, over
 	// again. It answers the entries that the receiver does not take; all others are
 	// delivered. With an error nothing is: it is called again, for as long as it takes.
-	Deliver func(ctx context.Context, entries []Entry) ([]Refusal, error)
+	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
 	// DeliverShard takes Deliver's place where that has something of its own for each shard,
 	// or is to know the epoch. It is called whenever this instance begins with a shard, with
 	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
 	// that shard's entries. If it answers nothing, or panics, Run and RunOnce end.
-	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []Entry) ([]Refusal, error)
+	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
 	// Lease is the term of the leases through which instances share more than one shard: for
 	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
 	Lease time.Duration
@@ -188,33 +190,33 @@ func (c *Consumer) RunOnce(ctx context.Context) error { return c.consume(ctx, tr
 func (c *Consumer) validate() error {
 	switch {
 	case !consumerNamePattern.MatchString(c.Name):
-		return invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
+		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
 	case c.Source == nil:
-		return invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
+		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
 	case c.DB == nil:
-		return invalid("db", "there is none: give the database for the cursor and the effects")
+		return feedtype.Invalid("db", "there is none: give the database for the cursor and the effects")
 	case !exactlyOne(c.Handle != nil, c.Deliver != nil, c.DeliverShard != nil):
-		return invalid("handle", "give one function for entries: Handle, Deliver or DeliverShard")
+		return feedtype.Invalid("handle", "give one function for entries: Handle, Deliver or DeliverShard")
 	case c.Handle == nil && (c.OnBegin != nil || c.OnComplete != nil):
-		return invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
+		return feedtype.Invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
 	case c.Epoch < 0:
-		return invalid("epoch", "%d must not be negative", c.Epoch)
+		return feedtype.Invalid("epoch", "%d must not be negative", c.Epoch)
 	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
-		return invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it to 1")
+		return feedtype.Invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it to 1")
 	case c.Epoch > 0 && c.ShardCount > 1:
-		return invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
+		return feedtype.Invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
 	case c.Lease != 0 && (c.Lease < minTTL || c.Lease > maxTTL):
-		return invalid("lease", "%s must be from %s to %s", c.Lease, minTTL, maxTTL)
-	case c.ShardCount < 0 || c.ShardCount > MaxDataShards:
-		return invalid("shard count", "%d must be between 1 and %d", c.ShardCount, MaxDataShards)
-	case c.Limit < 0 || c.Limit > MaxLimit:
-		return invalid("limit", "%d must be between 1 and %d", c.Limit, MaxLimit)
+		return feedtype.Invalid("lease", "%s must be from %s to %s", c.Lease, minTTL, maxTTL)
+	case c.ShardCount < 0 || c.ShardCount > feedtype.MaxDataShards:
+		return feedtype.Invalid("shard count", "%d must be between 1 and %d", c.ShardCount, feedtype.MaxDataShards)
+	case c.Limit < 0 || c.Limit > feedtype.MaxLimit:
+		return feedtype.Invalid("limit", "%d must be between 1 and %d", c.Limit, feedtype.MaxLimit)
 	case c.Wait < 0 || c.Retry.MaxAttempts < 0 || c.Retry.Backoff < 0 || c.Retry.MaxBackoff < 0:
-		return invalid("retry", "wait, attempts and backoff must not be negative")
-	case c.Start.check() != nil:
-		return c.Start.check()
+		return feedtype.Invalid("retry", "wait, attempts and backoff must not be negative")
+	case c.Start.Check() != nil:
+		return c.Start.Check()
 	case c.OnFailure != Stop && c.OnFailure != SetAside:
-		return invalid("on failure", "%d is neither Stop nor SetAside", c.OnFailure)
+		return feedtype.Invalid("on failure", "%d is neither Stop nor SetAside", c.OnFailure)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // probeTimeout bounds the question whether a connection is alive.
@@ -19,9 +20,9 @@ var errIncomplete = errors.New("OnComplete failed")
 
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
-func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) (err error) {
-	ctx, end := StartSpan(ctx, r.c.DB.cfg.Tracer, Span{Op: SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.context()})
-	defer func() { end(SpanEnd{Entries: len(entries), Err: err}) }()
+func (r *consuming) apply(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) (err error) {
+	ctx, end := feedtype.StartSpan(ctx, r.c.DB.cfg.Tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.Context()})
+	defer func() { end(feedtype.SpanEnd{Entries: len(entries), Err: err}) }()
 	if r.c.Deliver != nil {
 		return r.deliver(ctx, entries, to)
 	}
@@ -55,16 +56,16 @@ func (r *consuming) apply(ctx context.Context, entries []Entry, to Cursor) (err 
 
 // oneByOne applies a page's entries each by itself, after the page as a whole has
 // failed too often: the key at fault becomes known, and the others get through.
-func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error {
+func (r *consuming) oneByOne(ctx context.Context, after feedtype.Cursor, page feedtype.Page) error {
 	for i, e := range page.Entries {
 		to := page.Cursor
 		if i < len(page.Entries)-1 {
 			var err error
-			if to, err = page.Cursor.part(after, e); err != nil {
+			if to, err = page.Cursor.Within(after, e); err != nil {
 				return err
 			}
 		}
-		err := r.apply(ctx, []Entry{e}, to)
+		err := r.apply(ctx, []feedtype.Entry{e}, to)
 		var failed *handlerError
 		if err == nil {
 			continue
@@ -74,7 +75,7 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 		}
 		attempts := r.failures + 1
 		if r.c.OnFailure == Stop {
-			return &Error{Code: HandlerFailed, Object: r.object(), Err: &entryError{failed.err},
+			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Err: &entryError{failed.err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position, e.Key.AppendJSON(nil), attempts),
 				Next:  "mend the row or the handler and start again, or set OnFailure to SetAside"}
 		}
@@ -88,9 +89,9 @@ func (r *consuming) oneByOne(ctx context.Context, after Cursor, page Page) error
 
 // complete does what is due where a pass from the beginning ends: it hands over to
 // OnComplete, and a key that was aside before the pass and has not come in it is gone.
-func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to Cursor, entries int) error {
+func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, entries int) error {
 	r := t.r
-	if !r.row.value.inPass() || to.inPass() && (entries > 0 || to != Beginning) {
+	if !r.row.value.InPass() || to.InPass() && (entries > 0 || to != feedtype.Beginning) {
 		return nil
 	}
 	if r.c.OnComplete != nil {
@@ -102,7 +103,7 @@ func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to Cursor, entrie
 		return nil
 	}
 	b := dialect.NewBuilder(r.c.DB.d)
-	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
+	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
 	return err
 }
 
@@ -162,7 +163,7 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 	case !after, isHandlerError(err), ctx.Err() != nil, errors.Is(err, errOvertaken), errors.Is(err, errTxEnded):
 		return err
 	}
-	var known *Error
+	var known *feedtype.Error
 	switch r.c.DB.d.Classify(err) {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
@@ -226,7 +227,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 	}
 	var later *laterError
 	if errors.As(err, &later) {
-		return &Error{Code: Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
+		return &feedtype.Error{Code: feedtype.Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
 	}
 	d := t.r.c.DB.d
 	switch d.Classify(err) {
@@ -248,7 +249,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 // read, somebody else has handled the page, or moved the cursor, or stopped the
 // consumer: then nothing of this transaction may stay. The caller's effects come
 // first, so that the row is locked for no longer than a COMMIT takes.
-func (t *consumerTx) advance(ctx context.Context, to Cursor, aside int64) error {
+func (t *consumerTx) advance(ctx context.Context, to feedtype.Cursor, aside int64) error {
 	next := *t.r.row
 	next.value, next.generation, next.aside, next.version = to, to.Generation(), next.aside+aside, next.version+1
 	n, err := t.r.c.DB.compareAndSet(ctx, t.q, t.r.row, &next)

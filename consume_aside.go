@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // letter is a row of the table of dead letters: a key that a consumer has set aside,
@@ -22,7 +23,7 @@ type letter struct {
 	// without the key.
 	generation int64
 	position   string
-	op         Op
+	op         feedtype.Op
 	dataShard  *int64 // of its entry; nil of letters from before tables version 5
 }
 
@@ -34,7 +35,7 @@ func (r *consuming) letters(b *dialect.Builder) string {
 func (r *consuming) lettersTable() string { return r.c.DB.table("dead_letters") }
 
 // setAside makes a dead letter of an entry and moves the cursor past it.
-func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts int, cause error) error {
+func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		key := e.Key.AppendJSON(nil)
 		now := r.c.DB.d.Now()
@@ -57,7 +58,7 @@ func (r *consuming) setAside(ctx context.Context, e Entry, to Cursor, attempts i
 	})
 	if err == nil {
 		r.complete = true
-		r.c.DB.cfg.Observer.SetAside(SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
+		r.c.DB.cfg.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
 	}
 	return err
 }
@@ -74,7 +75,7 @@ func letterText(err error) string {
 
 // collapse takes the entries of keys that are set aside out of a batch and joins them
 // to their dead letters, so that no version of a key overtakes another.
-func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []Entry) ([]Entry, error) {
+func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []feedtype.Entry) ([]feedtype.Entry, error) {
 	digests := make([]string, len(entries))
 	for i, e := range entries {
 		digests[i] = keyDigest(e.Key.AppendJSON(nil))
@@ -86,7 +87,7 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []E
 	if len(aside) == 0 {
 		return entries, nil
 	}
-	var rest []Entry
+	var rest []feedtype.Entry
 	for i, e := range entries {
 		if !aside[digests[i]] {
 			rest = append(rest, e)
@@ -166,7 +167,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	if isRefusal(err) {
 		return false, nil // so is the cursor: the next page says so, and knows what to do
 	}
-	if errors.Is(err, Conflict) {
+	if errors.Is(err, feedtype.Conflict) {
 		r.trouble(err)
 		return true, r.keepAside(ctx, l, err)
 	}
@@ -227,37 +228,37 @@ func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error 
 // versions up to the cursor have joined the letter; that much only a source can say
 // that is not behind the letter. Of a letter from before the consumer began again, only
 // a whole pass without the key tells anything: that the key is gone.
-func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
-	position, err := dialect.ParsePosition(l.position)
+func (r *consuming) reread(ctx context.Context, l letter) ([]feedtype.Entry, error) {
+	position, err := feedtype.ParsePosition(l.position)
 	if err != nil {
 		return nil, fmt.Errorf("position of a dead letter: %w", err)
 	}
 	switch {
-	case l.generation < 0 && l.op == Delete:
+	case l.generation < 0 && l.op == feedtype.Delete:
 		return r.gone(l)
 	case l.generation != r.row.generation:
-		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
 			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
 	}
-	below := place{generation: l.generation, position: position.Before()}
-	if below.position.IsZero() {
-		below.mark = position // the beginning itself would mean something else
+	below := feedtype.CursorState{Generation: l.generation, Position: position.Before()}
+	if below.Position.IsZero() {
+		below.Mark = position // the beginning itself would mean something else
 	}
-	page, err := r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1, Shards: r.whole()})
-	if errors.Is(err, TombstonesExpired) {
-		if l.op == Delete {
+	page, err := r.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: r.whole()})
+	if errors.Is(err, feedtype.TombstonesExpired) {
+		if l.op == feedtype.Delete {
 			return r.gone(l)
 		}
 		// The consumer's own cursor has seen those deletes, or it would be refused too.
-		var at place
-		if at, err = r.row.value.parse(); err != nil {
+		var at feedtype.CursorState
+		if at, err = r.row.value.State(); err != nil {
 			return nil, err
 		}
-		below.mark = at.seen().Max(position)
-		page, err = r.c.Source.Fetch(ctx, Request{After: below.cursor(), Limit: 1, Shards: r.whole()})
+		below.Mark = at.Seen().Max(position)
+		page, err = r.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: r.whole()})
 	}
-	if errors.Is(err, EntriesExpired) {
-		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "the entry of the dead letter " + l.key + ", at position " + l.position + ", was purged: the feed keeps entries for a time",
+	if errors.Is(err, feedtype.EntriesExpired) {
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "the entry of the dead letter " + l.key + ", at position " + l.position + ", was purged: the feed keeps entries for a time",
 			Next: "take the row from the table, and drop the dead letter with `rowfeed dead drop`"}
 	}
 	if err != nil {
@@ -266,45 +267,45 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]Entry, error) {
 	if len(page.Entries) == 1 && page.Entries[0].Position == l.position {
 		return page.Entries, nil
 	}
-	reached, err := page.Cursor.parse()
+	reached, err := page.Cursor.State()
 	switch {
 	case err != nil:
 		return nil, err
-	case reached.generation != l.generation || position.Above(reached.position):
-		return nil, &Error{Code: Unavailable, Object: r.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
+	case reached.Generation != l.generation || position.Above(reached.Position):
+		return nil, &feedtype.Error{Code: feedtype.Unavailable, Object: r.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
 			Next: "wait for it"}
-	case l.op == Delete && !below.mark.IsZero():
+	case l.op == feedtype.Delete && !below.Mark.IsZero():
 		return r.gone(l) // what the mark leaves out
 	}
 	return nil, nil
 }
 
 // gone makes a delete of a dead letter.
-func (r *consuming) gone(l letter) ([]Entry, error) {
+func (r *consuming) gone(l letter) ([]feedtype.Entry, error) {
 	shard := int64(0)
 	if l.dataShard != nil {
 		shard = *l.dataShard
 	}
-	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": shard, "op": Delete, "key": json.RawMessage(l.key)})
+	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": shard, "op": feedtype.Delete, "key": json.RawMessage(l.key)})
 	if err != nil {
 		return nil, err
 	}
 	// In the letter's own history no other entry stands at its position.
-	e, ok, err := ParseEntry(wire, max(l.generation, -l.generation), &Info{Key: r.key})
+	e, ok, err := feedtype.ParseEntry(wire, max(l.generation, -l.generation), &feedtype.Info{Key: r.key})
 	if err == nil && !ok {
 		err = errors.New("it has not the feed's key columns")
 	}
 	if err != nil {
-		return nil, &Error{Code: Conflict, Object: r.object(), Cause: "the key of dead letter " + l.key + " cannot be read", Err: err,
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "the key of dead letter " + l.key + " cannot be read", Err: err,
 			Next: "drop it with `rowfeed dead drop`"}
 	}
-	return []Entry{e}, nil
+	return []feedtype.Entry{e}, nil
 }
 
 // forgetPlaces says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
 func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	b := dialect.NewBuilder(db.d)
-	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(Upsert))+" WHERE "+id.where(b), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+id.where(b), b.Args()...)
 	return err
 }

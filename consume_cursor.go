@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // cursorRow is a row of the table of cursors.
 type cursorRow struct {
 	consumer, feed    string
 	shard, shardCount int
-	value             Cursor
+	value             feedtype.Cursor
 	generation        int64 // of value; 0 where it has none
 	epoch             int64 // of the lease under which the row is written; 0 without one
 	paused            bool
@@ -96,7 +97,7 @@ func (r *consuming) loadCursor(ctx context.Context) (*cursorRow, error) {
 
 // recounted is the error of an instance that finds another number of shards than it has.
 func (r *consuming) recounted(count int) error {
-	return &Error{Code: Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, r.count),
+	return &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, r.count),
 		Next: "give all instances the same number of shards, then start this one again"}
 }
 
@@ -118,41 +119,4 @@ func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *
 		" AND epoch = "+b.Arg(was.epoch)+
 		" AND aside = "+b.Arg(was.aside)+
 		" AND paused = 0", b.Args()...)
-}
-
-// inPass tells whether a cursor is on the way of a pass from the beginning: its start
-// mark, which a pass carries until it is through, is written in the cursor itself.
-func (c Cursor) inPass() bool {
-	p, err := c.parse()
-	return err == nil && (p.start || p.mark.Above(p.position))
-}
-
-// settled tells whether a cursor is a place outside of a pass. Only there is it known
-// of every key whether its latest version is above or below.
-func (c Cursor) settled() bool {
-	_, err := c.parse()
-	return err == nil && !c.inPass()
-}
-
-// part is the cursor behind one entry in the midst of a page that was fetched above
-// after and reaches to. It keeps the page's start mark, or becomes a beginning's.
-func (to Cursor) part(after Cursor, e Entry) (Cursor, error) {
-	end, err := to.parse()
-	if err != nil {
-		return "", err
-	}
-	position, err := dialect.ParsePosition(e.Position)
-	if err != nil {
-		return "", fmt.Errorf("position %q: %w", e.Position, err)
-	}
-	p := place{generation: end.generation, position: position, mark: end.mark}
-	if from, err := after.parse(); err == nil {
-		p.mark = p.mark.Max(from.mark)
-		if from.start {
-			// The mark is the head that the page began with; where the page reached it, it
-			// is the page's end. A later one would do as well: nothing was handed over above.
-			p.mark = p.mark.Max(end.position)
-		}
-	}
-	return p.cursor(), nil
 }

@@ -7,35 +7,36 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // division is the work of an instance that makes its consumer's cursors, or changes their
 // number.
 type division struct {
 	c        *Consumer
-	info     *Info
+	info     *feedtype.Info
 	count    int
 	starting bool
-	at       map[Cursor]place // what cursors "at:" stand for
-	aside    bool             // there were dead letters when it was looked for them
-	former   *wholeRow        // of a feed that had the name, and whose shards were feeds by themselves
+	at       map[feedtype.Cursor]feedtype.CursorState // what cursors "at:" stand for
+	aside    bool                                     // there were dead letters when it was looked for them
+	former   *wholeRow                                // of a feed that had the name, and whose shards were feeds by themselves
 }
 
 // division is what it takes to divide the feed among the consumer's shards; an error where
 // it has too many.
-func (r *consuming) division(info *Info, starting bool) (*division, error) {
+func (r *consuming) division(info *feedtype.Info, starting bool) (*division, error) {
 	d := &division{c: r.c, info: info, count: r.count, starting: starting}
 	if r.count <= d.dataShards() {
 		return d, nil
 	}
-	return nil, &Error{Code: InvalidRequest, Param: "shard count", Object: consumerObject(r.c.Name, info.Name),
+	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count", Object: consumerObject(r.c.Name, info.Name),
 		Cause: fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", r.count, d.dataShards()),
 		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or take fewer shards"}
 }
 
 // arrange sees to it that the consumer has a cursor for each of its shards, and every dead
 // letter the shard that has its key. Mostly that is so, and one statement tells.
-func (r *consuming) arrange(ctx context.Context, info *Info, starting bool) error {
+func (r *consuming) arrange(ctx context.Context, info *feedtype.Info, starting bool) error {
 	d, err := r.division(info, starting)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	same, whole, aside := len(rows) == d.count && d.former == nil, true, int64(0)
-	var values []Cursor
+	var values []feedtype.Cursor
 	for i, row := range rows {
 		same = same && row.shard == i && row.shardCount == d.count
 		whole = whole && row.shardCount == len(rows)
@@ -86,9 +87,9 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 	if same {
 		return true, nil
 	}
-	d.at = map[Cursor]place{}
+	d.at = map[feedtype.Cursor]feedtype.CursorState{}
 	for _, c := range values {
-		if _, is, _ := c.parseAt(); is {
+		if _, is, _ := c.Time(); is {
 			if d.at[c], err = d.place(ctx, c); err != nil {
 				return false, err
 			}
@@ -98,18 +99,18 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 }
 
 // place is where the source finds a time.
-func (d *division) place(ctx context.Context, at Cursor) (place, error) {
-	page, err := d.c.Source.Fetch(ctx, Request{After: at, Limit: 1})
+func (d *division) place(ctx context.Context, at feedtype.Cursor) (feedtype.CursorState, error) {
+	page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: at, Limit: 1})
 	if err != nil {
-		return place{}, err
+		return feedtype.CursorState{}, err
 	}
 	if len(page.Entries) > 0 {
-		position, err := dialect.ParsePosition(page.Entries[0].Position)
-		return place{generation: page.Entries[0].Generation, position: position.Before()}, err
+		position, err := feedtype.ParsePosition(page.Entries[0].Position)
+		return feedtype.CursorState{Generation: page.Entries[0].Generation, Position: position.Before()}, err
 	}
-	p, err := page.Cursor.parse()
-	if p.start {
-		p = place{generation: d.info.Generation}
+	p, err := page.Cursor.State()
+	if p.Start {
+		p = feedtype.CursorState{Generation: d.info.Generation}
 	}
 	return p, err
 }
@@ -134,14 +135,14 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 	for _, row := range old {
 		recounting = recounting || row.shardCount != d.count
 		if row.generation > d.info.Generation {
-			return &Error{Code: Unavailable, Object: consumerObject(d.c.Name, d.info.Name),
+			return &feedtype.Error{Code: feedtype.Unavailable, Object: consumerObject(d.c.Name, d.info.Name),
 				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or the cursor is not of this feed", row.generation, d.info.Generation),
 				Next:  "wait for the source, or run `rowfeed consumer reset " + d.c.Name + " --feed " + d.info.Name + "`"}
 		}
 		if row.shard < d.count {
 			next[row.shard] = *row
 		}
-		from, to, err := Part(row.shard, row.shardCount).Range(d.dataShards())
+		from, to, err := feedtype.Part(row.shard, row.shardCount).Range(d.dataShards())
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*curso
 	}
 	for _, row := range old {
 		next := *row
-		next.value, next.generation, next.epoch = Beginning, 0, highest+1
+		next.value, next.generation, next.epoch = feedtype.Beginning, 0, highest+1
 		if row.shard < len(aside) {
 			next.aside = aside[row.shard]
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Errors that end one application of a page without being anybody's fault.
@@ -34,7 +36,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errTxEnded):
-		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
+		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
 			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
 	case errors.Is(err, errOvertaken):
 		return r.pause(ctx, backoff(1))
@@ -42,7 +44,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 		r.failures++
 		r.row = nil // an operator may have paused the consumer, or moved its cursor
 		if errors.Is(err, errIncomplete) && r.failures >= r.attempts() {
-			return &Error{Code: HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.failures), Err: failed.err,
+			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.failures), Err: failed.err,
 				Next: "mend it and start again; the pass is complete but for it"}
 		}
 		if r.failures == r.attempts() {
@@ -65,14 +67,14 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, fatal := range []Code{InvalidRequest, UnknownFeed, NotInitialized, SchemaVersion, CursorAhead, GenerationChanged,
-		TombstonesExpired, EntriesExpired, Refused, Conflict, HandlerFailed, ConsumerPaused, LeaseLost,
-		Unauthorized, Forbidden} { // who asks again and again with a token that holds no more keeps its address from those of others
+	for _, fatal := range []feedtype.Code{feedtype.InvalidRequest, feedtype.UnknownFeed, feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.GenerationChanged,
+		feedtype.TombstonesExpired, feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict, feedtype.HandlerFailed, feedtype.ConsumerPaused, feedtype.LeaseLost,
+		feedtype.Unauthorized, feedtype.Forbidden} { // who asks again and again with a token that holds no more keeps its address from those of others
 		if errors.Is(err, fatal) {
 			return r.explain(err)
 		}
 	}
-	if r.outages++; r.once && (!errors.Is(err, Locked) || r.outages > maxAttempts) {
+	if r.outages++; r.once && (!errors.Is(err, feedtype.Locked) || r.outages > maxAttempts) {
 		return err
 	}
 	r.trouble(err)
@@ -81,20 +83,20 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 
 // explain adds to a refused cursor what a consumer can do about it.
 func (r *consuming) explain(err error) error {
-	var e *Error
+	var e *feedtype.Error
 	if !errors.As(err, &e) || r.feed == "" {
 		return err
 	}
 	switch e.Code {
-	case EntriesExpired:
-		return &Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
+	case feedtype.EntriesExpired:
+		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
 			Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` to go on with what is kept, or set OnRefused to have that done; what lies in between is only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
-	case CursorAhead, GenerationChanged, TombstonesExpired:
+	case feedtype.CursorAhead, feedtype.GenerationChanged, feedtype.TombstonesExpired:
 		other := ""
-		if e.Code != TombstonesExpired {
+		if e.Code != feedtype.TombstonesExpired {
 			other = "if another source has a feed of this name, and is read under this consumer's name too, give each of them a name of its own; else "
 		}
-		return &Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
+		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object + ": " + e.Cause, Err: e.Err,
 			Next: other + "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed + "` and remove what the new pass does not bring, or set OnRefused and OnComplete to have that done"}
 	}
 	return err
@@ -114,12 +116,12 @@ func (r *consuming) object() string {
 }
 
 func (r *consuming) trouble(err error) {
-	r.c.DB.cfg.Observer.Trouble(TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
+	r.c.DB.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
 }
 
 // consumed tells of entries that were handed over, and of those that joined letters.
-func (r *consuming) consumed(entries, collapsed int, at Cursor, started time.Time) {
-	r.c.DB.cfg.Observer.Consumed(ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
+func (r *consuming) consumed(entries, collapsed int, at feedtype.Cursor, started time.Time) {
+	r.c.DB.cfg.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
 		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // awaitFormer waits until nobody works any more on the shards that the consumer had before
@@ -28,7 +29,7 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 		}
 		if !told {
 			told = true
-			r.trouble(&Error{Code: LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("%s still works on a shard of before, under the lease %q", holder.Owner, holder.Name),
+			r.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("%s still works on a shard of before, under the lease %q", holder.Owner, holder.Name),
 				Next: "wait until it has brought to its end what it has in hand"})
 		}
 		if err := r.pause(ctx, jitter(idle)); err != nil {
@@ -92,7 +93,7 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 	}
 	if !r.told {
 		r.told = true
-		r.trouble(&Error{Code: LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
+		r.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
 			Next: "wait until it has brought to its end what it has in hand"})
 	}
 	return false, r.pause(ctx, jitter(maxIdle))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // defaultConsumerLease is the default of Consumer.Lease.
@@ -99,11 +100,11 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			r.c.DB.cfg.Observer.Job(JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			r.c.DB.cfg.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
 		if r.byShard {
-			if err := r.pausedOf(ctx, shard); errors.Is(err, ConsumerPaused) || errors.Is(err, Conflict) {
+			if err := r.pausedOf(ctx, shard); errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Conflict) {
 				return err
 			}
 			return nil
@@ -113,7 +114,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		switch {
 		case err == nil && row.paused:
 			return waiting.isPaused()
-		case errors.Is(err, Conflict): // it has another number of shards by now
+		case errors.Is(err, feedtype.Conflict): // it has another number of shards by now
 			return err
 		}
 		return nil
@@ -122,7 +123,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		deposed := false
 		err := lease.Hold(ctx, func(ctx context.Context, t *Term) error {
 			err := r.work(ctx, ctx, shard, t.Epoch())
-			deposed = errors.Is(err, LeaseLost) && t.Context().Err() == nil
+			deposed = errors.Is(err, feedtype.LeaseLost) && t.Context().Err() == nil
 			return err
 		})
 		if !deposed {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // lookPoll is how often a worker that has much to do looks for shards that have something new.
@@ -30,7 +32,7 @@ type worker struct {
 	job    int
 	shards map[int]*ownShard
 
-	standings *Standings // as they were looked at last
+	standings *feedtype.Standings // as they were looked at last
 	lookedAt  time.Time
 	vain      int       // looks in a row that brought news, but nothing to do
 	checkedAt time.Time // when it was looked last whether somebody has moved a cursor
@@ -225,8 +227,8 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 
 // ask asks the source how far the shards are. One that only lists them says nothing of any:
 // each is then read again and again.
-func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*Standings, error) {
-	if source, can := w.r.c.Source.(ShardSource); can {
+func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
+	if source, can := w.r.c.Source.(feedtype.ShardSource); can {
 		return source.Standings(w.r.until, since, wait)
 	}
 	if err := w.r.pause(ctx, wait); err != nil {
@@ -293,7 +295,7 @@ func (w *worker) settle(t *ownShard, moved bool) {
 	case moved:
 		t.vain = 0
 		if elsewhere {
-			w.standings, w.lookedAt = &Standings{Shards: w.standings.Shards}, time.Time{} // since "": all of them
+			w.standings, w.lookedAt = &feedtype.Standings{Shards: w.standings.Shards}, time.Time{} // since "": all of them
 		}
 	case t.due:
 		t.vain++

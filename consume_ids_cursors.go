@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // wholeRow is what a consumer has for all shards of a feed each of which is one by itself: a row
@@ -68,7 +69,7 @@ func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) 
 // arrangeShards sees to it that the consumer has a cursor for each shard that the feed has.
 // That of a new consumer begins where the consumer does; a shard that comes later begins at its
 // beginning. Only an instance that starts changes the number of workers, and changes no cursor.
-func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool) error {
+func (r *consuming) arrangeShards(ctx context.Context, info *feedtype.Info, starting bool) error {
 	for {
 		begins, err := r.begins(ctx, info)
 		if err == nil {
@@ -81,7 +82,7 @@ func (r *consuming) arrangeShards(ctx context.Context, info *Info, starting bool
 }
 
 // arrangeWith knows where a new consumer begins.
-func (r *consuming) arrangeWith(ctx context.Context, info *Info, starting bool, begins map[int]Cursor) error {
+func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool, begins map[int]feedtype.Cursor) error {
 	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: info.Name}
 	return db.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
 		n, err := db.lockWhole(ctx, tx, id)
@@ -106,7 +107,7 @@ func (r *consuming) arrangeWith(ctx context.Context, info *Info, starting bool, 
 		switch {
 		case err != nil:
 			return err
-		case whole == nil, isNew && begins == nil && !r.c.Start.parsesAsBeginning():
+		case whole == nil, isNew && begins == nil && !r.c.Start.IsBeginning():
 			return errOvertaken
 		}
 		shards := info.ShardIDs
@@ -161,7 +162,7 @@ func (r *consuming) newShards(ctx context.Context, shards []int) error {
 
 // insertShards inserts the cursors that are missing, each at its place, or at its beginning.
 // Nobody else does: the consumer is locked.
-func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, begins map[int]Cursor) error {
+func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, begins map[int]feedtype.Cursor) error {
 	has := make(map[int]bool, len(rows))
 	for _, row := range rows {
 		has[row.shard] = true
@@ -246,7 +247,7 @@ func (w *worker) read(ctx context.Context) error {
 	for _, row := range rows {
 		there[row.shard] = true
 		if w.r.epoch != 0 && row.epoch > w.r.epoch {
-			return &Error{Code: LeaseLost, Object: w.r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.r.epoch, row.shard, row.epoch),
+			return &feedtype.Error{Code: feedtype.LeaseLost, Object: w.r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.r.epoch, row.shard, row.epoch),
 				Next: "acquire the lease again"}
 		}
 		t := w.shards[row.shard]
@@ -330,7 +331,7 @@ func (w *worker) releases(ctx context.Context) error {
 		return err
 	}
 	for _, shard := range shards {
-		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.value.settled() {
+		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.value.Settled() {
 			t.one.releases, t.due, t.one.notBefore = true, true, time.Time{}
 		}
 	}

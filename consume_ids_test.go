@@ -4,19 +4,21 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // told is a source that says how far its shards are as a test wants it.
 type told struct {
-	Source
-	now   *Standings
+	feedtype.Source
+	now   *feedtype.Standings
 	since []string
 }
 
-func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*Standings, error) {
+func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*feedtype.Standings, error) {
 	s.since = append(s.since, since)
 	if since == s.now.Digest {
-		return &Standings{Digest: since}, nil
+		return &feedtype.Standings{Digest: since}, nil
 	}
 	return s.now, nil
 }
@@ -28,10 +30,10 @@ func TestWorkerAtWork(t *testing.T) {
 	source := &told{}
 	r := &consuming{c: &Consumer{Source: source}, until: t.Context(), count: 1}
 	own := &ownShard{one: &consuming{shard: 1, standing: "a"}}
-	w := &worker{r: r, shards: map[int]*ownShard{1: own}, standings: &Standings{Digest: "0", Shards: map[int]string{1: "a"}}}
+	w := &worker{r: r, shards: map[int]*ownShard{1: own}, standings: &feedtype.Standings{Digest: "0", Shards: map[int]string{1: "a"}}}
 	look := func(digest, at string) {
 		t.Helper()
-		source.now = &Standings{Digest: digest, Shards: map[int]string{1: at}}
+		source.now = &feedtype.Standings{Digest: digest, Shards: map[int]string{1: at}}
 		if err := w.meet(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}

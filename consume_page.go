@@ -3,6 +3,8 @@ package rowfeed
 import (
 	"context"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Without Consumer.Limit the number of entries asked for adapts: it doubles while batches are
@@ -20,17 +22,17 @@ func (r *consuming) limit() int {
 	if r.c.Limit > 0 {
 		return r.c.Limit
 	}
-	return max(r.asked, DefaultLimit)
+	return max(r.asked, feedtype.DefaultLimit)
 }
 
 // learn adapts it to what became of a batch.
-func (r *consuming) learn(page Page, took time.Duration, err error) {
+func (r *consuming) learn(page feedtype.Page, took time.Duration, err error) {
 	r.slow = took >= staleAhead
 	switch {
 	case err != nil:
 		r.asked = 0 // whatever is at fault is found sooner among few
 	case took > slowBatch:
-		r.asked = max(r.limit()/2, DefaultLimit)
+		r.asked = max(r.limit()/2, feedtype.DefaultLimit)
 	case page.More && took < quickBatch:
 		r.asked = min(r.limit()*2, mostAsked)
 	}
@@ -39,13 +41,13 @@ func (r *consuming) learn(page Page, took time.Duration, err error) {
 // ahead is the page behind the batch that is being handled, read meanwhile. It is good for
 // the cursor that this batch leaves, and for no other: see DESIGN.md.
 type ahead struct {
-	after Cursor
+	after feedtype.Cursor
 	end   context.CancelFunc
 	done  chan struct{}
-	span  *firstSpan
+	span  *feedtype.FirstSpan
 
 	// Once done is closed:
-	page Page
+	page feedtype.Page
 	err  error
 	at   time.Time // when it had been read
 }
@@ -53,14 +55,14 @@ type ahead struct {
 // readAhead has the next page read while this one is handled, where there is one: a page that
 // came to the head has none, after a failure this one may have to be read again, and behind a slow batch
 // it would be too old. Shards that take turns do without: each would keep a page until its next turn.
-func (r *consuming) readAhead(page Page) {
+func (r *consuming) readAhead(page feedtype.Page) {
 	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.slow || r.ofShard || r.c.NoReadAhead {
 		return
 	}
 	ctx, end := context.WithCancel(r.until)
 	ctx, span := r.traced(ctx)
 	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
-	req := Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
+	req := feedtype.Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
 	go func() {
 		defer close(a.done)
 		a.page, a.err = r.c.Source.Fetch(ctx, req)
@@ -70,7 +72,7 @@ func (r *consuming) readAhead(page Page) {
 }
 
 // fetch reads the page above the cursor, unless it was read ahead.
-func (r *consuming) fetch(after Cursor, wait time.Duration) (Page, error) {
+func (r *consuming) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.Page, error) {
 	if a := r.next; a != nil && a.after == after {
 		<-a.done
 		// An error is met again, if it has not passed, and at the head there is waiting.
@@ -83,15 +85,15 @@ func (r *consuming) fetch(after Cursor, wait time.Duration) (Page, error) {
 	r.dropAhead()
 	ctx, span := r.traced(r.until)
 	r.reading = span
-	return r.c.Source.Fetch(ctx, Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
+	return r.c.Source.Fetch(ctx, feedtype.Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
 }
 
 // traced is ctx for the reading of a page, whose span is told to those that the entries get.
-func (r *consuming) traced(ctx context.Context) (context.Context, *firstSpan) {
+func (r *consuming) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
 	if r.c.DB == nil || r.c.DB.cfg.Tracer == nil {
 		return ctx, nil
 	}
-	return withFirstSpan(ctx)
+	return feedtype.WithFirstSpan(ctx)
 }
 
 // dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.

@@ -7,20 +7,24 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // pages is a source of endless pages that counts them.
 type pages struct{ read, failing int }
 
-func (p *pages) Fetch(_ context.Context, req Request) (Page, error) {
+func (p *pages) Fetch(_ context.Context, req feedtype.Request) (feedtype.Page, error) {
 	if p.read++; p.failing > 0 {
 		p.failing--
-		return Page{}, errors.New("away")
+		return feedtype.Page{}, errors.New("away")
 	}
-	return Page{Entries: make([]Entry, req.Limit), Cursor: req.After + "1", More: true}, nil
+	return feedtype.Page{Entries: make([]feedtype.Entry, req.Limit), Cursor: req.After + "1", More: true}, nil
 }
 
-func (p *pages) Info(context.Context) (*Info, error) { return nil, errors.New("not asked for") }
+func (p *pages) Info(context.Context) (*feedtype.Info, error) {
+	return nil, errors.New("not asked for")
+}
 
 func reads(p *pages) *consuming {
 	return &consuming{c: &Consumer{Source: p}, count: 1, until: context.Background()}
@@ -66,7 +70,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 		r.c.Limit = 10
 		const batches = 20
 		for after := range batches {
-			page, err := r.fetch(Cursor(fmt.Sprint(after)), 0)
+			page, err := r.fetch(feedtype.Cursor(fmt.Sprint(after)), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,9 +95,9 @@ func TestReadAheadNotInVain(t *testing.T) {
 // when one was slow, and begin anew after a failure.
 func TestBatchesAdapt(t *testing.T) {
 	r := reads(&pages{})
-	full, last := Page{More: true}, Page{}
+	full, last := feedtype.Page{More: true}, feedtype.Page{}
 	for i, step := range []struct {
-		page Page
+		page feedtype.Page
 		took time.Duration
 		err  error
 		want int

@@ -4,14 +4,14 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // former is a cursor that a consumer had before the number of its shards was changed, for
 // the data shards from, inclusive, to to.
 type former struct {
 	from, to int
-	value    Cursor
+	value    feedtype.Cursor
 	paused   bool
 }
 
@@ -19,8 +19,8 @@ type former struct {
 // ones. Each new cursor is the lowest of the former ones that share a data shard with it,
 // and start stands for data shards that had none: entries come again, and none is passed
 // over. It is paused where one of them was. at has the places of cursors "at:".
-func recount(all []former, dataShards, n int, start Cursor, at map[Cursor]place) ([]cursorRow, error) {
-	overlap := make([][]Cursor, n)
+func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]cursorRow, error) {
+	overlap := make([][]feedtype.Cursor, n)
 	next := make([]cursorRow, n)
 	covered := make([]bool, dataShards)
 	for _, f := range all {
@@ -59,50 +59,50 @@ func partOf(shard, n, dataShards int) int {
 // they have none. Who has seen nothing at all, at the beginning or at "now", needs no
 // delete that the others have seen. A cursor of an older generation than others makes the
 // feed refuse all of it, as it would refuse that one.
-func lowest(cursors []Cursor, at map[Cursor]place) (Cursor, error) {
+func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) (feedtype.Cursor, error) {
 	if len(slices.Compact(slices.Clone(cursors))) == 1 {
 		return cursors[0], nil
 	}
-	var places []place
+	var places []feedtype.CursorState
 	generation := int64(math.MaxInt64)
 	for _, c := range cursors {
-		if c == Now {
+		if c == feedtype.Now {
 			continue // no place of the others' is above it
 		}
 		p, known := at[c]
 		if !known {
-			if _, is, _ := c.parseAt(); is {
+			if _, is, _ := c.Time(); is {
 				return "", errOvertaken
 			}
 			var err error
-			if p, err = c.parse(); err != nil {
+			if p, err = c.State(); err != nil {
 				return "", err
 			}
 		}
-		if !p.start {
-			generation = min(generation, p.generation)
+		if !p.Start {
+			generation = min(generation, p.Generation)
 		}
 		places = append(places, p)
 	}
-	low := place{generation: generation, position: dialect.LastPosition, mark: dialect.LastPosition}
+	low := feedtype.CursorState{Generation: generation, Position: feedtype.LastPosition, Mark: feedtype.LastPosition}
 	for _, p := range places {
 		switch {
-		case p.start:
-			low.position = dialect.Position{}
-		case p.generation == generation:
-			low.position, low.mark = low.position.Min(p.position), low.mark.Min(p.seen())
+		case p.Start:
+			low.Position = feedtype.Position{}
+		case p.Generation == generation:
+			low.Position, low.Mark = low.Position.Min(p.Position), low.Mark.Min(p.Seen())
 		}
 	}
-	if low.mark == dialect.LastPosition {
-		return Beginning, nil // nobody has seen anything
+	if low.Mark == feedtype.LastPosition {
+		return feedtype.Beginning, nil // nobody has seen anything
 	}
-	if low.seen().IsZero() {
+	if low.Seen().IsZero() {
 		// Below every position, and yet every delete is wanted: only a time says so.
 		for c, p := range at {
-			if p.position.IsZero() && slices.Contains(cursors, c) {
+			if p.Position.IsZero() && slices.Contains(cursors, c) {
 				return c, nil
 			}
 		}
 	}
-	return low.cursor(), nil
+	return low.Cursor(), nil
 }

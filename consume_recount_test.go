@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestRecount (M22, H2, H24): for every data shard the new cursor is at or below
@@ -17,62 +17,62 @@ func TestRecount(t *testing.T) {
 		dataShards := 1 + r.IntN(64)
 		count := 1 + r.IntN(64) // may be above a former number of data shards
 		n := 1 + r.IntN(dataShards)
-		places := make([]place, count) // the zero place: never started
+		places := make([]feedtype.CursorState, count) // the zero place: never started
 		var all []former
 		for i := range places {
 			if r.IntN(9+1) == 0 {
 				continue
 			}
-			p := place{generation: 1, position: dialect.Numbered(1 + r.Int64N(50))}
+			p := feedtype.CursorState{Generation: 1, Position: feedtype.Numbered(1 + r.Int64N(50))}
 			if r.IntN(2) == 0 {
-				p.mark = dialect.Numbered(p.position.Number() + 1 + r.Int64N(50))
+				p.Mark = feedtype.Numbered(p.Position.Number() + 1 + r.Int64N(50))
 			}
 			if r.IntN(5+1) == 0 {
-				p = place{start: true}
+				p = feedtype.CursorState{Start: true}
 			}
 			places[i] = p
-			from, to, err := Part(i, count).Range(dataShards)
+			from, to, err := feedtype.Part(i, count).Range(dataShards)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, former{from: from, to: to, value: p.cursor(), paused: i%2 == 0})
+			all = append(all, former{from: from, to: to, value: p.Cursor(), paused: i%2 == 0})
 		}
-		next, err := recount(all, dataShards, n, Beginning, nil)
+		next, err := recount(all, dataShards, n, feedtype.Beginning, nil)
 		if err != nil || len(next) != n {
 			t.Fatal(len(next), err)
 		}
 		owner := func(shard, n int) int { // by trying
 			for i := range n {
-				if from, to, _ := Part(i, n).Range(dataShards); from <= shard && shard < to {
+				if from, to, _ := feedtype.Part(i, n).Range(dataShards); from <= shard && shard < to {
 					return i
 				}
 			}
 			t.Fatalf("data shard %d is in none of %d parts", shard, n)
 			return -1
 		}
-		type bound struct{ position, seen dialect.Position }
+		type bound struct{ position, seen feedtype.Position }
 		least := make([]bound, n)
 		for i := range least {
-			least[i] = bound{dialect.LastPosition, dialect.LastPosition}
+			least[i] = bound{feedtype.LastPosition, feedtype.LastPosition}
 		}
 		for shard := range dataShards {
 			old, i := places[owner(shard, count)], owner(shard, n)
-			seen := old.seen()
-			if old.position.IsZero() { // it has seen nothing
-				seen = dialect.LastPosition
+			seen := old.Seen()
+			if old.Position.IsZero() { // it has seen nothing
+				seen = feedtype.LastPosition
 			}
-			least[i] = bound{least[i].position.Min(old.position), least[i].seen.Min(seen)}
+			least[i] = bound{least[i].position.Min(old.Position), least[i].seen.Min(seen)}
 			if partOf(shard, n, dataShards) != i {
 				t.Fatalf("partOf(%d, %d, %d)", shard, n, dataShards)
 			}
 		}
 		for i, want := range least {
-			got, err := next[i].value.parse()
-			seen := got.seen()
-			if got.start {
-				seen = dialect.LastPosition
+			got, err := next[i].value.State()
+			seen := got.Seen()
+			if got.Start {
+				seen = feedtype.LastPosition
 			}
-			if err != nil || got.position != want.position || seen != want.seen || next[i].shard != i || next[i].shardCount != n {
+			if err != nil || got.Position != want.position || seen != want.seen || next[i].shard != i || next[i].shardCount != n {
 				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].value, want.position, want.seen, err)
 			}
 		}
@@ -81,49 +81,49 @@ func TestRecount(t *testing.T) {
 
 // TestLowest (M22): cursors that are no places yet, marks, and generations.
 func TestLowest(t *testing.T) {
-	early, late := At(time.Unix(1000, 0)), At(time.Unix(2000, 0))
-	at := map[Cursor]place{early: {generation: 1}, late: {generation: 1, position: dialect.Numbered(30)}}
+	early, late := feedtype.At(time.Unix(1000, 0)), feedtype.At(time.Unix(2000, 0))
+	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1}, late: {Generation: 1, Position: feedtype.Numbered(30)}}
 	for _, c := range []struct {
-		want Cursor
-		of   []Cursor
+		want feedtype.Cursor
+		of   []feedtype.Cursor
 	}{
-		{"500", []Cursor{"500", "900"}},
-		{"10@900", []Cursor{"10@1000", "900"}}, // the second wants deletes above 900
-		{"0@500", []Cursor{"", "500"}},         // all rows again, and yet the deletes above 500
-		{"0@500", []Cursor{"0", "700", "500", "900"}},
-		{"0@40", []Cursor{"", "10@40"}},
-		{"", []Cursor{"", "0"}},
-		{"", []Cursor{"", Now}},
-		{Now, []Cursor{Now, Now}},
-		{"500", []Cursor{Now, "500"}}, // everything settled is below now
-		{"10@40", []Cursor{"10@40", Now}},
-		{late, []Cursor{late, late}},
-		{"30", []Cursor{late, "500"}},
-		{"20", []Cursor{late, "20"}},
-		{"10@30", []Cursor{late, "10@40"}}, // who asks for a time wants its deletes
-		{"0@30", []Cursor{"", late}},
-		{early, []Cursor{early, "500"}}, // below every position, with every delete
-		{early, []Cursor{"", early, "500"}},
-		{early, []Cursor{early, late}},
-		{"500", []Cursor{"500", "7:3"}}, // an older generation is refused, as it would be
-		{"3:500", []Cursor{"7:3", "3:500", "7:1"}},
-		{"3:0@500", []Cursor{"7:3", "3:500", ""}},
+		{"500", []feedtype.Cursor{"500", "900"}},
+		{"10@900", []feedtype.Cursor{"10@1000", "900"}}, // the second wants deletes above 900
+		{"0@500", []feedtype.Cursor{"", "500"}},         // all rows again, and yet the deletes above 500
+		{"0@500", []feedtype.Cursor{"0", "700", "500", "900"}},
+		{"0@40", []feedtype.Cursor{"", "10@40"}},
+		{"", []feedtype.Cursor{"", "0"}},
+		{"", []feedtype.Cursor{"", feedtype.Now}},
+		{feedtype.Now, []feedtype.Cursor{feedtype.Now, feedtype.Now}},
+		{"500", []feedtype.Cursor{feedtype.Now, "500"}}, // everything settled is below now
+		{"10@40", []feedtype.Cursor{"10@40", feedtype.Now}},
+		{late, []feedtype.Cursor{late, late}},
+		{"30", []feedtype.Cursor{late, "500"}},
+		{"20", []feedtype.Cursor{late, "20"}},
+		{"10@30", []feedtype.Cursor{late, "10@40"}}, // who asks for a time wants its deletes
+		{"0@30", []feedtype.Cursor{"", late}},
+		{early, []feedtype.Cursor{early, "500"}}, // below every position, with every delete
+		{early, []feedtype.Cursor{"", early, "500"}},
+		{early, []feedtype.Cursor{early, late}},
+		{"500", []feedtype.Cursor{"500", "7:3"}}, // an older generation is refused, as it would be
+		{"3:500", []feedtype.Cursor{"7:3", "3:500", "7:1"}},
+		{"3:0@500", []feedtype.Cursor{"7:3", "3:500", ""}},
 	} {
-		for _, of := range [][]Cursor{c.of, reversed(c.of)} {
+		for _, of := range [][]feedtype.Cursor{c.of, reversed(c.of)} {
 			if got, err := lowest(of, at); got != c.want || err != nil {
 				t.Errorf("lowest of %q is %q, want %q (%v)", of, got, c.want, err)
 			}
 		}
 	}
-	if _, err := lowest([]Cursor{"5", At(time.Unix(3000, 0))}, at); err == nil {
+	if _, err := lowest([]feedtype.Cursor{"5", feedtype.At(time.Unix(3000, 0))}, at); err == nil {
 		t.Error("a time that nobody has looked for has a place")
 	}
-	if _, err := lowest([]Cursor{"5", "nonsense"}, at); err == nil {
+	if _, err := lowest([]feedtype.Cursor{"5", "nonsense"}, at); err == nil {
 		t.Error("nonsense has a place")
 	}
 }
 
-func reversed(c []Cursor) (r []Cursor) {
+func reversed(c []feedtype.Cursor) (r []feedtype.Cursor) {
 	for i := range c {
 		r = append(r, c[len(c)-1-i])
 	}

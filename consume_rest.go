@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // entryError is the error of an entry that cannot be handled, where nothing is passed over
@@ -18,13 +19,13 @@ func (e *entryError) Unwrap() error { return e.err }
 // the others.
 func concernsShardAlone(err error) bool {
 	var entry *entryError
-	return errors.As(err, &entry) || errors.Is(err, TombstonesExpired) || errors.Is(err, EntriesExpired)
+	return errors.As(err, &entry) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
 }
 
 // waitsAlone tells the same of errors that pass: a shard that is a
 // feed by itself is tried again while its worker goes on with others.
 func waitsAlone(err error) bool {
-	return errors.Is(err, ConsumerPaused) || errors.Is(err, Locked) || errors.Is(err, Filling)
+	return errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Locked) || errors.Is(err, feedtype.Filling)
 }
 
 // workOrRest is work on one of several shards. One whose entry cannot be handled rests, under
@@ -87,7 +88,7 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 		return false, err
 	case row.version != r.version:
 		return true, nil
-	case row.aside == 0 || !row.value.settled():
+	case row.aside == 0 || !row.value.Settled():
 		return false, nil
 	}
 	db := r.c.DB

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // isRefusal tells whether a source's error is about the cursor.
 func isRefusal(err error) bool {
-	return errors.Is(err, CursorAhead) || errors.Is(err, GenerationChanged) || errors.Is(err, TombstonesExpired) || errors.Is(err, EntriesExpired)
+	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
 }
 
 // restart begins again at the beginning, in one transaction with what the receiver
@@ -43,7 +45,7 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 				return err
 			}
 		}
-		return t.advance(ctx, Beginning, 0)
+		return t.advance(ctx, feedtype.Beginning, 0)
 	})
 	if err == nil && all != nil {
 		r.row = nil
@@ -53,7 +55,7 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 	}
 	var failed *handlerError
 	if errors.As(err, &failed) {
-		return &Error{Code: HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
+		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
 	}
 	if err == nil {
 		r.complete = false
@@ -92,9 +94,9 @@ func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, 
 // another shard's cursor is of an older generation than its page: keys may have come from
 // that one's part, and would go from new versions back to old ones. It asks at a beginning
 // only.
-func (r *consuming) leftBehind(ctx context.Context, page Page) error {
+func (r *consuming) leftBehind(ctx context.Context, page feedtype.Page) error {
 	g := page.Cursor.Generation()
-	if r.count == 1 || r.ofShard || g == 0 || !r.row.value.parsesAsBeginning() {
+	if r.count == 1 || r.ofShard || g == 0 || !r.row.value.IsBeginning() {
 		return nil
 	}
 	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.on(), r.c.Name, r.feed)
@@ -103,7 +105,7 @@ func (r *consuming) leftBehind(ctx context.Context, page Page) error {
 	}
 	for _, row := range rows {
 		if row.generation != 0 && row.generation < g {
-			return &Error{Code: GenerationChanged, Object: feedObject(r.feed),
+			return &feedtype.Error{Code: feedtype.GenerationChanged, Object: feedtype.FeedObject(r.feed),
 				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.shard, row.generation, g)}
 		}
 	}

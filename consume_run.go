@@ -3,6 +3,8 @@ package rowfeed
 import (
 	"context"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // consuming is one shard of a Consumer at work, in one goroutine.
@@ -23,8 +25,8 @@ type consuming struct {
 
 	// What open has learnt of the feed; feed is empty before.
 	feed       string
-	byShard    bool     // each shard of the feed is one by itself: see worker
-	key        []Column // to read dead letters' keys
+	byShard    bool              // each shard of the feed is one by itself: see worker
+	key        []feedtype.Column // to read dead letters' keys
 	generation int64
 
 	// Of a shard that is a feed by itself, and has its turns:
@@ -47,17 +49,17 @@ type consuming struct {
 	// said for whom it waits.
 	alone, told bool
 
-	failedAt Cursor        // the cursor above which the handler failed
-	failures int           // how often in a row
-	outages  int           // of the source or the database, in a row
-	missed   int           // calls of Deliver without a decision, in a row
-	denials  int           // deadlocks, locks and the like in the handler's way, in a row
-	idle     time.Duration // the next pause, where the source does not wait by itself
-	asked    int           // entries, where Consumer.Limit does not say: see limit
-	slow     bool          // the last batch took so long that a page read ahead would be too old
-	next     *ahead        // the page behind the one that was handled last
-	reading  *firstSpan    // of the page that is handled; nil where nobody traces
-	complete bool          // OnComplete has been called for a feed without entries
+	failedAt feedtype.Cursor     // the cursor above which the handler failed
+	failures int                 // how often in a row
+	outages  int                 // of the source or the database, in a row
+	missed   int                 // calls of Deliver without a decision, in a row
+	denials  int                 // deadlocks, locks and the like in the handler's way, in a row
+	idle     time.Duration       // the next pause, where the source does not wait by itself
+	asked    int                 // entries, where Consumer.Limit does not say: see limit
+	slow     bool                // the last batch took so long that a page read ahead would be too old
+	next     *ahead              // the page behind the one that was handled last
+	reading  *feedtype.FirstSpan // of the page that is handled; nil where nobody traces
+	complete bool                // OnComplete has been called for a feed without entries
 }
 
 // run works until the head is reached, if once, or until the shard is to be handed over.
@@ -108,7 +110,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		r.parked = r.ofShard
 		return false, r.pause(ctx, jitter(pausedPoll))
 	}
-	if r.row.aside > 0 && r.releases && r.row.value.settled() {
+	if r.row.aside > 0 && r.releases && r.row.value.Settled() {
 		if released, err := r.release(ctx); released || err != nil {
 			return false, r.settle(ctx, err)
 		}
@@ -117,7 +119,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 }
 
 func (r *consuming) isPaused() error {
-	return &Error{Code: ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
+	return &feedtype.Error{Code: feedtype.ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
 }
 
 // turn fetches a page outside any transaction and applies it.
@@ -157,7 +159,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		if after != r.failedAt {
 			r.failedAt, r.failures = after, 0
 		}
-		held := r.row.aside > 0 && !after.settled()
+		held := r.row.aside > 0 && !after.Settled()
 		begun := time.Now()
 		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
 			err = r.oneByOne(ctx, after, page)
@@ -193,12 +195,12 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 
 // ends tells whether a page that brings nothing, and no cursor either, ends a pass: it
 // is one of a feed that has no entry.
-func (r *consuming) ends(page Page) bool {
-	return r.c.OnComplete != nil && !r.complete && !page.More && page.Cursor == Beginning
+func (r *consuming) ends(page feedtype.Page) bool {
+	return r.c.OnComplete != nil && !r.complete && !page.More && page.Cursor == feedtype.Beginning
 }
 
 func (r *consuming) wait() time.Duration {
-	if _, err := r.row.value.parse(); err != nil {
+	if _, err := r.row.value.State(); err != nil {
 		return 0 // "now" or "at:…": first of all the place that it means is stored
 	}
 	switch {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // consume is Run and RunOnce.
@@ -82,7 +84,7 @@ func (r *consuming) oneAfterTheOther(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil: // also when it came to the head in this moment: others have not
 			return ctx.Err()
-		case errors.Is(err, Conflict):
+		case errors.Is(err, feedtype.Conflict):
 			return err
 		case first == nil:
 			first = err
@@ -112,7 +114,7 @@ func (r *consuming) one(until context.Context, shard int, epoch int64) (*consumi
 	if r.c.DeliverShard != nil {
 		deliver, err := r.c.deliverOf(shard, epoch)
 		if err != nil {
-			return nil, &Error{Code: HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("DeliverShard failed for shard %d", shard), Err: err,
+			return nil, &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("DeliverShard failed for shard %d", shard), Err: err,
 				Next: "have it answer a function for every shard"}
 		}
 		c := *r.c
@@ -129,7 +131,7 @@ func (r *consuming) bare(until context.Context, shard int, epoch int64) *consumi
 }
 
 // deliverOf calls DeliverShard; a panic is an error, like Deliver's.
-func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []Entry) ([]Refusal, error), err error) {
+func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]Refusal, error), err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -142,22 +144,22 @@ func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Conte
 }
 
 // shards is the part of the feed that is asked for.
-func (r *consuming) shards() Shards {
+func (r *consuming) shards() feedtype.Shards {
 	switch {
 	case r.ofShard:
-		return One(r.shard)
+		return feedtype.One(r.shard)
 	case r.count == 1:
-		return Shards{}
+		return feedtype.Shards{}
 	}
-	return Part(r.shard, r.count)
+	return feedtype.Part(r.shard, r.count)
 }
 
 // whole is the feed that the shard is of: itself, where it is one.
-func (r *consuming) whole() Shards {
+func (r *consuming) whole() feedtype.Shards {
 	if r.ofShard {
-		return One(r.shard)
+		return feedtype.One(r.shard)
 	}
-	return Shards{}
+	return feedtype.Shards{}
 }
 
 // pause waits, or answers the context's error; it ends early where there is no use in
@@ -189,10 +191,10 @@ func (r *consuming) open(ctx context.Context, starting bool) error {
 	byShard := info.ShardIDs != nil
 	switch {
 	case r.feed != "" && byShard != r.byShard:
-		return &Error{Code: Conflict, Object: r.object(), Cause: "its shards, or the whole of them, are a feed by themselves now, and were not when this instance was started: another feed has its name",
+		return &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "its shards, or the whole of them, are a feed by themselves now, and were not when this instance was started: another feed has its name",
 			Next: "start it again"}
 	case byShard && (r.c.OnBegin != nil || r.c.OnComplete != nil):
-		return invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
+		return feedtype.Invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
 	}
 	if r.c.ShardCount == 0 && r.feed == "" {
 		if r.count, err = r.c.DB.ConsumerShardCount(ctx, r.c.Name, info.Name); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
@@ -53,13 +54,13 @@ type ConsumerStatus struct {
 	ShardCount int    `json:"shard_count"`
 	// Worker is the one of ShardCount that has the shard, where each shard is a feed by
 	// itself; nil where it is a part of one.
-	Worker      *int      `json:"worker,omitempty"`
-	Cursor      Cursor    `json:"cursor"`
-	Generation  int64     `json:"generation"` // of the cursor; 0 at the beginning
-	Epoch       int64     `json:"epoch"`
-	Paused      bool      `json:"paused"`
-	DeadLetters int64     `json:"dead_letters"`
-	MovedAt     time.Time `json:"moved_at"` // when the row was last written
+	Worker      *int            `json:"worker,omitempty"`
+	Cursor      feedtype.Cursor `json:"cursor"`
+	Generation  int64           `json:"generation"` // of the cursor; 0 at the beginning
+	Epoch       int64           `json:"epoch"`
+	Paused      bool            `json:"paused"`
+	DeadLetters int64           `json:"dead_letters"`
+	MovedAt     time.Time       `json:"moved_at"` // when the row was last written
 	// Failure says why a shard of several rests: its next entry cannot be handled, and nothing
 	// is passed over (see Stop). Empty where it does not. It is tried again now and then.
 	Failure string `json:"failure"`
@@ -120,7 +121,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	for _, name := range feeds {
 		f, err := db.Feed(ctx, name)
 		switch {
-		case errors.Is(err, UnknownFeed), errors.Is(err, errUnreadable):
+		case errors.Is(err, feedtype.UnknownFeed), errors.Is(err, errUnreadable):
 			continue
 		case err == nil:
 			err = f.mode().lag(ctx, f, byFeed[name])
@@ -182,11 +183,11 @@ func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
 // time. Between an earlier cursor and the present one it is handed entries again; what
 // is between the present one and a later one it is never told. Where the feed is in
 // this database its refusals come at once, and Now and At are settled at once.
-func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64, error) {
+func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Cursor) (int64, error) {
 	if id.Feed == "" {
-		return 0, invalid("feed", "name the feed that the cursor is of")
+		return 0, feedtype.Invalid("feed", "name the feed that the cursor is of")
 	}
-	if err := to.check(); err != nil {
+	if err := to.Check(); err != nil {
 		return 0, err
 	}
 	workers, err := db.workers(ctx, db.on(), id)
@@ -195,17 +196,17 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64
 	}
 	f, err := db.Feed(ctx, id.Feed)
 	switch {
-	case errors.Is(err, UnknownFeed): // it is somewhere else
+	case errors.Is(err, feedtype.UnknownFeed): // it is somewhere else
 	case err != nil:
 		return 0, err
-	case len(workers) > 0 && f.mode().byShard(f) == nil && !to.parsesAsBeginning(): // else another feed has its name
+	case len(workers) > 0 && f.mode().byShard(f) == nil && !to.IsBeginning(): // else another feed has its name
 		return db.seekShards(ctx, id, f, to)
 	default:
-		if to, err = f.locate(ctx, to, Shards{}); err != nil {
+		if to, err = f.locate(ctx, to, feedtype.Shards{}); err != nil {
 			return 0, err
 		}
 	}
-	if to.parsesAsBeginning() {
+	if to.IsBeginning() {
 		return db.ResetConsumer(ctx, id)
 	}
 	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
@@ -215,7 +216,7 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to Cursor) (int64
 
 // seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
 // of them refuses.
-func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to Cursor) (int64, error) {
+func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
 	rows, err := db.cursorsOf(ctx, db.on(), id.Consumer, id.Feed)
 	if err != nil {
 		return 0, db.fail(id.String(), "read its cursors", err)
@@ -224,9 +225,9 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to Cursor)
 	if len(rows) == 0 {
 		return 0, db.unknownConsumer(ctx, db.on(), id)
 	}
-	at := make([]Cursor, len(rows))
+	at := make([]feedtype.Cursor, len(rows))
 	for i, row := range rows {
-		if at[i], err = f.locate(ctx, to, One(row.shard)); err != nil {
+		if at[i], err = f.locate(ctx, to, feedtype.One(row.shard)); err != nil {
 			return 0, err
 		}
 	}
@@ -251,23 +252,18 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to Cursor)
 	return n, db.fail(id.String(), "seek", err)
 }
 
-func (c Cursor) parsesAsBeginning() bool {
-	p, err := c.parse()
-	return err == nil && p.start
-}
-
 // locate answers the cursor that a request for a place means now, and the feed's
 // refusal where it would refuse it.
-func (f *Feed) locate(ctx context.Context, to Cursor, s Shards) (Cursor, error) {
-	if t, ok, _ := to.parseAt(); ok {
+func (f *Feed) locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
+	if t, ok, _ := to.Time(); ok {
 		at, err := f.mode().placeAt(ctx, f, t, s)
-		if err != nil || at.position.IsZero() {
+		if err != nil || at.Position.IsZero() {
 			return to, err // below every position; written as a cursor it would be the beginning
 		}
-		return at.cursor(), nil
+		return at.Cursor(), nil
 	}
-	page, err := f.Fetch(ctx, Request{After: to, Limit: 1, Shards: s})
-	if err == nil && to == Now {
+	page, err := f.Fetch(ctx, feedtype.Request{After: to, Limit: 1, Shards: s})
+	if err == nil && to == feedtype.Now {
 		return page.Cursor, nil
 	}
 	return to, err
@@ -277,7 +273,7 @@ func (f *Feed) locate(ctx context.Context, to Cursor, s Shards) (Cursor, error) 
 // compare-and-set, whatever was changed.
 func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
 	if id.Consumer == "" {
-		return 0, invalid("consumer", "name the consumer")
+		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return 0, err
@@ -311,9 +307,9 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err error) {
 	switch {
 	case id.Consumer == "":
-		return 0, invalid("consumer", "name the consumer")
+		return 0, feedtype.Invalid("consumer", "name the consumer")
 	case id.Shard != nil:
-		return 0, invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
+		return 0, feedtype.Invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
 	}
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return 0, err
@@ -357,7 +353,7 @@ func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
 
 // unknownConsumer says what there is instead.
 func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
-	e := &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
+	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
 	b := dialect.NewBuilder(db.d)
 	workers, failed := db.workers(ctx, q, ConsumerID{Consumer: id.Consumer})
 	if failed != nil {

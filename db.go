@@ -3,12 +3,12 @@ package rowfeed
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"regexp"
 	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
@@ -57,9 +57,9 @@ type Config struct {
 	// everybody reads for himself.
 	TailBytes int
 	// Observer is told what happens. Default: nobody.
-	Observer *Observer
+	Observer *feedtype.Observer
 	// Tracer makes spans of what is done. Default: none are made.
-	Tracer Tracer
+	Tracer feedtype.Tracer
 }
 
 func (c Config) withDefaults() Config {
@@ -87,7 +87,7 @@ func (c Config) withDefaults() Config {
 	if c.TailBytes == 0 {
 		c.TailBytes = 1 << 20
 	}
-	c.Observer = c.Observer.withDefaults()
+	c.Observer = c.Observer.WithDefaults()
 	return c
 }
 
@@ -96,17 +96,17 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,12}$`)
 func (c Config) validate() error {
 	switch {
 	case !prefixPattern.MatchString(c.Prefix):
-		return invalid("prefix", "%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)", c.Prefix)
+		return feedtype.Invalid("prefix", "%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)", c.Prefix)
 	case c.BatchSize < 1:
-		return invalid("batch size", "%d must be positive", c.BatchSize)
+		return feedtype.Invalid("batch size", "%d must be positive", c.BatchSize)
 	case c.IdlePoll < 0:
-		return invalid("idle poll", "%s must not be negative", c.IdlePoll)
+		return feedtype.Invalid("idle poll", "%s must not be negative", c.IdlePoll)
 	case c.WatchPoll < 0:
-		return invalid("watch poll", "%s must not be negative", c.WatchPoll)
+		return feedtype.Invalid("watch poll", "%s must not be negative", c.WatchPoll)
 	case c.PublisherLease >= 0 && c.PublisherLease < minTTL || c.PublisherLease > maxTTL:
-		return invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, minTTL, maxTTL)
+		return feedtype.Invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, minTTL, maxTTL)
 	case c.MaxPageBytes < 1:
-		return invalid("page bytes", "%d must be positive", c.MaxPageBytes)
+		return feedtype.Invalid("page bytes", "%d must be positive", c.MaxPageBytes)
 	}
 	return nil
 }
@@ -162,9 +162,9 @@ func (db *DB) publishesNothing() bool { return db.cfg.Replica || db.cfg.NoPublis
 // noPublisher is the error of whoever is asked to give them all the same.
 func (db *DB) noPublisher(feed string) error {
 	if db.cfg.Replica {
-		return &Error{Code: ReadOnly, Object: feedObject(feed), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
+		return &feedtype.Error{Code: feedtype.ReadOnly, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
 	}
-	return &Error{Code: Refused, Object: feedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
 }
 
 // on runs statements on the pool, each in a transaction of its own.
@@ -177,9 +177,7 @@ var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
 
 func validFeedName(name string) error {
 	if !feedNamePattern.MatchString(name) {
-		return invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+		return feedtype.Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
 	}
 	return nil
 }
-
-func feedObject(name string) string { return fmt.Sprintf("feed %q", name) }

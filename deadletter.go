@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // The states of a dead letter.
@@ -36,7 +37,7 @@ type DeadLetter struct {
 	Key        json.RawMessage `json:"key"`
 	Generation int64           `json:"generation"` // 0: the consumer has begun again since, and the key has not come
 	Position   string          `json:"position"`   // of the latest version
-	Op         Op              `json:"op"`         // Delete also where a whole new pass came without the key
+	Op         feedtype.Op     `json:"op"`         // Delete also where a whole new pass came without the key
 	State      string          `json:"state"`      // LetterAside or LetterRetry
 	Attempts   int64           `json:"attempts"`   // made with it
 	Collapsed  int64           `json:"collapsed"`  // later versions that have joined it
@@ -66,7 +67,7 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 	}
 	all = slices.DeleteFunc(all, func(l DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
 	if key != nil && len(all) == 0 {
-		return nil, &Error{Code: UnknownConsumer, Object: id.String(), Cause: "there is no dead letter with key " + string(key),
+		return nil, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no dead letter with key " + string(key),
 			Next: "`rowfeed dead list` shows those there are"}
 	}
 	return all, nil
@@ -122,7 +123,7 @@ func (l DeadLetter) where(b *dialect.Builder) string {
 // work is held up by one of them at most.
 func (db *DB) changeLetters(ctx context.Context, id ConsumerID, key json.RawMessage, doing string, fn func(dialect.Querier, DeadLetter) (int64, error)) (total int64, err error) {
 	if id.Consumer == "" {
-		return 0, invalid("consumer", "name the consumer")
+		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
 	letters, err := db.DeadLetters(ctx, id, key)
 	if err == nil && len(letters) == 0 {

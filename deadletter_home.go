@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // homeless is a dead letter whose shard is to be found out.
@@ -87,12 +88,12 @@ func (d *division) dataShardOf(key string) (int, error) {
 	if err := json.Unmarshal([]byte(key), &members); err != nil {
 		return 0, err
 	}
-	row, ok, err := parseRow(members, d.info.Key)
+	row, ok, err := feedtype.ParseRow(members, d.info.Key)
 	if err == nil && !ok {
 		err = errors.New("it has not the feed's key columns")
 	}
 	if err != nil {
 		return 0, err
 	}
-	return shardBy(d.info.ShardColumn, row, d.info.DataShards), nil
+	return feedtype.ShardBy(d.info.ShardColumn, row, d.info.DataShards), nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Refusal is an entry that a Consumer's Deliver could not get rid of, because the
@@ -22,13 +23,13 @@ type Refusal struct {
 // deliver hands entries over outside any transaction, and stores the cursor behind them
 // when it is known what became of each: at least once. Entries of keys that are set aside
 // are left out; those that are refused, as often as it takes, are set aside as well.
-func (r *consuming) deliver(ctx context.Context, entries []Entry, to Cursor) error {
+func (r *consuming) deliver(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) error {
 	started := time.Now()
 	aside, err := r.whichAside(ctx, entries)
 	if err != nil {
 		return err
 	}
-	var batch []Entry
+	var batch []feedtype.Entry
 	var at []int // where the batch's entries stand among entries
 	for i, e := range entries {
 		if !aside[i] {
@@ -52,7 +53,7 @@ func (r *consuming) deliver(ctx context.Context, entries []Entry, to Cursor) err
 			}
 		}
 		if r.c.OnFailure == Stop {
-			return &Error{Code: HandlerFailed, Object: r.object(), Err: &entryError{refusal.Err},
+			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Err: &entryError{refusal.Err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position, e.Key.AppendJSON(nil), r.failures+1),
 				Next:  "mend the row or the receiver and start again, or have such keys set aside (OnFailure: SetAside, --set-aside)"}
 		}
@@ -77,7 +78,7 @@ func (r *consuming) deliver(ctx context.Context, entries []Entry, to Cursor) err
 
 // whichAside tells which of the entries are of keys that are set aside; it asks nobody
 // where there are none.
-func (r *consuming) whichAside(ctx context.Context, entries []Entry) (map[int]bool, error) {
+func (r *consuming) whichAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
 	if r.row.aside == 0 {
 		return nil, nil
 	}
@@ -100,7 +101,7 @@ func (r *consuming) whichAside(ctx context.Context, entries []Entry) (map[int]bo
 
 // handOver calls Deliver. An error of it, or a panic, is no entry's fault: it is called
 // again later, for as long as it takes.
-func (r *consuming) handOver(ctx context.Context, batch []Entry) (refused []Refusal, err error) {
+func (r *consuming) handOver(ctx context.Context, batch []feedtype.Entry) (refused []Refusal, err error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func (r *consuming) handOver(ctx context.Context, batch []Entry) (refused []Refu
 			err = ctx.Err()
 		default:
 			r.missed++
-			err = &Error{Code: Unavailable, Object: r.object(), Cause: "entries could not be delivered, and will be again", Err: err}
+			err = &feedtype.Error{Code: feedtype.Unavailable, Object: r.object(), Cause: "entries could not be delivered, and will be again", Err: err}
 		}
 	}()
 	if refused, err = r.c.Deliver(ctx, batch); err != nil {
@@ -135,7 +136,7 @@ func (r *consuming) handOver(ctx context.Context, batch []Entry) (refused []Refu
 
 // deliverLetter hands over the version of a dead letter's key, where that is Deliver's to
 // do.
-func (r *consuming) deliverLetter(ctx context.Context, batch []Entry) error {
+func (r *consuming) deliverLetter(ctx context.Context, batch []feedtype.Entry) error {
 	if r.c.Deliver == nil {
 		return nil
 	}
@@ -149,7 +150,7 @@ func (r *consuming) deliverLetter(ctx context.Context, batch []Entry) error {
 // pass stores the cursor behind entries[from:to], which were delivered, or join their
 // keys' dead letters now. If others than those have letters by now, something was
 // delivered, or not, that should not, or should, have been: from the cursor again.
-func (r *consuming) pass(ctx context.Context, entries []Entry, aside map[int]bool, from, to int, end Cursor) error {
+func (r *consuming) pass(ctx context.Context, entries []feedtype.Entry, aside map[int]bool, from, to int, end feedtype.Cursor) error {
 	behind, err := r.behind(entries, to-1, end)
 	if err != nil {
 		return err
@@ -178,11 +179,11 @@ func (r *consuming) pass(ctx context.Context, entries []Entry, aside map[int]boo
 }
 
 // behind is the cursor behind the i-th entry of a page that ends at end.
-func (r *consuming) behind(entries []Entry, i int, end Cursor) (Cursor, error) {
+func (r *consuming) behind(entries []feedtype.Entry, i int, end feedtype.Cursor) (feedtype.Cursor, error) {
 	if i >= len(entries)-1 {
 		return end, nil
 	}
-	return end.part(r.row.value, entries[i])
+	return end.Within(r.row.value, entries[i])
 }
 
 // claim makes the cursor's row the lease's whose epoch the consumer has: it is raised
@@ -206,7 +207,7 @@ func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, erro
 		}
 	}
 	if epoch != 0 && row.epoch > epoch {
-		return nil, &Error{Code: LeaseLost, Object: r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor is held under epoch %d", epoch, row.epoch),
+		return nil, &feedtype.Error{Code: feedtype.LeaseLost, Object: r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor is held under epoch %d", epoch, row.epoch),
 			Next: "acquire the lease again"}
 	}
 	return row, nil
@@ -218,7 +219,7 @@ func (t *consumerTx) begin(ctx context.Context, tx *sql.Tx) error {
 	if c.OnBegin == nil {
 		return nil
 	}
-	if at, err := row.value.parse(); err != nil || !at.start { // "now" and "at:…" begin no pass
+	if at, err := row.value.State(); err != nil || !at.Start { // "now" and "at:…" begin no pass
 		return nil
 	}
 	if err := t.handle(ctx, func() error { return c.OnBegin(ctx, tx) }); err != nil {

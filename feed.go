@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // fillBatch is the number of keys that one transaction records.
@@ -39,7 +40,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 		})
 	}
 	if err != nil {
-		return nil, db.fail(feedObject(spec.Name), "add", err)
+		return nil, db.fail(feedtype.FeedObject(spec.Name), "add", err)
 	}
 	f, err := db.Feed(ctx, spec.Name)
 	if err != nil {
@@ -61,7 +62,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // createFeed makes everything but the changes of the rows that are there, or a part of
 // it that must be committed before it is called again for the rest. Every step can be
 // repeated, for databases where DDL commits by itself.
-func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source dialect.TableName) (whole bool, err error) {
+func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source feedtype.TableName) (whole bool, err error) {
 	table, err := db.describeTable(ctx, q, source)
 	if err != nil || len(table.Refusals) > 0 {
 		err = firstError(db.perhapsDotted(ctx, q, spec.Table, source), err)
@@ -88,12 +89,12 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return false, err
 		}
 		if diffs := known[0].differences(r); len(diffs) > 0 {
-			return false, &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
+			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
 				Next: "take another name, or drop the feed first"}
 		}
 		switch known[0].State {
 		case stateDropping:
-			return false, &Error{Code: Conflict, Object: feedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
+			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
 		case stateCreating:
 			r.Added = known[0].Added // the table may have them by now
 			r.Generation = known[0].Generation
@@ -181,23 +182,23 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 
 // perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there
 // is a table whose name holds the dot.
-func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source dialect.TableName) error {
+func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source feedtype.TableName) error {
 	if source.Schema == "" || strings.Contains(text, `"`) {
 		return nil
 	}
-	whole, err := db.d.Describe(ctx, q, dialect.TableName{Name: text})
+	whole, err := db.d.Describe(ctx, q, feedtype.TableName{Name: text})
 	if err != nil || len(whole.Refusals) > 0 {
 		return nil // what is known already is the better answer
 	}
 	quoted := `"` + text + `"`
-	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", text), Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but there is a table of the whole name", source.Name, source.Schema),
+	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", text), Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but there is a table of the whole name", source.Name, source.Schema),
 		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'"}
 }
 
 func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
 	steps, err := db.d.FeedUp(r.feed(db.names), table)
 	if err != nil {
-		return nil, &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
 	}
 	return steps, nil
 }
@@ -208,7 +209,7 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	for _, name := range f.Tables() {
 		_, err := db.d.Describe(ctx, q, name)
 		if err == nil {
-			return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
+			return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
 				Next: "give the feed another name, or rowfeed's tables another --prefix"}
 		}
 		if db.d.Classify(err) != dialect.ClassUndefined {
@@ -220,7 +221,7 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	}
 	missing, _, err := db.d.ULIDProblems(ctx, q, f)
 	if err == nil && len(missing) < len(db.d.ULIDDown(f)) {
-		err = &Error{Code: Conflict, Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()), Cause: "one of them exists already, and is not of a feed",
+		err = &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()), Cause: "one of them exists already, and is not of a feed",
 			Next: "give the feed another name, or rowfeed's tables another --prefix"}
 	}
 	return err
@@ -228,8 +229,8 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 
 // mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a
 // change of it.
-func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source dialect.TableName) error {
-	var ours []dialect.TableName
+func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedtype.TableName) error {
+	var ours []feedtype.TableName
 	for _, base := range ownTables {
 		ours = append(ours, db.names.Table(base))
 	}
@@ -241,7 +242,7 @@ func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source diale
 		ours = append(ours, r.feed(db.names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
 	}
 	return nil
 }
@@ -274,7 +275,7 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []a
 	if to == nil {
 		query += "state = " + b.Arg(stateActive) + ", fill_after = NULL"
 	} else {
-		query += "fill_after = " + b.Arg(encodeKey(to))
+		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
 	}
 	query += " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateFilling)
 	if r.fillMark == nil {
@@ -330,7 +331,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 			return err
 		}
 		if len(known) == 0 {
-			return &Error{Code: UnknownFeed, Object: feedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds"}
+			return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds"}
 		}
 		if known[0].State == stateDropped {
 			return nil
@@ -361,5 +362,5 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 	db.mu.Lock()
 	delete(db.feeds, name)
 	db.mu.Unlock()
-	return db.fail(feedObject(name), "drop", err)
+	return db.fail(feedtype.FeedObject(name), "drop", err)
 }

@@ -1,6 +1,10 @@
 package rowfeed
 
-import "context"
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/feedtype"
+)
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
 func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
@@ -26,7 +30,7 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 }
 
 func (db *DB) newFeed(name string) *Feed {
-	return &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]place{}, seen: map[int]place{}}
+	return &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
 }
 
 // remember answers the one Feed of its name that this DB has: f, or one that is known already.

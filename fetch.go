@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // emptyPages bounds how many pages without any entry to show one Fetch reads.
@@ -17,17 +18,17 @@ const emptyPages = 20
 // Fetch implements Source. The page and the head it belongs to are read together:
 // everything up to Page.Cursor has been shown, or is not for this consumer. Rows
 // have the content they have now.
-func (f *Feed) Fetch(ctx context.Context, req Request) (page Page, err error) {
-	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanFetch, Feed: f.name})
-	defer func() { end(SpanEnd{Entries: len(page.Entries), Err: err}) }()
-	limit, err := req.limit()
+func (f *Feed) Fetch(ctx context.Context, req feedtype.Request) (page feedtype.Page, err error) {
+	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanFetch, Feed: f.name})
+	defer func() { end(feedtype.SpanEnd{Entries: len(page.Entries), Err: err}) }()
+	limit, err := req.EffectiveLimit()
 	if err != nil {
-		return Page{}, err
+		return feedtype.Page{}, err
 	}
 	asked := pageKey{after: req.After, limit: limit, shards: req.Shards}
 	if req.Consistent {
 		if err := f.catchUp(ctx, req.Wait, req.Shards); err != nil {
-			return Page{}, err
+			return feedtype.Page{}, err
 		}
 	} else if req.Wait > 0 {
 		return f.await(ctx, asked, req.Wait)
@@ -38,7 +39,7 @@ func (f *Feed) Fetch(ctx context.Context, req Request) (page Page, err error) {
 
 // reading is a page, and how far the feed, or the shard, was when it was read.
 type reading struct {
-	Page
+	feedtype.Page
 	key watchKey
 	at  standing
 	// stuck says that nothing but records that cannot be placed waits behind the page.
@@ -57,9 +58,9 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 	vanished, shared := 0, false
 	for range emptyPages {
 		limit := f.fit.cap(asked.limit)
-		q := dialect.PageQuery{After: at.position, Mark: at.mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes, Sorted: limit < asked.limit}
-		if at.start {
-			q.Mark = dialect.LastPosition // the head of this page, whatever it is
+		q := dialect.PageQuery{After: at.Position, Mark: at.Mark, Limit: limit, MaxBytes: f.db.cfg.MaxPageBytes, Sorted: limit < asked.limit}
+		if at.Start {
+			q.Mark = feedtype.LastPosition // the head of this page, whatever it is
 		}
 		rows, l, together, err := f.rows(ctx, then, at, q, asked.shards)
 		if err != nil {
@@ -68,31 +69,31 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		shared = shared || together
 		f.fit.learn(rows, limit)
 		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
-		if asked.after == Now {
-			at = place{generation: rows.Generation, position: rows.Head.Max(rows.EntriesBelow)}
+		if asked.after == feedtype.Now {
+			at = feedtype.CursorState{Generation: rows.Generation, Position: rows.Head.Max(rows.EntriesBelow)}
 			if rows.Filling && !rows.LiveFrom.IsZero() { // above all that is being placed
-				at.position = at.position.Max(rows.LiveFrom.Before())
+				at.Position = at.Position.Max(rows.LiveFrom.Before())
 			}
 		}
 		if at, err = f.judge(at, rows); err != nil {
 			return reading{}, f.unlessReadOnly(ctx, err)
 		}
-		position, more := next(at.position, rows, limit)
-		if at.position = position; !rows.EntriesBelow.IsZero() {
-			at.position = position.Max(rows.EntriesBelow)
+		position, more := next(at.Position, rows, limit)
+		if at.Position = position; !rows.EntriesBelow.IsZero() {
+			at.Position = position.Max(rows.EntriesBelow)
 			rows.Rows = slices.DeleteFunc(rows.Rows, func(r dialect.PageRow) bool { return !r.Position.Above(rows.EntriesBelow) })
 		}
 		var left int
 		if got.Page, left, err = l.assemble(rows); err != nil {
-			return reading{}, f.db.fail(feedObject(f.name), "read a row", err)
+			return reading{}, f.db.fail(feedtype.FeedObject(f.name), "read a row", err)
 		}
 		vanished += left
 		got.More = more
 		if got.key.ofShard {
 			got.Standing = got.at.String()
 		}
-		got.Cursor = at.cursor()
-		if rows.Waiting && asked.after != Now && !asked.still && !f.db.publishesNothing() {
+		got.Cursor = at.Cursor()
+		if rows.Waiting && asked.after != feedtype.Now && !asked.still && !f.db.publishesNothing() {
 			if len(got.Entries) == 0 && !got.More {
 				err = f.mode().fill(ctx, f, got.key.shard, asked.limit)
 			}
@@ -108,51 +109,39 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		then = time.Now() // for an older reading this place may be one ahead
 	}
 	if !asked.still { // else nobody fetches: it is asked how far somebody is behind
-		f.db.cfg.Observer.Fetched(FetchEvent{Feed: f.name, Entries: len(got.Entries), Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
+		f.db.cfg.Observer.Fetched(feedtype.FetchEvent{Feed: f.name, Entries: len(got.Entries), Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	}
 	return got, nil
 }
 
-func deletes(entries []Entry) (n int) {
+func deletes(entries []feedtype.Entry) (n int) {
 	for i := range entries {
-		if entries[i].Op == Delete {
+		if entries[i].Op == feedtype.Delete {
 			n++
 		}
 	}
 	return n
 }
 
-func (r Request) limit() (int, error) {
-	switch {
-	case r.Wait < 0:
-		return 0, invalid("wait", "%s must not be negative", r.Wait)
-	case r.Limit < 0 || r.Limit > MaxLimit:
-		return 0, invalid("limit", "%d must be between 1 and %d", r.Limit, MaxLimit)
-	case r.Limit == 0:
-		return DefaultLimit, nil
-	}
-	return r.Limit, nil
-}
-
 // resolve turns a request's cursor into a place. "now" reads a page above every
 // position, which brings the head alone.
-func (f *Feed) resolve(ctx context.Context, after Cursor, shards Shards) (place, error) {
-	if after == Now {
-		return place{generation: f.Generation(), position: dialect.LastPosition}, nil
+func (f *Feed) resolve(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (feedtype.CursorState, error) {
+	if after == feedtype.Now {
+		return feedtype.CursorState{Generation: f.Generation(), Position: feedtype.LastPosition}, nil
 	}
-	if t, ok, err := after.parseAt(); ok {
+	if t, ok, err := after.Time(); ok {
 		if err != nil {
-			return place{}, err
+			return feedtype.CursorState{}, err
 		}
 		return f.mode().placeAt(ctx, f, t, shards)
 	}
-	at, err := after.parse()
+	at, err := after.State()
 	switch {
-	case err != nil || at.start || f.mode().takes(at.seen()):
-	case at.generation != f.Generation(): // a feed of another kind had the name
+	case err != nil || at.Start || f.mode().takes(at.Seen()):
+	case at.Generation != f.Generation(): // a feed of another kind had the name
 		err = f.otherGeneration(at, f.Generation())
 	default:
-		err = &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
+		err = &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
 			Next: "send back a cursor that this feed gave"}
 	}
 	return at, err
@@ -160,7 +149,7 @@ func (f *Feed) resolve(ctx context.Context, after Cursor, shards Shards) (place,
 
 // readPage reads a page with the columns and data shards that the feed has at the time
 // of the page: when they are not those the statement was made for, it is made again.
-func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards) (*dialect.PageRows, *layout, error) {
+func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtype.Shards) (*dialect.PageRows, *layout, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		asked := q
@@ -200,10 +189,10 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 				err = f.withoutIndex(unindexed)
 			case f.db.d.Classify(err) == dialect.ClassUndefined: // the index that the statement names is gone
 				err = f.settle(ctx, "read a page", err)
-			case errors.Is(err, dialect.ErrNoULID):
+			case errors.Is(err, feedtype.ErrNoULID):
 				err = f.holdsNone(asked.Shard, err)
 			}
-			return nil, nil, f.db.fail(feedObject(f.name), "read a page", err)
+			return nil, nil, f.db.fail(feedtype.FeedObject(f.name), "read a page", err)
 		}
 		// A table, a column or the feed itself is another one now.
 		if err := f.reload(ctx); err != nil {
@@ -219,7 +208,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards Shards)
 
 // layoutOf is the layout that a query for a part of the feed is made for. What is known
 // of the feed may be old, so nothing is refused by it before it was read again.
-func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards Shards) (*layout, error) {
+func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*layout, error) {
 	for fresh := false; ; fresh = true {
 		l, err := f.currentLayout(ctx)
 		if err != nil {
@@ -241,59 +230,59 @@ func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
 
 // judge refuses a place that is not of this feed's history, and completes one at
 // the beginning. A refusal says what to do; it is never answered with silence.
-func (f *Feed) judge(at place, rows *dialect.PageRows) (place, error) {
-	if at.start {
-		at = place{generation: rows.Generation, mark: rows.Head, position: rows.EntriesBelow}
+func (f *Feed) judge(at feedtype.CursorState, rows *dialect.PageRows) (feedtype.CursorState, error) {
+	if at.Start {
+		at = feedtype.CursorState{Generation: rows.Generation, Mark: rows.Head, Position: rows.EntriesBelow}
 		return at, f.filling(at, rows)
 	}
-	refuse := func(code Code, format string, args ...any) (place, error) {
-		return place{}, f.refusal(code, format, args...)
+	refuse := func(code feedtype.Code, format string, args ...any) (feedtype.CursorState, error) {
+		return feedtype.CursorState{}, f.refusal(code, format, args...)
 	}
 	// A row that is there is not ahead, even where nobody was given its ULID: check tells.
 	ahead := rows.Given.Max(rows.Head).Max(rows.EntriesBelow)
 	switch {
-	case f.db.cfg.Replica && at.generation > rows.Generation:
+	case f.db.cfg.Replica && at.Generation > rows.Generation:
 		// The bump is on its way here. Until then nothing that is here is for this cursor.
-		rows.Rows, rows.Head = nil, dialect.Position{}
+		rows.Rows, rows.Head = nil, feedtype.Position{}
 		return at, nil
-	case at.generation != rows.Generation:
-		return place{}, f.otherGeneration(at, rows.Generation)
-	case at.seen().Above(ahead) && f.db.cfg.Replica:
+	case at.Generation != rows.Generation:
+		return feedtype.CursorState{}, f.otherGeneration(at, rows.Generation)
+	case at.Seen().Above(ahead) && f.db.cfg.Replica:
 		// The replica lags. Rows may be here yet whose deletes, up to the mark, this cursor
 		// is never told of.
-		rows.Rows, rows.Head = nil, dialect.Position{}
+		rows.Rows, rows.Head = nil, feedtype.Position{}
 		return at, nil
-	case at.seen().Above(ahead):
-		return refuse(CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed, shard or database, or the database was set back",
-			at.cursor(), ahead)
-	case rows.TombstonesBelow.Above(at.seen()):
-		return refuse(TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",
-			at.cursor(), rows.TombstonesBelow)
-	case rows.EntriesBelow.Above(at.position):
-		return place{}, &Error{Code: EntriesExpired, Object: feedObject(f.name), Cause: fmt.Sprintf("cursor %q is older than the entries kept (from position %s): those in between were purged", at.cursor(), rows.EntriesBelow),
+	case at.Seen().Above(ahead):
+		return refuse(feedtype.CursorAhead, "cursor %q is ahead of the feed's head %s: it belongs to another feed, shard or database, or the database was set back",
+			at.Cursor(), ahead)
+	case rows.TombstonesBelow.Above(at.Seen()):
+		return refuse(feedtype.TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): deletes since then are forgotten",
+			at.Cursor(), rows.TombstonesBelow)
+	case rows.EntriesBelow.Above(at.Position):
+		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.EntriesExpired, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("cursor %q is older than the entries kept (from position %s): those in between were purged", at.Cursor(), rows.EntriesBelow),
 			Next: `start again at the beginning (after=""), which is that of what is kept, and take what is missing from the table`}
 	}
 	return at, f.filling(at, rows)
 }
 
-func (f *Feed) refusal(code Code, format string, args ...any) error {
-	return &Error{Code: code, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...),
+func (f *Feed) refusal(code feedtype.Code, format string, args ...any) error {
+	return &feedtype.Error{Code: code, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf(format, args...),
 		Next: `start again at the beginning (after="") and remove what the new pass does not bring`}
 }
 
-func (f *Feed) otherGeneration(at place, generation int64) error {
-	return f.refusal(GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
-		at.cursor(), at.generation, generation)
+func (f *Feed) otherGeneration(at feedtype.CursorState, generation int64) error {
+	return f.refusal(feedtype.GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: positions of before were lost with a restored backup or a failover, or the feed was made or divided anew",
+		at.Cursor(), at.Generation, generation)
 }
 
 // unlessReadOnly turns a refusal that only a primary can know to be right into
 // ReadOnly, when the server is none: it may lag.
 func (f *Feed) unlessReadOnly(ctx context.Context, refusal error) error {
-	if f.db.cfg.Replica || !errors.Is(refusal, CursorAhead) && !errors.Is(refusal, DatabaseChanged) && !errors.Is(refusal, GenerationChanged) {
+	if f.db.cfg.Replica || !errors.Is(refusal, feedtype.CursorAhead) && !errors.Is(refusal, feedtype.DatabaseChanged) && !errors.Is(refusal, feedtype.GenerationChanged) {
 		return refusal
 	}
 	if _, err := f.db.d.Identity(ctx, f.db.on(), f.db.names); err != nil {
-		return f.db.fail(feedObject(f.name), "read a page", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "read a page", err)
 	}
 	return refusal
 }
@@ -315,7 +304,7 @@ func (f *fit) learn(page *dialect.PageRows, limit int) {
 	case page.Truncated:
 		f.rows.Store(int64(len(page.Rows)))
 	case rows > 0 && int64(limit) == rows && len(page.Rows) == limit: // it filled the page and was not cut
-		if rows *= 2; rows > MaxLimit {
+		if rows *= 2; rows > feedtype.MaxLimit {
 			rows = 0
 		}
 		f.rows.Store(rows)
@@ -324,7 +313,7 @@ func (f *fit) learn(page *dialect.PageRows, limit int) {
 
 // next is the position that a page reaches, and whether there was more. A page
 // that was not cut reaches its head, also where filters left entries out.
-func next(after dialect.Position, rows *dialect.PageRows, limit int) (position dialect.Position, more bool) {
+func next(after feedtype.Position, rows *dialect.PageRows, limit int) (position feedtype.Position, more bool) {
 	if len(rows.Rows) < limit && !rows.Truncated && !rows.Cut {
 		return after.Max(rows.Head), false
 	}

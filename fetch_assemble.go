@@ -1,54 +1,42 @@
 package rowfeed
 
 import (
-	"fmt"
-
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // assemble makes entries of a page's rows, whose values become theirs, and counts those left
 // out: keys whose row is gone although nothing has published that; their tombstone follows.
-func (l *layout) assemble(rows *dialect.PageRows) (page Page, vanished int, err error) {
-	page = Page{Entries: make([]Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
+func (l *layout) assemble(rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
+	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	var places labels
 	for i, r := range rows.Rows {
-		e := Entry{Position: places.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
+		e := feedtype.Entry{Position: places.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
 		if l.feed.ULIDs == nil && !l.feed.Sharded() {
 			e.Shard = 0 // whatever stands in a column shard of the table's own
 		}
 		switch {
 		case r.Hidden:
-			e.Op = Delete
+			e.Op = feedtype.Delete
 		case r.Present:
-			e.Op = Upsert
+			e.Op = feedtype.Upsert
 		case r.Deleted:
-			e.Op = Delete
+			e.Op = feedtype.Delete
 		default:
 			vanished++
 			continue
 		}
-		if e.Key, err = newRow(l.key, r.Key); err != nil {
-			return Page{}, 0, err
+		if e.Key, err = feedtype.NewRow(l.key, r.Key); err != nil {
+			return feedtype.Page{}, 0, err
 		}
-		if e.Op == Upsert {
-			if e.Row, err = newRow(l.columns, r.Values); err != nil {
-				return Page{}, 0, err
+		if e.Op == feedtype.Upsert {
+			if e.Row, err = feedtype.NewRow(l.columns, r.Values); err != nil {
+				return feedtype.Page{}, 0, err
 			}
 		}
 		page.Entries = append(page.Entries, e)
 	}
 	return page, vanished, nil
-}
-
-// newRow makes a row of what the database answered, in its place.
-func newRow(columns []Column, values []any) (Row, error) {
-	for i, v := range values {
-		var err error
-		if values[i], err = fromDatabase(columns[i].Kind, v); err != nil {
-			return Row{}, fmt.Errorf("column %q: %w", columns[i].Name, err)
-		}
-	}
-	return Row{columns: columns, values: values}, nil
 }
 
 // labels writes the positions of a page's rows, several at once: each text of its own would be

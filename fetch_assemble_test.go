@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // answered are a page's rows as a database answers them, with an integer and a text each.
-func answered(n int, at func(i int) dialect.Position) (*layout, *dialect.PageRows) {
-	l := &layout{feed: &dialect.Feed{}, key: []Column{{Name: "id", Kind: dialect.Integer}},
-		columns: []Column{{Name: "id", Kind: dialect.Integer}, {Name: "v", Kind: dialect.Text}}}
+func answered(n int, at func(i int) feedtype.Position) (*layout, *dialect.PageRows) {
+	l := &layout{feed: &dialect.Feed{}, key: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}},
+		columns: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}, {Name: "v", Kind: feedtype.Text}}}
 	rows := &dialect.PageRows{Generation: 1}
 	for i := range n {
 		id := any(int64(1_000_000 + i))
@@ -21,9 +22,9 @@ func answered(n int, at func(i int) dialect.Position) (*layout, *dialect.PageRow
 
 // TestAssemble: every entry has its own position, key and row, numbers and ULIDs alike.
 func TestAssemble(t *testing.T) {
-	for name, at := range map[string]func(i int) dialect.Position{
-		"numbers": func(i int) dialect.Position { return dialect.Numbered(int64(8 + i)) },
-		"ULIDs":   func(i int) dialect.Position { return dialect.Position{High: 1 << 60, Low: uint64(i)} },
+	for name, at := range map[string]func(i int) feedtype.Position{
+		"numbers": func(i int) feedtype.Position { return feedtype.Numbered(int64(8 + i)) },
+		"ULIDs":   func(i int) feedtype.Position { return feedtype.Position{High: 1 << 60, Low: uint64(i)} },
 	} {
 		for _, n := range []int{0, 1, labelsTogether, 2*labelsTogether + 1, 100} {
 			l, rows := answered(n, at)
@@ -45,7 +46,7 @@ func TestAssemble(t *testing.T) {
 // TestAssembleAllocates: what a page costs above what its values are in.
 func TestAssembleAllocates(t *testing.T) {
 	const rows = 1000
-	l, page := answered(rows, func(i int) dialect.Position { return dialect.Numbered(int64(1_000_000 + i)) })
+	l, page := answered(rows, func(i int) feedtype.Position { return feedtype.Numbered(int64(1_000_000 + i)) })
 	if n := testing.AllocsPerRun(10, func() { _, _, _ = l.assemble(page) }); n > rows/labelsTogether+3 {
 		t.Errorf("%.0f allocations for %d rows", n, rows)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Some databases show a commit before it is on their disk. A page must not show what
@@ -17,22 +18,22 @@ const flushTimeout = 30 * time.Second
 // makeDurable returns when a crash can no longer take back what the page shows. What a
 // replica shows its primary has on its disk.
 func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
-	shown := place{generation: rows.Generation, position: rows.Given}
+	shown := feedtype.CursorState{Generation: rows.Generation, Position: rows.Given}
 	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability || f.db.cfg.Replica ||
-		len(rows.Rows) == 0 && (shown.position.IsZero() || !shown.above(f.knownDurable(shard))) {
+		len(rows.Rows) == 0 && (shown.Position.IsZero() || !shown.Above(f.knownDurable(shard))) {
 		return nil
 	}
 	if rows.Forgetful != nil {
 		return unsafeDurability(rows.Forgetful)
 	}
 	if err := f.db.flush(ctx); err != nil {
-		return f.db.fail(feedObject(f.name), "make sure that what was read is on the disk", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
 	}
 	f.isDurable(shard, shown)
 	return nil
 }
 
-func (f *Feed) knownDurable(shard int) place {
+func (f *Feed) knownDurable(shard int) feedtype.CursorState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.flushed[shard]
@@ -40,20 +41,15 @@ func (f *Feed) knownDurable(shard int) place {
 
 // isDurable notes that a commit of this process's own has been answered, which saw
 // the feed, or a shard with ULIDs, at a place.
-func (f *Feed) isDurable(shard int, at place) {
+func (f *Feed) isDurable(shard int, at feedtype.CursorState) {
 	if f.db.cfg.UnsafeDurability {
 		return // the answer says nothing
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at.above(f.flushed[shard]) {
+	if at.Above(f.flushed[shard]) {
 		f.flushed[shard] = at
 	}
-}
-
-// above tells whether p is of a later time than q.
-func (p place) above(q place) bool {
-	return p.generation > q.generation || p.generation == q.generation && p.position.Above(q.position)
 }
 
 // flush returns when everything that the caller has read is on the database's disk.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Group shares a number of jobs among all who run it, in any number of processes: each
@@ -75,9 +77,9 @@ func groupObject(name string) string { return fmt.Sprintf("group %q", name) }
 func (g *Group) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(g.name) || len(g.name) > maxGroupName:
-		return invalid("group", "%q is no name of a group: 1 to %d printable ASCII characters without blanks", g.name, maxGroupName)
-	case g.jobs < 1 || g.jobs > MaxDataShards:
-		return invalid("jobs", "%d must be from 1 to %d", g.jobs, MaxDataShards)
+		return feedtype.Invalid("group", "%q is no name of a group: 1 to %d printable ASCII characters without blanks", g.name, maxGroupName)
+	case g.jobs < 1 || g.jobs > feedtype.MaxDataShards:
+		return feedtype.Invalid("jobs", "%d must be from 1 to %d", g.jobs, feedtype.MaxDataShards)
 	}
 	return g.db.Lease(g.name, g.ttl).validate()
 }
@@ -155,15 +157,15 @@ func (m *member) run() error {
 // end forgets a job that is not done here any more.
 func (m *member) end(e ending) error {
 	delete(m.jobs, e.job.number)
-	event := JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: e.job.number, Owner: e.job.term.owner, Epoch: e.job.term.epoch, Kind: JobEnded}
+	event := feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: e.job.number, Owner: e.job.term.owner, Epoch: e.job.term.epoch, Kind: feedtype.JobEnded}
 	switch {
-	case e.lost || errors.Is(e.err, LeaseLost):
-		event.Kind = JobLost
+	case e.lost || errors.Is(e.err, feedtype.LeaseLost):
+		event.Kind = feedtype.JobLost
 	case e.err != nil && m.ctx.Err() == nil:
 		m.g.db.cfg.Observer.Job(event)
 		return e.err
 	case e.job.handsOver():
-		event.Kind = JobHandedOver
+		event.Kind = feedtype.JobHandedOver
 	}
 	m.g.db.cfg.Observer.Job(event)
 	return nil
@@ -184,7 +186,7 @@ func (m *member) leave() {
 func (m *member) begin(number int, t *Term) {
 	j := &Job{number: number, term: t, handOver: make(chan struct{})}
 	m.jobs[number] = j
-	m.g.db.cfg.Observer.Job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: JobBegun})
+	m.g.db.cfg.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: feedtype.JobBegun})
 	work, stop := context.WithCancelCause(m.ctx)
 	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
 	go func() {
@@ -208,13 +210,13 @@ func (m *member) beat() (time.Duration, error) {
 	}
 	if err != nil {
 		err = m.g.db.fail(groupObject(m.g.name), "renew and look", err)
-		for _, fatal := range []Code{NotInitialized, SchemaVersion, Refused, InvalidRequest} {
+		for _, fatal := range []feedtype.Code{feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest} {
 			if errors.Is(err, fatal) {
 				return 0, err
 			}
 		}
 		m.failures++
-		m.g.db.cfg.Observer.Trouble(TroubleEvent{Err: err})
+		m.g.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Err: err})
 		return jitter(min(outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // groupLook is how a group's leases stood at one moment: its own rows alone, whether
@@ -154,7 +155,7 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 	m.giveAway(len(m.jobs))
 	if !m.standsBy {
 		m.standsBy = true
-		m.g.db.cfg.Observer.Job(JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: JobStandsBy})
+		m.g.db.cfg.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: feedtype.JobStandsBy})
 	}
 	return false, nil
 }

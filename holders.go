@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ShardStatus is how a shard of a feed with ULIDs stands.
@@ -74,15 +75,15 @@ func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, e
 	}
 	holdings, by, err := d.Holders(ctx, f.db.on(), feed)
 	if err != nil && d.Classify(err) != dialect.ClassPermission { // then it tells what it may
-		return shards, "", f.db.fail(feedObject(f.name), "look who has its shards", err)
+		return shards, "", f.db.fail(feedtype.FeedObject(f.name), "look who has its shards", err)
 	}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+d.Now(), nil, &now); err != nil {
-		return shards, "", f.db.fail(feedObject(f.name), "ask for the time", err)
+		return shards, "", f.db.fail(feedtype.FeedObject(f.name), "ask for the time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
 	if err != nil && d.Classify(err) != dialect.ClassUndefined { // a table that is gone is a problem of its own
-		return shards, "", f.db.fail(feedObject(f.name), "read the heads of its shards", err)
+		return shards, "", f.db.fail(feedtype.FeedObject(f.name), "read the heads of its shards", err)
 	}
 	for _, head := range heads {
 		shard := ShardStatus{Shard: head.shard, Waiting: []Session{}}
@@ -220,9 +221,9 @@ const probeWait = 5 * time.Second
 // Several shards that it could be, and a holder that it cannot be sure of, are refused.
 // The error wraps errors.ErrUnsupported where sessions cannot be ended.
 func (f *Feed) Unblock(ctx context.Context, req UnblockRequest) (*Unblocked, error) {
-	feed, object := f.dialectFeed(), feedObject(f.name)
+	feed, object := f.dialectFeed(), feedtype.FeedObject(f.name)
 	if feed.ULIDs == nil {
-		return nil, &Error{Code: Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
 	}
 	holdings, told, err := f.db.d.Holders(ctx, f.db.on(), feed)
 	if err != nil {
@@ -230,7 +231,7 @@ func (f *Feed) Unblock(ctx context.Context, req UnblockRequest) (*Unblocked, err
 	}
 	if told == dialect.ToldNothing {
 		_, err := f.db.d.EndHolder(ctx, f.db.on(), feed, dialect.Holding{})
-		return nil, &Error{Code: Refused, Object: object, Cause: "unblock: nobody can tell who has a shard", Err: cmp.Or(err, errors.ErrUnsupported), Next: "end the process that has its transaction open"}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: nobody can tell who has a shard", Err: cmp.Or(err, errors.ErrUnsupported), Next: "end the process that has its transaction open"}
 	}
 	shard, err := f.toUnblock(holdings, told, req.Shard)
 	if err != nil {
@@ -275,11 +276,11 @@ func (f *Feed) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *i
 	case len(waited) == 1:
 		return waited[0], nil
 	case len(waited) > 1:
-		return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "unblock: several shards are taken: " + strings.Trim(fmt.Sprint(waited), "[]"), Next: "name one of them (--shard)"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: several shards are taken: " + strings.Trim(fmt.Sprint(waited), "[]"), Next: "name one of them (--shard)"}
 	case told == dialect.ToldAll:
-		return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "unblock: nobody is seen to have a shard; a transaction that has taken a new one is not seen", Next: "name the shard (--shard) to have it tried"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: nobody is seen to have a shard; a transaction that has taken a new one is not seen", Next: "name the shard (--shard) to have it tried"}
 	}
-	return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "unblock: nobody waits for a shard, and this database tells who has one only while somebody does", Next: "name the shard (--shard): rowfeed then waits for it itself"}
+	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: nobody waits for a shard, and this database tells who has one only while somebody does", Next: "name the shard (--shard): rowfeed then waits for it itself"}
 }
 
 // probe waits for a shard, so that the database tells who has it. The answer is without a holder where
@@ -302,10 +303,10 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 			case errors.Is(err, errNothing):
 				return dialect.Holding{Shard: shard}, done, nil
 			case f.db.d.Classify(err) == dialect.ClassLockTimeout:
-				err = &Error{Code: Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
+				err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
 					Next: "`rowfeed status` lists those that it may be; end the right one by the database's own means"}
 			default:
-				err = f.db.fail(feedObject(f.name), "wait for the shard", err)
+				err = f.db.fail(feedtype.FeedObject(f.name), "wait for the shard", err)
 			}
 			done()
 			return h, nil, err
@@ -314,7 +315,7 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 		all, _, err := f.db.d.Holders(ctx, f.db.on(), f.dialectFeed())
 		if err != nil {
 			done()
-			return h, nil, f.db.fail(feedObject(f.name), "look who has its shards", err)
+			return h, nil, f.db.fail(feedtype.FeedObject(f.name), "look who has its shards", err)
 		}
 		if h = holdingOf(all, shard); h.Holder != nil {
 			return h, done, nil
@@ -333,14 +334,14 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 	for _, w := range h.Waiting {
 		found.Waiting = append(found.Waiting, session(w, now))
 	}
-	other := &Error{Code: Conflict, Object: object, Cause: "unblock: session " + req.Session + " does not have it", Next: "look again with `rowfeed status`"}
+	other := &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: session " + req.Session + " does not have it", Next: "look again with `rowfeed status`"}
 	switch {
 	case h.Holder == nil && req.Session != "":
 		return nil, other
 	case h.Holder == nil:
 		return found, nil
 	case h.Holder.ID == "":
-		return nil, &Error{Code: Refused, Object: object, Cause: "unblock: it is a prepared transaction that has it, which no session stands for: " + h.Holder.Statement, Next: "end it with COMMIT PREPARED or ROLLBACK PREPARED"}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: it is a prepared transaction that has it, which no session stands for: " + h.Holder.Statement, Next: "end it with COMMIT PREPARED or ROLLBACK PREPARED"}
 	case req.Session != "" && req.Session != h.Holder.ID:
 		other.Cause += "; it is " + sessionText(*h.Holder)
 		return nil, other
@@ -354,7 +355,7 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 		return nil, f.db.fail(object, "end "+sessionText(*h.Holder), err)
 	}
 	if !ended {
-		return nil, &Error{Code: Conflict, Object: object, Cause: "unblock: " + sessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + sessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}
 	}
 	found.Ended = true
 	return found, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // mostBehind is of how many shards that are behind it is looked up by how much.
@@ -24,20 +25,20 @@ func (m blocking) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) e
 func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
-		return 0, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
+		return 0, f.db.fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
 	}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.db.on(), "SELECT "+f.db.d.Now(), nil, &now); err != nil {
-		return 0, f.db.fail(feedObject(f.name), "ask for the time", err)
+		return 0, f.db.fail(feedtype.FeedObject(f.name), "ask for the time", err)
 	}
 	left = mostBehind
 	for _, s := range cursors {
-		at, err := s.Cursor.parse()
+		at, err := s.Cursor.State()
 		if err != nil {
 			continue // "now" or "at:…"
 		}
 		age := 0.0
-		if head, has := heads[s.Shard]; !has || at.start || at.generation != f.Generation() || at.position != head {
+		if head, has := heads[s.Shard]; !has || at.Start || at.Generation != f.Generation() || at.Position != head {
 			if left--; left < 0 {
 				continue
 			}
@@ -58,13 +59,13 @@ func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerSta
 }
 
 // headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
-func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]dialect.Position, error) {
+func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]feedtype.Position, error) {
 	var shards []int
 	for _, s := range cursors {
 		shards = append(shards, s.Shard)
 	}
 	slices.Sort(shards)
-	heads := make(map[int]dialect.Position)
+	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
 		b := dialect.NewBuilder(f.db.d)
 		_, err := dialect.QueryAll(ctx, f.db.on(), dialect.GreatestULIDs(f.db.d, b, f.dialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
@@ -74,7 +75,7 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 			heads[shard] = last.Position
 			return struct{}{}, err
 		})
-		if err != nil && !errors.Is(err, dialect.ErrNoULID) && f.db.d.Classify(err) != dialect.ClassUndefined {
+		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.db.d.Classify(err) != dialect.ClassUndefined {
 			return nil, err
 		}
 	}
@@ -83,19 +84,19 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 
 // nextRow is the position of the row behind a cursor, zero where there is none; nil where the
 // feed refuses the cursor, or has no single head: the consumer says so.
-func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*dialect.Position, error) {
-	page, err := f.read(ctx, time.Now(), pageKey{after: s.Cursor, limit: 1, shards: One(s.Shard), still: true})
+func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*feedtype.Position, error) {
+	page, err := f.read(ctx, time.Now(), pageKey{after: s.Cursor, limit: 1, shards: feedtype.One(s.Shard), still: true})
 	if err != nil {
-		var e *Error
-		if errors.As(err, &e) && e.Code != Failed && e.Code != Unavailable {
+		var e *feedtype.Error
+		if errors.As(err, &e) && e.Code != feedtype.Failed && e.Code != feedtype.Unavailable {
 			return nil, nil
 		}
 		return nil, err
 	}
 	if len(page.Entries) == 0 {
-		return &dialect.Position{}, nil
+		return &feedtype.Position{}, nil
 	}
-	next, err := dialect.ParsePosition(page.Entries[0].Position)
+	next, err := feedtype.ParsePosition(page.Entries[0].Position)
 	return &next, err
 }
 
@@ -121,7 +122,7 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) err
 		age := int64(-1)
 		if left--; left >= 0 {
 			if _, age, err = f.db.d.Backlog(ctx, f.db.on(), f.dialectFeed(), 0, shard); err != nil {
-				return f.db.fail(feedObject(f.name), "look how long records wait", err)
+				return f.db.fail(feedtype.FeedObject(f.name), "look how long records wait", err)
 			}
 		}
 		for _, s := range atHead[shard] {

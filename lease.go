@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Lease is a named job that one holder at a time may do, in any number of processes.
@@ -69,11 +70,11 @@ func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
 func (l *Lease) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(l.name):
-		return invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks", l.name)
+		return feedtype.Invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks", l.name)
 	case l.ttl < minTTL || l.ttl > maxTTL:
-		return invalid("ttl", "%s must be from %s to %s", l.ttl, minTTL, maxTTL)
+		return feedtype.Invalid("ttl", "%s must be from %s to %s", l.ttl, minTTL, maxTTL)
 	case l.LookEvery < 0:
-		return invalid("look every", "%s must not be negative", l.LookEvery)
+		return feedtype.Invalid("look every", "%s must not be negative", l.LookEvery)
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func (l *Lease) validate() error {
 func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 	t, taken, err := l.try(ctx)
 	if taken != nil {
-		return nil, &Error{Code: LeaseTaken, Object: leaseObject(l.name),
+		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.name),
 			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)", taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
 			Next:  "wait for its release or its end, or take another name"}
 	}
@@ -189,9 +190,9 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 		_ = t.letGo(ctx)
 		return nil, err
 	}
-	begun := TermEvent{Lease: l.name, Epoch: t.epoch}
+	begun := feedtype.TermEvent{Lease: l.name, Epoch: t.epoch}
 	if seen.State == LeaseExpired {
-		begun.Kind = TermTakenOver
+		begun.Kind = feedtype.TermTakenOver
 	}
 	l.db.cfg.Observer.Term(begun)
 	return t, nil

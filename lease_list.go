@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // LeaseStatus is how a lease stands, on the database's clock.
@@ -137,7 +138,7 @@ func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*Leas
 	case err != nil:
 		return nil, db.fail(leaseObject(name), "look who holds it", err)
 	case seen.Epoch == 0:
-		return nil, &Error{Code: UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
+		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
 	case epoch != 0 && epoch != seen.Epoch:
 		return nil, changedHands(name, fmt.Sprintf("its epoch is %d, not %d", seen.Epoch, epoch))
 	case seen.State == LeaseFree:
@@ -155,6 +156,6 @@ func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*Leas
 	return seen, nil
 }
 
-func changedHands(name, cause string) *Error {
-	return &Error{Code: Conflict, Object: leaseObject(name), Cause: cause, Next: "look again with `rowfeed lease list`"}
+func changedHands(name, cause string) *feedtype.Error {
+	return &feedtype.Error{Code: feedtype.Conflict, Object: leaseObject(name), Cause: cause, Next: "look again with `rowfeed lease list`"}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Term is one holding of a Lease, from an acquire to its end. Two terms never share an
@@ -69,17 +70,17 @@ func (t *Term) runOut() {
 }
 
 // lose ends the term, which nobody has released. One that is over stays so.
-func (t *Term) lose(why string) *Error {
+func (t *Term) lose(why string) *feedtype.Error {
 	lost := t.lost(why)
 	t.end(lost)
 	if context.Cause(t.ctx) == error(lost) {
-		t.lease.db.cfg.Observer.Term(TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: TermLost})
+		t.lease.db.cfg.Observer.Term(feedtype.TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: feedtype.TermLost})
 	}
 	return lost
 }
 
-func (t *Term) lost(why string) *Error {
-	return &Error{Code: LeaseLost, Object: leaseObject(t.lease.name), Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
+func (t *Term) lost(why string) *feedtype.Error {
+	return &feedtype.Error{Code: feedtype.LeaseLost, Object: leaseObject(t.lease.name), Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
 		Next: "stop what it guarded, roll back what is not committed, and acquire it again"}
 }
 
@@ -228,7 +229,7 @@ func (t *Term) hold(ctx context.Context, fn func(context.Context, *Term) error) 
 		switch {
 		case lost && (err == nil || errors.Is(err, context.Canceled)):
 			err = context.Cause(t.ctx)
-		case err == nil && errors.Is(released, LeaseLost):
+		case err == nil && errors.Is(released, feedtype.LeaseLost):
 			err = released
 		}
 	}()
@@ -249,7 +250,7 @@ func (t *Term) keep(ctx context.Context) {
 		bounded, cancel := halfway(ctx, t)
 		err := t.Renew(bounded)
 		cancel()
-		if errors.Is(err, LeaseLost) {
+		if errors.Is(err, feedtype.LeaseLost) {
 			return
 		}
 		failures++

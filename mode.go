@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // How a feed's positions are made.
@@ -57,15 +58,15 @@ type mode interface {
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
 
 	// part sets a page's query to the part of the feed that is asked for.
-	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error
+	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error
 	// byShard refuses where the feed's shards are no feeds by themselves.
 	byShard(f *Feed) error
 	// takes tells whether a position can be one of the feed's.
-	takes(p dialect.Position) bool
+	takes(p feedtype.Position) bool
 	// placeAt is just below the lowest position of a part that came at or after a time.
-	placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (place, error)
+	placeAt(ctx context.Context, f *Feed, t time.Time, s feedtype.Shards) (feedtype.CursorState, error)
 	// head completes a description of the feed.
-	head(ctx context.Context, f *Feed, info *Info) error
+	head(ctx context.Context, f *Feed, info *feedtype.Info) error
 
 	// backfill records, or places, the next batch of the rows that were there before the feed, in
 	// state filling, and answers how many there were. The error is errRecordChanged where
@@ -76,7 +77,7 @@ type mode interface {
 	// something waits: it gives positions to it, unless others have done so by now.
 	fill(ctx context.Context, f *Feed, shard, limit int) error
 	// pass publishes up to so many changes.
-	pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error)
+	pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error)
 	// firstWaiting is a query with a row where something waits for a publisher, "" where nothing ever does.
 	firstWaiting(f *Feed) string
 	// publishVisible publishes what is visible now, of a shard where each is a feed by itself.

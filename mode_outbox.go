@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // outbox is the mode whose positions are ULIDs that whoever reads first gives to the records
@@ -19,10 +20,10 @@ func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *diale
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
 	}
 	if problem != nil {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.what, Next: problem.next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.what, Next: problem.next}
 	}
 	r.TimeColumn, r.Runs = spec.TimeColumn, 1
-	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: dialect.Integer}, Index: "place"}
+	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: feedtype.Integer}, Index: "place"}
 	return nil
 }
 
@@ -91,22 +92,22 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	if err != nil {
 		return err
 	}
-	columns := make([]Column, len(key))
+	columns := make([]feedtype.Column, len(key))
 	for i, c := range feed.Key {
-		columns[i] = Column{c.Name, c.Type, c.Kind}
+		columns[i] = c.ForReaders()
 	}
-	row, err := newRow(columns, key)
+	row, err := feedtype.NewRow(columns, key)
 	if err != nil {
 		return err
 	}
-	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard),
+	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard),
 		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
 }
 
 // keys: what others do by a change a record does.
 func (outbox) keys(f *Feed, doing string) error {
 	feed := f.dialectFeed()
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
 		Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
 }
 
@@ -126,7 +127,7 @@ func (outbox) begin(context.Context, *DB, dialect.Querier, *record) (string, err
 }
 
 // part is one shard, as with mode blocking, which may have to be refused while rows are placed.
-func (m outbox) part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s Shards) error {
+func (m outbox) part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	q.Unserved, q.Among = unfilled, f.glance().in(l.generation)
 	return m.blocking.part(ctx, f, l, q, s)
 }
@@ -136,7 +137,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 	if f.Capture == dialect.CaptureApp {
 		writing = []dialect.Right{dialect.May("INSERT", f.Records(), append([]string{"shard", "time_hint"}, f.StoredKey()...)...)}
 	}
-	for _, table := range []dialect.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()} {
+	for _, table := range []feedtype.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()} {
 		reading = append(reading, dialect.May("SELECT", table))
 	}
 	return writing, reading
@@ -169,7 +170,7 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	var rows []Finding
 	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
-		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, Refused) {
+		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []Finding{{Rule: rulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.recordYourself()}}
 			return nil
 		} else if err != nil {
@@ -180,7 +181,7 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
 		return err
 	})
-	return append(findings, rows...), f.db.fail(feedObject(f.name), "check", err)
+	return append(findings, rows...), f.db.fail(feedtype.FeedObject(f.name), "check", err)
 }
 
 // repair appends records for rows that have neither a record nor a place, in batches along the
@@ -247,9 +248,9 @@ func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
 	case err != nil && !errors.Is(err, errNoRows):
 		return err
 	case state == stateFilling:
-		return &Error{Code: Filling, Object: feedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
+		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
 	case state != stateActive:
-		return &Error{Code: Conflict, Object: feedObject(f.name), Cause: "it has become another meanwhile", Next: "try again"}
+		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: "it has become another meanwhile", Next: "try again"}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // sequenced is the mode whose positions a publisher gives.
@@ -15,11 +16,11 @@ type sequenced struct{}
 
 func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
 			Next: "remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes"}
 	}
-	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != dialect.Integer && r.Key[c].Kind != dialect.Dynamic) {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
+	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer && r.Key[c].Kind != feedtype.Dynamic) {
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
 			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(keyNames(r.Key), ", ")),
 			Next:  "`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key"}
 	}
@@ -95,7 +96,7 @@ func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *recor
 }
 
 // part is a range of the data shards. A part without any data shard has no position.
-func (sequenced) part(_ context.Context, _ *Feed, l *layout, q *dialect.PageQuery, s Shards) error {
+func (sequenced) part(_ context.Context, _ *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	count := max(l.feed.DataShards, 1)
 	from, to, err := s.Range(count)
 	switch {
@@ -104,26 +105,26 @@ func (sequenced) part(_ context.Context, _ *Feed, l *layout, q *dialect.PageQuer
 	case l.unplaced != "" && !s.All():
 		return l.refuseParts()
 	case from == to:
-		q.After = dialect.LastPosition
+		q.After = feedtype.LastPosition
 	case to-from < count:
 		q.From, q.To, q.Unserved = from, to, unplaced
 	}
 	return nil
 }
 
-func (sequenced) takes(p dialect.Position) bool { return !p.IsULID() }
+func (sequenced) takes(p feedtype.Position) bool { return !p.IsULID() }
 
 // placeAt: the publisher's times never go back from one position to a higher one, so a
 // binary search finds it in as many probes of the position's index as the head has bits.
 // The place is good for every part.
-func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ Shards) (place, error) {
+func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
 	if f.Capture() == dialect.CaptureColumn {
-		return place{}, &Error{Code: InvalidRequest, Param: "after", Object: feedObject(f.name), Cause: "with capture column nothing tells when a row was published",
+		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}
 	}
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, Shards{})
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
 	if err != nil {
-		return place{}, err
+		return feedtype.CursorState{}, err
 	}
 	// Everything at or below low is too old; answer is the best candidate so far.
 	low, high, answer := int64(0), page.Head.Number(), page.Head.Number()
@@ -134,14 +135,14 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ Shards) (p
 		case errors.Is(err, errNoRows):
 			high = middle
 		case err != nil:
-			return place{}, f.db.fail(feedObject(f.name), "look for a time", err)
+			return feedtype.CursorState{}, f.db.fail(feedtype.FeedObject(f.name), "look for a time", err)
 		case publishedAt >= t.UnixMicro():
 			high, answer = middle, min(answer, position-1)
 		default:
 			low = max(position, middle+1)
 		}
 	}
-	return place{generation: page.Generation, position: dialect.Numbered(answer)}, nil
+	return feedtype.CursorState{Generation: page.Generation, Position: feedtype.Numbered(answer)}, nil
 }
 
 // publishedAbove is the lowest position above one, and when it was published, in
@@ -154,13 +155,13 @@ func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publi
 	return position, publishedAt, err
 }
 
-func (sequenced) head(ctx context.Context, f *Feed, info *Info) error {
-	page, err := f.Fetch(ctx, Request{After: Now})
+func (sequenced) head(ctx context.Context, f *Feed, info *feedtype.Info) error {
+	page, err := f.Fetch(ctx, feedtype.Request{After: feedtype.Now})
 	info.Head = page.Cursor
 	return err
 }
 
-func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
+func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
 	return f.passOnce(ctx, limit, full)
 }
 
@@ -176,7 +177,7 @@ func (sequenced) publishVisible(ctx context.Context, f *Feed, _ int) error {
 }
 
 func (sequenced) asBefore(ctx context.Context, f *Feed) error {
-	_, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, Shards{})
+	_, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
 	return err
 }
 
@@ -211,8 +212,8 @@ func (sequenced) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) er
 }
 
 func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
-	at, err := s.Cursor.parse()
-	if err != nil || !at.start && at.generation != f.Generation() {
+	at, err := s.Cursor.State()
+	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history
 	}
 	b := dialect.NewBuilder(f.db.d)
@@ -222,22 +223,22 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 		return nil // dropped
 	}
 	if err != nil {
-		return f.db.fail(feedObject(f.name), "read its sequence", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "read its sequence", err)
 	}
-	if at.seen().Above(dialect.Numbered(head)) {
+	if at.Seen().Above(feedtype.Numbered(head)) {
 		return nil // ahead of the feed: the source will refuse it
 	}
-	behind, age := head-at.position.Number(), 0.0
+	behind, age := head-at.Position.Number(), 0.0
 	s.Behind = &behind
 	if behind > 0 && f.Capture() == dialect.CaptureColumn {
 		return nil
 	}
 	if behind > 0 {
-		_, publishedAt, err := f.publishedAbove(ctx, at.position.Number())
+		_, publishedAt, err := f.publishedAbove(ctx, at.Position.Number())
 		switch {
 		case errors.Is(err, errNoRows):
 		case err != nil:
-			return f.db.fail(feedObject(f.name), "look for the oldest entry not consumed", err)
+			return f.db.fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
 		default:
 			age = seconds(max(now-publishedAt, 0))
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 func (sequenced) defaults(s *FeedSpec) {
@@ -30,21 +31,21 @@ func (outbox) defaults(s *FeedSpec) {
 func (sequenced) validate(s FeedSpec) error {
 	switch {
 	case s.PositionColumn != "":
-		return invalid("position-column", "only mode blocking has positions in a column of your own")
+		return feedtype.Invalid("position-column", "only mode blocking has positions in a column of your own")
 	case s.TimeColumn != "":
-		return invalid("time-column", "only mode outbox gives rows the times of before the feed")
+		return feedtype.Invalid("time-column", "only mode outbox gives rows the times of before the feed")
 	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
-		return invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Adopt && s.Capture != dialect.CaptureColumn:
-		return invalid("adopt", "only capture column has positions to adopt")
+		return feedtype.Invalid("adopt", "only capture column has positions to adopt")
 	case s.AdoptSequence != "" && !s.Adopt:
-		return invalid("adopt-sequence", "it is for feeds that adopt their positions")
+		return feedtype.Invalid("adopt-sequence", "it is for feeds that adopt their positions")
 	case s.AdoptCursors != "" && !s.Adopt:
-		return invalid("adopt-cursors", "it is for feeds that adopt their positions")
-	case s.DataShards < 1 || s.DataShards > MaxDataShards:
-		return invalid("data-shards", "%d must be between 1 and %d", s.DataShards, MaxDataShards)
+		return feedtype.Invalid("adopt-cursors", "it is for feeds that adopt their positions")
+	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
+		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
 	case s.Tombstones < time.Second:
-		return invalid("tombstones", "%s is less than a second", s.Tombstones)
+		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
 	}
 	return nil
 }
@@ -52,13 +53,13 @@ func (sequenced) validate(s FeedSpec) error {
 func (blocking) validate(s FeedSpec) error {
 	switch {
 	case s.TimeColumn != "":
-		return invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
+		return feedtype.Invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
 	case s.PositionColumn == "":
-		return invalid("position-column", "name the column that holds a row's ULID")
+		return feedtype.Invalid("position-column", "name the column that holds a row's ULID")
 	case s.ShardColumn == "":
-		return invalid("shard-column", "name the integer column that says which shard a row is in")
+		return feedtype.Invalid("shard-column", "name the integer column that says which shard a row is in")
 	case s.Capture != dialect.CaptureNone:
-		return invalid("capture", "with ULIDs nothing is captured: leave it out")
+		return feedtype.Invalid("capture", "with ULIDs nothing is captured: leave it out")
 	}
 	return s.appendedTo()
 }
@@ -66,9 +67,9 @@ func (blocking) validate(s FeedSpec) error {
 func (outbox) validate(s FeedSpec) error {
 	switch {
 	case s.PositionColumn != "":
-		return invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
+		return feedtype.Invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
 	case s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureTrigger:
-		return invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
+		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
 	}
 	return s.appendedTo()
 }
@@ -77,13 +78,13 @@ func (outbox) validate(s FeedSpec) error {
 func (s FeedSpec) appendedTo() error {
 	switch {
 	case s.Tombstones != 0:
-		return invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
+		return feedtype.Invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
 	case s.DataShards != 1:
-		return invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
+		return feedtype.Invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
+		return feedtype.Invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
 	case s.AcceptTriggers || s.AcceptUntriggered:
-		return invalid("accept-triggers", "with ULIDs rows are only appended, which triggers see: leave it out")
+		return feedtype.Invalid("accept-triggers", "with ULIDs rows are only appended, which triggers see: leave it out")
 	}
 	return nil
 }

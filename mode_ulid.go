@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // blocking is the mode whose positions are ULIDs that writers take, see Feed.Lock. Every
@@ -24,7 +25,7 @@ const maxShardsNamed = 20
 func (m blocking) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
 	columns, problems := ulidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
 	}
 	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // as the table has it
 	return nil
@@ -92,7 +93,7 @@ func indexName(table string) string {
 // holdsIntegers tells whether a column keeps integers as such. One that is declared as another type of
 // SQLite's turns them into texts or fractions.
 func holdsIntegers(c *dialect.Column) bool {
-	return c.Kind == dialect.Integer || c.Kind == dialect.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT")
+	return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT")
 }
 
 // shardProblem is what a database has against an integer column as that of the shards.
@@ -118,7 +119,7 @@ func ulidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumn
 func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
 	columns, problems := ulidsAgain(d, table, f.ULIDs)
 	if len(problems) > 0 {
-		return &Error{Code: Refused, Object: feedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
 	}
 	f.ULIDs = columns
 	return nil
@@ -153,9 +154,9 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last dialect.Position) error {
+	return eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
-			return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
 				Next:  "random UUIDs are no ULIDs: such a table takes --mode outbox; of a table of ULIDs delete this row, or give it a ULID of its time"}
 		}
@@ -165,7 +166,7 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 
 // begin lets shards that have rows already go on above them.
 func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
-	err := eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last dialect.Position) error {
+	err := eachShard(ctx, db.d, q, r.feed(db.names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.d)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
@@ -189,7 +190,7 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record)
 // eachShard is told of every shard that rows have, in descending order, and of its greatest ULID.
 // It goes from shard to shard by the unique index, and reads one entry of each: the table may
 // be a large one, and only some databases find distinct values so by themselves.
-func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last dialect.Position) error) error {
+func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last feedtype.Position) error) error {
 	for below := (*int)(nil); ; {
 		b := dialect.NewBuilder(d)
 		var shard int
@@ -237,7 +238,7 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
 	columns, problems := ulidsAgain(db.d, table, r.ULIDs)
 	if len(problems) > 0 {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
 		if err := run(ctx, q, db.d.ULIDDown(r.feed(db.names))); err != nil {
@@ -249,8 +250,8 @@ func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 }
 
 // part is one shard: the one that is asked for, or the only one that there is.
-func (m blocking) part(ctx context.Context, f *Feed, _ *layout, q *dialect.PageQuery, s Shards) error {
-	if shard, one := s.only(); one {
+func (m blocking) part(ctx context.Context, f *Feed, _ *layout, q *dialect.PageQuery, s feedtype.Shards) error {
+	if shard, one := s.Single(); one {
 		q.Shard = shard
 		return nil
 	}
@@ -279,7 +280,7 @@ func (blocking) perShard(f *Feed, shards []int, cause string) error {
 	if len(names) > 0 {
 		cause += ": " + strings.Join(names, ", ")
 	}
-	return &Error{Code: InvalidRequest, Param: "shard", Object: feedObject(f.name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard", Object: feedtype.FeedObject(f.name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
 }
 
 func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) }
@@ -313,45 +314,45 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	if shards == nil {
 		shards = []int{} // of other feeds it is nil
 	}
-	return shards, f.db.fail(feedObject(f.name), "list its shards", err)
+	return shards, f.db.fail(feedtype.FeedObject(f.name), "list its shards", err)
 }
 
-func (blocking) takes(p dialect.Position) bool { return p.IsULID() }
+func (blocking) takes(p feedtype.Position) bool { return p.IsULID() }
 
 // placeAt is told by the time itself, which every ULID begins with, up to the greatest
 // ULID that is there.
-func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s Shards) (place, error) {
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: dialect.LastPosition, Limit: 1, MaxBytes: 1}, s)
+func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
+	page, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
 	if err != nil {
-		return place{}, err
+		return feedtype.CursorState{}, err
 	}
-	at := place{generation: page.Generation, position: page.Head.Max(page.EntriesBelow)}
+	at := feedtype.CursorState{Generation: page.Generation, Position: page.Head.Max(page.EntriesBelow)}
 	if ms := t.UnixMilli(); ms < 1 {
-		at.position = dialect.Position{}
+		at.Position = feedtype.Position{}
 	} else if ms < 1<<48 {
-		at.position = at.position.Min(dialect.Position{High: uint64(ms) << 16}.Before())
+		at.Position = at.Position.Min(feedtype.Position{High: uint64(ms) << 16}.Before())
 	}
-	if page.EntriesBelow == dialect.LowestULID { // nothing was purged
-		at.position = at.position.Max(page.EntriesBelow)
+	if page.EntriesBelow == feedtype.LowestULID { // nothing was purged
+		at.Position = at.Position.Max(page.EntriesBelow)
 	}
 	return at, nil
 }
 
 // head is that of the only shard; where there are more, each has its own.
-func (m blocking) head(ctx context.Context, f *Feed, info *Info) error {
-	shards, err := f.shardIDs(ctx, MaxShardIDs+1)
-	if info.MoreShardIDs = len(shards) > MaxShardIDs; info.MoreShardIDs {
-		shards = shards[:MaxShardIDs]
+func (m blocking) head(ctx context.Context, f *Feed, info *feedtype.Info) error {
+	shards, err := f.shardIDs(ctx, feedtype.MaxShardIDs+1)
+	if info.MoreShardIDs = len(shards) > feedtype.MaxShardIDs; info.MoreShardIDs {
+		shards = shards[:feedtype.MaxShardIDs]
 	}
 	if info.ShardIDs = shards; err != nil || len(shards) == 0 {
 		return err
 	}
-	whole, err := f.wholeShards(ctx, dialect.Position{})
+	whole, err := f.wholeShards(ctx, feedtype.Position{})
 	if err != nil || len(whole) != 1 {
 		return err
 	}
-	page, err := f.Fetch(ctx, Request{After: Now, Shards: One(whole[0])})
-	if info.Head = page.Cursor; errors.Is(err, Filling) {
+	page, err := f.Fetch(ctx, feedtype.Request{After: feedtype.Now, Shards: feedtype.One(whole[0])})
+	if info.Head = page.Cursor; errors.Is(err, feedtype.Filling) {
 		return nil // there is none yet
 	}
 	return err
@@ -366,8 +367,8 @@ func (blocking) fill(context.Context, *Feed, int, int) error { return nil }
 
 func (blocking) firstWaiting(*Feed) string { return "" }
 
-func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (PublishEvent, error) {
-	return PublishEvent{Feed: f.name}, nil
+func (blocking) pass(_ context.Context, f *Feed, _ int, _ bool) (feedtype.PublishEvent, error) {
+	return feedtype.PublishEvent{Feed: f.name}, nil
 }
 
 func (blocking) publishVisible(context.Context, *Feed, int) error { return nil }
@@ -378,12 +379,12 @@ func (blocking) asBefore(context.Context, *Feed) error { return nil }
 func (blocking) purge(context.Context, *Feed) (int, error) { return 0, nil }
 
 func (blocking) keys(f *Feed, doing string) error {
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
 		Next: "insert a row that says what has changed"}
 }
 
 func (blocking) repair(_ context.Context, f *Feed) (int64, error) {
-	return 0, &Error{Code: Refused, Object: feedObject(f.name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
+	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
 		Next: "`rowfeed check " + f.name + "` says of each problem what to do"}
 }
 
@@ -400,7 +401,7 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	}
 	findings = []Finding{}
 	d, q := f.db.d, f.db.on()
-	err = eachShard(ctx, d, q, feed, func(shard int, last dialect.Position) error {
+	err = eachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // unreadable is the mode of a feed whose record this version cannot read: it is of a mode that
@@ -18,11 +19,11 @@ type unreadable struct{ why error }
 var errUnreadable = errors.New("this rowfeed cannot read its record")
 
 func unknownMode(name, mode string) error {
-	return &Error{Code: SchemaVersion, Object: feedObject(name), Cause: fmt.Sprintf("its mode is %q", mode), Err: errUnreadable, Next: "use a newer rowfeed"}
+	return &feedtype.Error{Code: feedtype.SchemaVersion, Object: feedtype.FeedObject(name), Cause: fmt.Sprintf("its mode is %q", mode), Err: errUnreadable, Next: "use a newer rowfeed"}
 }
 
 func damagedRecord(name, table string, err error) error {
-	return &Error{Code: Failed, Object: feedObject(name), Cause: "its row of " + table + " is damaged", Err: fmt.Errorf("%w: %w", errUnreadable, err),
+	return &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(name), Cause: "its row of " + table + " is damaged", Err: fmt.Errorf("%w: %w", errUnreadable, err),
 		Next: "put that row right; what rowfeed does not know how to read it does not touch"}
 }
 
@@ -69,19 +70,19 @@ func (unreadable) rights(dialect.Dialect, *dialect.Feed) (writing, reading []dia
 	return nil, nil
 }
 
-func (m unreadable) part(context.Context, *Feed, *layout, *dialect.PageQuery, Shards) error {
+func (m unreadable) part(context.Context, *Feed, *layout, *dialect.PageQuery, feedtype.Shards) error {
 	return m.why
 }
 
 func (m unreadable) byShard(*Feed) error { return m.why }
 
-func (unreadable) takes(dialect.Position) bool { return false }
+func (unreadable) takes(feedtype.Position) bool { return false }
 
-func (m unreadable) placeAt(context.Context, *Feed, time.Time, Shards) (place, error) {
-	return place{}, m.why
+func (m unreadable) placeAt(context.Context, *Feed, time.Time, feedtype.Shards) (feedtype.CursorState, error) {
+	return feedtype.CursorState{}, m.why
 }
 
-func (m unreadable) head(context.Context, *Feed, *Info) error { return m.why }
+func (m unreadable) head(context.Context, *Feed, *feedtype.Info) error { return m.why }
 
 func (m unreadable) backfill(context.Context, *Feed, *record) (int64, error) { return 0, m.why }
 
@@ -90,9 +91,9 @@ func (m unreadable) fill(context.Context, *Feed, int, int) error { return m.why 
 func (unreadable) firstWaiting(*Feed) string { return "" }
 
 // pass looks whether the record was put right.
-func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
+func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
 	if err := f.reload(ctx); err != nil {
-		return PublishEvent{Feed: f.name}, err
+		return feedtype.PublishEvent{Feed: f.name}, err
 	}
 	return f.mode().pass(ctx, f, limit, full)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // OutboxRecord says that a row was inserted.
@@ -27,7 +28,7 @@ func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) err
 		if a.feed.ULIDs != nil {
 			next = "take ULIDs with Lock in the transaction that inserts the row"
 		}
-		return &Error{Code: Refused, Object: feedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
 	}
 	if err := f.checkKey(record.Key); err != nil {
 		return err

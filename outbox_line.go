@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // lockPatience is how long a mover of an outbox waits for what another transaction has: a
@@ -52,7 +53,7 @@ func whyHeld(err error) error {
 
 // heldShards is an errShardHeld that says all there is to say.
 type heldShards struct {
-	told *Error
+	told *feedtype.Error
 	why  error
 }
 
@@ -73,7 +74,7 @@ func (f *Feed) heldError(doing string, why error, shards ...int) error {
 	if why == errKeyHeld {
 		next = fmt.Sprintf("`rowfeed status %s` shows who has which shard, `rowfeed unblock %s --shard N` ends that", f.name, f.name)
 	}
-	return heldShards{why: why, told: &Error{Code: Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing + ": " + why.Error(),
+	return heldShards{why: why, told: &feedtype.Error{Code: feedtype.Locked, Object: fmt.Sprintf("feed %q, shard %s", f.name, names), Cause: doing + ": " + why.Error(),
 		Next: "it is tried again, and other shards are served meanwhile; " + next}}
 }
 
@@ -85,7 +86,7 @@ var errUnplaceable = errors.New("its key cannot be placed")
 func (f *Feed) unplaceable(shard int, seq int64, err error) error {
 	records := f.dialectFeed().Records()
 	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.d, records), seq)
-	return &Error{Code: Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
+	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
 		Next: "look at its key with SELECT * FROM " + of + "; a row with such a key cannot be in the feed: DELETE FROM " + of}
 }
 
@@ -211,7 +212,7 @@ func (f *Feed) tellStuck(err error) {
 	}
 	l.mu.Unlock()
 	if due {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
@@ -225,5 +226,5 @@ func (f *Feed) tellHeld(ctx context.Context) {
 	if who := f.holderText(ctx, shards[0]); who != "" {
 		cause += " for " + who
 	}
-	f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: f.heldError(cause, f.line.why(shards[0]), shards...)})
+	f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.heldError(cause, f.line.why(shards[0]), shards...)})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -20,13 +21,13 @@ const (
 
 // movement is what a moving transaction did.
 type movement struct {
-	records    int              // that were moved
-	taken      int              // that were read
-	seqs       []int64          // the order_sequences of those that were moved last
-	last       int64            // the order_sequence of the last one read
-	stuck      []int64          // those of records that cannot be placed
-	generation int64            // of the feed as it was known then
-	given      dialect.Position // the highest that may have been given
+	records    int               // that were moved
+	taken      int               // that were read
+	seqs       []int64           // the order_sequences of those that were moved last
+	last       int64             // the order_sequence of the last one read
+	stuck      []int64           // those of records that cannot be placed
+	generation int64             // of the feed as it was known then
+	given      feedtype.Position // the highest that may have been given
 	took       time.Duration
 }
 
@@ -85,8 +86,8 @@ func (m outbox) moveBut(ctx context.Context, f *Feed, l lookout, shard int, stuc
 // moveOnce is one moving transaction, with what follows from it.
 func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
-	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanPublish, Feed: f.name, Shard: shard})
-	defer func() { end(SpanEnd{Entries: moved.records, Err: err}) }()
+	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name, Shard: shard})
+	defer func() { end(feedtype.SpanEnd{Entries: moved.records, Err: err}) }()
 	for attempt, raised := 1, false; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
 			moved, err = m.moveBatch(ctx, tx, f, l, shard, stuck, limit, bounds, raised)
@@ -96,7 +97,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 			raised = true
 			continue
 		}
-		if attempt > 1 || !errors.Is(err, DatabaseChanged) {
+		if attempt > 1 || !errors.Is(err, feedtype.DatabaseChanged) {
 			break
 		}
 		if err := f.reload(ctx); err != nil { // the record in hand may be older than a bump
@@ -111,7 +112,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	case errors.Is(err, errShardHeld):
 		return movement{}, f.heldError("records of it wait, and are not to be moved", whyHeld(err), shard)
 	case f.db.d.Classify(err) == dialect.ClassPermission:
-		return movement{}, &Error{Code: Refused, Object: feedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
+		return movement{}, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
 			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
 	case err != nil:
 		f.looked(l, 0, nil, false, err)
@@ -120,10 +121,10 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	f.looked(l, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.isDurable(shard, place{generation: generation, position: moved.given})
+	f.isDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.saw(shard, generation, moved.given)
 	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: moved.given})
-	f.db.cfg.Observer.Published(PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
+	f.db.cfg.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
@@ -246,10 +247,10 @@ func seqsOf(places []dialect.Moved) []int64 {
 // pass moves up to limit records of every shard in which some wait. A shard that cannot be
 // had keeps none of the others: it is left in line, and the error is errShardHeld. Where
 // nothing is left but records that cannot be placed it is errUnplaceable.
-func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (PublishEvent, error) {
+func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
 	l := f.look(ctx)
 	r := f.record.Load()
-	e, among := PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
+	e, among := feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
 	if !full && !l.settles() {
 		waiting, err := f.db.d.HasRecords(ctx, f.db.on(), r.feed(f.db.names), among)
 		if err != nil || !waiting {
@@ -284,7 +285,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (Publis
 	}
 	f.looked(l, r.Generation, nil, all, nil)
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: failed})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
 	}
 	if failed == nil && e.Changes == 0 { // till then there may be more to move

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // status adds to that of the shards what waits in the outbox, and since when.
@@ -23,7 +24,7 @@ func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err e
 		return err
 	})
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return b, f.db.fail(feedObject(f.name), "count the records waiting", err)
+		return b, f.db.fail(feedtype.FeedObject(f.name), "count the records waiting", err)
 	}
 	b.OldestSeconds = seconds(max(age, 0))
 	return b, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Partitions of PostgreSQL come and go while a feed is there. PostgreSQL copies the trigger for rows to a new
@@ -59,7 +60,7 @@ func attachedOf(table *dialect.Table) []string {
 // Writes to its rows are captured, so that these are not among what Verify finds.
 func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
 	fresh, err := f.newPartitions(ctx, f.db.on(), f.record.Load())
-	if errors.Is(err, Refused) && f.db.readsOthers(ctx) {
+	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
 	var problems []string
@@ -88,7 +89,7 @@ func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *record) 
 		return nil, err
 	}
 	fresh, err := f.db.d.NewPartitions(ctx, q, r.feed(f.db.names), table)
-	return fresh, f.db.fail(feedObject(f.name), "look for new partitions", err)
+	return fresh, f.db.fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 }
 
 // keepPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
@@ -99,7 +100,7 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 		_, err = f.followPartitions(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
@@ -127,11 +128,11 @@ func (f *Feed) takeInAll(ctx context.Context) error {
 			})
 		}
 		if err != nil && f.db.d.Classify(err) == dialect.ClassLockTimeout {
-			err = &Error{Code: Locked, Object: feedObject(f.name), Err: err,
+			err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Err: err,
 				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
 				Next:  "wait: the publisher tries again within a minute"}
 		}
-		first = firstError(first, f.db.fail(feedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
+		first = firstError(first, f.db.fail(feedtype.FeedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
 	}
 	return first
 }
@@ -146,7 +147,7 @@ func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
 		if p.ByOwner {
 			next += ". Or run `rowfeed feed upgrade " + f.name + "` as a member of " + p.Owner
 		}
-		return &Error{Code: Refused, Object: feedObject(f.name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 	}
 	fresh, err := f.db.d.NewPartitions(ctx, f.db.on(), r.feed(f.db.names), table)
 	if err != nil || len(fresh) > 0 {
-		return 0, f.db.fail(feedObject(f.name), "look for new partitions", err)
+		return 0, f.db.fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 	}
 	now := &partitions{Attached: attachedOf(table), Head: head}
 	known := r.Partitions
@@ -253,7 +254,7 @@ func (f *Feed) partitionsFail(ctx context.Context, err error) error {
 	if f.db.d.Classify(err) != dialect.ClassPermission {
 		return f.settle(ctx, doing, err)
 	}
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing, Err: err,
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing, Err: err,
 		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
 			"grant it INSERT on " + f.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
 }
@@ -277,7 +278,7 @@ func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
 	b := dialect.NewBuilder(f.db.d)
 	query := "SELECT value FROM " + f.db.table("sequences") + " WHERE name = " + b.Arg(f.name)
 	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &value)
-	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
+	return value, f.db.fail(feedtype.FeedObject(f.name), "read its sequence", err)
 }
 
 // publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
@@ -288,7 +289,7 @@ func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
 		value = seq.Value
 		return err
 	})
-	return value, f.db.fail(feedObject(f.name), "read its sequence", err)
+	return value, f.db.fail(feedtype.FeedObject(f.name), "read its sequence", err)
 }
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
@@ -299,8 +300,8 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 	of.Source = p.Name
 	part.record.Store(&of)
 	if r.mode().hasOutbox() {
-		if err := f.knowsPlaces(ctx, f.db.on(), "record the rows of partition "+p.Name.String()); errors.Is(err, Refused) {
-			f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
+		if err := f.knowsPlaces(ctx, f.db.on(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
+			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
 			return 0, err
@@ -390,5 +391,5 @@ func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions
 	if err == nil {
 		err = f.reload(ctx)
 	}
-	return f.db.fail(feedObject(f.name), "note its partitions", err)
+	return f.db.fail(feedtype.FeedObject(f.name), "note its partitions", err)
 }

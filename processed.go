@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // MarkProcessed notes, in the transaction of a receiver's effects, that an entry has
@@ -19,12 +20,12 @@ import (
 // consumer is any name for who processes, as in Consumer.Name. The entry is told by
 // feed, generation, shard and position. A Consumer needs none of this for what its
 // Handle does in its transaction.
-func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e Entry) (first bool, err error) {
+func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e feedtype.Entry) (first bool, err error) {
 	switch {
 	case !consumerNamePattern.MatchString(consumer):
-		return false, invalid("consumer", "%q is no name of a consumer", consumer)
+		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
 	case e.Generation < 1 || e.Position == "":
-		return false, invalid("entry", "it has no generation or no position: it did not come from a feed")
+		return false, feedtype.Invalid("entry", "it has no generation or no position: it did not come from a feed")
 	}
 	if err := validFeedName(feed); err != nil {
 		return false, err
@@ -42,9 +43,9 @@ func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e
 
 // orderedPosition is a position as text that sorts as positions do.
 func orderedPosition(position string) (string, error) {
-	p, err := dialect.ParsePosition(position)
+	p, err := feedtype.ParsePosition(position)
 	if err != nil {
-		return "", invalid("entry", "%q is no position", position)
+		return "", feedtype.Invalid("entry", "%q is no position", position)
 	}
 	return p.Ordered(), nil
 }
@@ -55,34 +56,34 @@ const purgeSize = 2000
 // PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
 // come again, and those of older generations. Without a cursor (Beginning) it is that
 // of the consumer of this name in this database. It answers how many there were.
-func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo Cursor) (total int64, err error) {
+func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
 	if err := db.requireSchema(ctx, db.on()); err != nil {
 		return 0, err
 	}
 	object := consumerObject(consumer, feed)
-	if upTo == Beginning {
+	if upTo == feedtype.Beginning {
 		if upTo, err = db.lowestCursor(ctx, consumer, feed); err != nil {
 			return 0, err
 		}
 	}
-	at, err := upTo.parse()
+	at, err := upTo.State()
 	if err != nil {
 		return 0, err
 	}
-	if at.start {
+	if at.Start {
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
 	b := dialect.NewBuilder(db.d)
 	parts, err := dialect.QueryAll(ctx, db.on(), "SELECT DISTINCT generation, shard FROM "+db.table("processed")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.generation), b.Args(),
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation), b.Args(),
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
 		return 0, db.fail(object, "purge processed ids", err)
 	}
 	for _, p := range parts {
-		last := at.position.Ordered()
-		if p.generation < at.generation {
+		last := at.Position.Ordered()
+		if p.generation < at.Generation {
 			last = strings.Repeat("Z", 40) // above every position
 		}
 		for n := int64(math.MaxInt64); n >= purgeSize; total += n {
@@ -115,26 +116,26 @@ func (db *DB) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed
 }
 
 // lowestCursor is the cursor of a consumer's shard that is furthest behind.
-func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (Cursor, error) {
+func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
 	b := dialect.NewBuilder(db.d)
 	id := ConsumerID{Consumer: consumer, Feed: feed}
 	values, err := dialect.QueryAll(ctx, db.on(), "SELECT value FROM "+db.table("cursors")+" WHERE "+id.where(b), b.Args(),
-		func(rows dialect.Rows) (c Cursor, err error) { return c, rows.Scan(&c) })
+		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
 		return "", db.fail(id.String(), "read its cursors", err)
 	}
 	if len(values) == 0 {
 		return "", db.unknownConsumer(ctx, db.on(), id)
 	}
-	lowest, found := place{}, false
+	lowest, found := feedtype.CursorState{}, false
 	for _, c := range values {
-		at, err := c.parse()
+		at, err := c.State()
 		if err != nil { // "now" or "at:…": nothing has been read
-			return Beginning, nil
+			return feedtype.Beginning, nil
 		}
-		if !found || at.generation < lowest.generation || at.generation == lowest.generation && lowest.position.Above(at.position) {
+		if !found || at.Generation < lowest.Generation || at.Generation == lowest.Generation && lowest.Position.Above(at.Position) {
 			lowest, found = at, true
 		}
 	}
-	return lowest.cursor(), nil
+	return lowest.Cursor(), nil
 }

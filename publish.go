@@ -2,7 +2,6 @@ package rowfeed
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Publish gives positions to every change that is waiting, in passes of one
@@ -45,9 +45,9 @@ var errStale = errors.New("the sequence's version or the feed's generation chang
 
 // pass publishes one batch, of the feed as it is now: one that was dropped and added
 // again meanwhile may follow another table, and Upgrade may have found it another index.
-func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, error) {
+func (f *Feed) pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	if f.db.publishesNothing() {
-		return PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
+		return feedtype.PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
 	}
 	for {
 		before := f.record.Load()
@@ -63,8 +63,8 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (PublishEvent, er
 // passOnce is pass for the feed as last read. The cheap question, whether there is a
 // change, comes first and takes no lock; with none, nothing is written. After a full
 // batch there is no need to ask, and where a gap may be given up it does not do.
-func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent, error) {
-	e := PublishEvent{Feed: f.name}
+func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+	e := feedtype.PublishEvent{Feed: f.name}
 	started := time.Now()
 	l := f.look(ctx)
 	if !full && !l.settles() {
@@ -77,12 +77,12 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	}
 	var seqs []int64
 	var err error
-	ctx, end := StartSpan(ctx, f.db.cfg.Tracer, Span{Op: SpanPublish, Feed: f.name})
+	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name})
 	defer func() {
 		if errors.Is(err, errNothing) { // somebody else has published it
 			err = nil
 		}
-		end(SpanEnd{Entries: e.Keys, Err: err})
+		end(feedtype.SpanEnd{Entries: e.Keys, Err: err})
 	}()
 	for attempt := 1; ; attempt++ {
 		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
@@ -90,7 +90,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 			return err
 		})
 		// The record in hand may be older than a bump.
-		bumped := errors.Is(err, DatabaseChanged) && attempt == 1
+		bumped := errors.Is(err, feedtype.DatabaseChanged) && attempt == 1
 		if !errors.Is(err, errStale) && !bumped || attempt == maxAttempts {
 			break
 		}
@@ -104,15 +104,15 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 	}
 	if errors.Is(err, errNothing) {
 		f.looked(l, e.Generation, nil, true, nil)
-		return PublishEvent{Feed: f.name}, nil
+		return feedtype.PublishEvent{Feed: f.name}, nil
 	}
 	f.looked(l, e.Generation, seqs, len(seqs) < limit, err)
 	if err != nil {
-		return PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
+		return feedtype.PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
 	}
 	e.Took = time.Since(started)
-	head := dialect.Numbered(e.Head)
-	f.isDurable(0, place{generation: e.Generation, position: head})
+	head := feedtype.Numbered(e.Head)
+	f.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
 	f.saw(0, e.Generation, head)
 	f.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})
 	f.db.cfg.Observer.Published(e)
@@ -122,7 +122,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (PublishEvent
 // settle turns a database error into an Error. A missing table means that the feed
 // was dropped or changed meanwhile, which its record tells, or that its own table was.
 func (f *Feed) settle(ctx context.Context, doing string, err error) error {
-	var known *Error
+	var known *feedtype.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
@@ -137,7 +137,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 			return because
 		}
 	}
-	return f.db.fail(feedObject(f.name), doing, err)
+	return f.db.fail(feedtype.FeedObject(f.name), doing, err)
 }
 
 // notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
@@ -145,7 +145,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 	r := f.record.Load()
 	table, failed := f.db.describeSource(ctx, f.db.on(), r)
-	if errors.Is(failed, Refused) {
+	if errors.Is(failed, feedtype.Refused) {
 		return failed
 	}
 	if failed != nil {
@@ -156,21 +156,21 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 		return nil
 	}
 	if _, unfit := r.asAdded(f.db.d, table); unfit != nil {
-		var refused *Error
+		var refused *feedtype.Error
 		if errors.As(unfit, &refused) {
 			refused.Err = err
 		}
 		return unfit
 	}
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
 		Next: "run `rowfeed feed upgrade " + f.name + "`"}
 }
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
-func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e PublishEvent, seqs []int64, err error) {
+func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
 	d, r := f.db.d, f.record.Load()
-	e = PublishEvent{Feed: f.name, Generation: r.Generation}
+	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
 	feed := r.feed(f.db.names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
@@ -178,13 +178,13 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	floor := f.highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, errNoRows) {
-		return e, nil, &Error{Code: UnknownFeed, Object: feedObject(f.name), Cause: "it has no row in the sequences table",
+		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "it has no row in the sequences table",
 			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, dialect.Numbered(seq.Value))); err != nil {
+	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
@@ -203,7 +203,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 		room += limit
 	}
 	if seq.Value > math.MaxInt64-int64(room) {
-		return e, nil, &Error{Code: Refused, Object: feedObject(f.name), Cause: "its sequence has reached the end of int64"}
+		return e, nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
 	// Deletes and wishes first, so that they are never above a row that came after them.
 	assignments, err := r.assign(changes, seq.Value)
@@ -289,7 +289,7 @@ func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
 }
 
 func unsafeDurability(err error) error {
-	return &Error{Code: UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
+	return &feedtype.Error{Code: feedtype.UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
 		Next: "change the setting, or accept the risk with --unsafe-durability"}
 }
 
@@ -305,7 +305,7 @@ func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignm
 	known, which := make(map[string]int, len(changes)), make([]int, len(changes))
 	var id []byte
 	for i, c := range changes {
-		id = appendIdentity(id[:0], c.Key)
+		id = dialect.AppendIdentity(id[:0], c.Key)
 		k, ok := known[string(id)]
 		if !ok {
 			k, fates = len(fates), append(fates, fate{})
@@ -354,20 +354,6 @@ func statements(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	return parts
 }
 
-// keyIdentity is a string that two keys share only if all their values are equal.
-func keyIdentity(key []any) string { return string(appendIdentity(nil, key)) }
-
-// appendIdentity writes each value with its length behind it: read from the end, it says where
-// each begins.
-func appendIdentity(id []byte, key []any) []byte {
-	for _, v := range key {
-		start := len(id)
-		id = appendValue(id, dialect.Dynamic, v)
-		id = binary.BigEndian.AppendUint32(id, uint32(len(id)-start))
-	}
-	return id
-}
-
 // batchSize adapts the number of changes taken at once: larger batches cost less
 // per key, and hold the sequence row for longer.
 type batchSize struct{ size, low, high int }
@@ -376,7 +362,7 @@ func newBatchSize(start int) *batchSize {
 	return &batchSize{size: start, low: min(100, start), high: max(5000, start)}
 }
 
-func (b *batchSize) learn(e PublishEvent) {
+func (b *batchSize) learn(e feedtype.PublishEvent) {
 	switch {
 	case e.Took > 500*time.Millisecond:
 		b.size = max(b.size/2, min(b.size, b.low))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // verifyEvery is how often a publisher looks whether its triggers are in place and
@@ -88,7 +90,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			failures = 0
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, UnknownFeed) || errors.Is(err, UnsafeDurability):
+		case errors.Is(err, feedtype.UnknownFeed) || errors.Is(err, feedtype.UnsafeDurability):
 			return err
 		default:
 			failures++
@@ -96,8 +98,8 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			idle = outage(failures)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
-			f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
-			if failures == patience && !errors.Is(err, DatabaseChanged) { // which it is for everybody
+			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+			if failures == patience && !errors.Is(err, feedtype.DatabaseChanged) { // which it is for everybody
 				return errCannotPublish
 			}
 		}
@@ -145,7 +147,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	partitioned = f.record.Load().hasPartitions(table)
 	f.setProblems(problems)
 	if len(problems) > 0 {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: &Error{Code: Refused, Object: feedObject(f.name),
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name),
 			Cause: "changes may go uncaptured, or not be published: " + strings.Join(problems, "; "),
 			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
 	}
@@ -156,11 +158,11 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 		return partitioned, err
 	}
 	if parts != "" {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
 	}
 	_, err = f.Purge(ctx)
 	if errors.Is(err, errShardHeld) {
-		f.db.cfg.Observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 		err = nil // there is time: it is done when the house is kept again
 	}
 	return partitioned, err
@@ -169,7 +171,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 // withoutDriver says what failed without the driver's own text, which may name hosts
 // and users: problems are shown to everyone who may ask whether the feed is well.
 func withoutDriver(err error) string {
-	var e *Error
+	var e *feedtype.Error
 	if !errors.As(err, &e) {
 		return "the database did not answer in time"
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // turnPatience is how often in a row a publisher fails before it gives up its turn.
@@ -28,7 +30,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		f.setProblems(nil) // they are the holder's to tell
 		if s.Epoch != behind {
 			behind = s.Epoch
-			observer.Lease(LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
 		}
 		return nil
 	}
@@ -36,7 +38,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		t, err := lease.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
-			observer.Lease(LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
 			var gaveUp error
 			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
 				gaveUp = f.keepPublishing(ctx, turnPatience)
@@ -57,15 +59,15 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err == nil || errors.Is(err, LeaseLost) {
+		if err == nil || errors.Is(err, feedtype.LeaseLost) {
 			continue // publishing was safe all along; whose turn it is will be seen
 		}
-		if err = f.settle(ctx, "publish", err); errors.Is(err, UnknownFeed) {
+		if err = f.settle(ctx, "publish", err); errors.Is(err, feedtype.UnknownFeed) {
 			return err
 		}
 		failures++
 		f.setProblems([]string{withoutDriver(err)})
-		observer.Trouble(TroubleEvent{Feed: f.name, Err: err})
+		observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 		if pause(ctx, outage(failures)) != nil {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Key is the values of a feed's key columns, in the key's order: int64, string,
@@ -64,11 +65,11 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 func (f *Feed) checkKey(key Key) error {
 	columns := f.record.Load().Key
 	if len(key) != len(columns) {
-		return invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(columns), ", "), len(columns))
+		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(columns), ", "), len(columns))
 	}
 	for i, v := range key {
 		if v == nil {
-			return invalid("key", "column %q of a key cannot be NULL", columns[i].Name)
+			return feedtype.Invalid("key", "column %q of a key cannot be NULL", columns[i].Name)
 		}
 	}
 	return nil
@@ -77,9 +78,9 @@ func (f *Feed) checkKey(key Key) error {
 // keyError says so when it was the key that the database did not take.
 func (f *Feed) keyError(key Key, doing string, err error) error {
 	if f.db.d.Classify(err) == dialect.ClassInvalid {
-		return &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.record.Load().Key)), Err: err}
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.record.Load().Key)), Err: err}
 	}
-	return f.db.fail(feedObject(f.name), doing, err)
+	return f.db.fail(feedtype.FeedObject(f.name), doing, err)
 }
 
 // UnknownKeys answers those of the keys of which the feed has neither a row nor a
@@ -105,8 +106,8 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 			// Where types belong to values, a column declared for integers holds text all the
 			// same, but hardly ever; one that is the row's number never does.
 			text, ok := key[i].(string)
-			if _, err := strconv.ParseFloat(text, 64); ok && err != nil && c.Kind == dialect.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT") {
-				return nil, &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name),
+			if _, err := strconv.ParseFloat(text, 64); ok && err != nil && c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT") {
+				return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
 					Cause: fmt.Sprintf("%q is no number, as column %q is declared for, and no row has it", text, c.Name),
 					Next:  "write the key as entries show it"}
 			}
@@ -121,7 +122,7 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
 	d, feed := f.db.d, f.dialectFeed()
 	b := dialect.NewBuilder(d)
-	count := func(table dialect.TableName, column func(dialect.Column) string) string {
+	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
 		conditions := make([]string, len(key))
 		for i, c := range feed.Key {
 			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + c.Operator("=") + b.Arg(key[i])
@@ -163,7 +164,7 @@ func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each
 		return 0, err
 	}
 	if batch < 1 {
-		return 0, invalid("batch", "%d must be positive", batch)
+		return 0, feedtype.Invalid("batch", "%d must be positive", batch)
 	}
 	var total int64
 	var after []any
@@ -197,7 +198,7 @@ func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error
 		query += " WHERE (" + where + ")"
 	}
 	err = dialect.QueryRow(ctx, f.db.on(), query, nil, &n)
-	return n, f.db.fail(feedObject(f.name), "count rows", err)
+	return n, f.db.fail(feedtype.FeedObject(f.name), "count rows", err)
 }
 
 // recordRange records the next keys above after, up to limit, in key order, and
@@ -236,7 +237,7 @@ func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, af
 	if err != nil && !errors.Is(err, errNoRows) {
 		return nil, nil, err
 	}
-	if last != nil && after != nil && keyIdentity(last) == keyIdentity(after) {
+	if last != nil && after != nil && dialect.KeyIdentity(last) == dialect.KeyIdentity(after) {
 		return nil, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
 	}
 	return func(b *dialect.Builder) []string {
@@ -268,7 +269,7 @@ func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect
 func (f *Feed) ParseKey(text string) (Key, error) {
 	columns := f.dialectFeed().Key
 	bad := func(format string, args ...any) (Key, error) {
-		return nil, &Error{Code: InvalidRequest, Param: "key", Object: feedObject(f.name),
+		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
 			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),
 			Next:  "write it as entries show it, like " + exampleKey(columns)}
 	}
@@ -303,7 +304,7 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 	}
 	key := make(Key, len(columns))
 	for i, c := range columns {
-		v, err := fromJSON(c.Kind, parts[i])
+		v, err := feedtype.ParseValue(c.Kind, parts[i])
 		if err != nil || v == nil || !fits(c.Kind, v) {
 			return bad("%s is no value for column %q", parts[i], c.Name)
 		}
@@ -314,24 +315,24 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 
 // fits tells whether a value of JSON is one that entries show of such a column. Not
 // every database refuses others: some bend them into another key.
-func fits(kind dialect.Kind, v any) bool {
+func fits(kind feedtype.Kind, v any) bool {
 	switch kind {
-	case dialect.Integer:
+	case feedtype.Integer:
 		switch v.(type) {
 		case int64, uint64:
 			return true
 		}
 		return false
-	case dialect.Float32, dialect.Float64:
+	case feedtype.Float32, feedtype.Float64:
 		_, ok := v.(float64)
 		return ok
-	case dialect.Binary:
+	case feedtype.Binary:
 		_, ok := v.([]byte)
 		return ok
-	case dialect.Text, dialect.Date, dialect.Time, dialect.Timestamp, dialect.TimestampTZ:
+	case feedtype.Text, feedtype.Date, feedtype.Time, feedtype.Timestamp, feedtype.TimestampTZ:
 		_, ok := v.(string)
 		return ok
-	case dialect.Decimal:
+	case feedtype.Decimal:
 		switch v.(type) {
 		case string, int64, uint64:
 			return true
@@ -343,19 +344,19 @@ func fits(kind dialect.Kind, v any) bool {
 
 func parseKeyValue(c dialect.Column, text string) (any, error) {
 	switch c.Kind {
-	case dialect.Integer:
-		row, err := newRow([]Column{{Name: c.Name, Kind: c.Kind}}, []any{text})
+	case feedtype.Integer:
+		row, err := feedtype.NewRow([]feedtype.Column{{Name: c.Name, Kind: c.Kind}}, []any{text})
 		if err != nil {
 			return nil, errors.New("it is no integer")
 		}
 		return row.Value(0), nil
-	case dialect.Binary:
+	case feedtype.Binary:
 		v, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return nil, errors.New("it is not base64")
 		}
 		return v, nil
-	case dialect.Dynamic:
+	case feedtype.Dynamic:
 		// The column's affinity turns text into a number where it has one; without a
 		// declared type a value that reads as an integer is taken for one.
 		if v, err := strconv.ParseInt(text, 10, 64); err == nil && c.Type == "" {
@@ -366,14 +367,14 @@ func parseKeyValue(c dialect.Column, text string) (any, error) {
 }
 
 func exampleKey(columns []dialect.Column) string {
-	shown := make([]Column, len(columns))
+	shown := make([]feedtype.Column, len(columns))
 	values := make([]any, len(columns))
 	for i, c := range columns {
-		shown[i], values[i] = Column{Name: c.Name, Kind: dialect.Text}, "…"
-		if c.Kind == dialect.Integer {
-			shown[i].Kind, values[i] = dialect.Integer, int64(7)
+		shown[i], values[i] = feedtype.Column{Name: c.Name, Kind: feedtype.Text}, "…"
+		if c.Kind == feedtype.Integer {
+			shown[i].Kind, values[i] = feedtype.Integer, int64(7)
 		}
 	}
-	row, _ := newRow(shown, values) // Text and integers are read as they are.
+	row, _ := feedtype.NewRow(shown, values) // Text and integers are read as they are.
 	return string(row.AppendJSON(nil))
 }

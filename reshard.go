@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Another number of data shards moves nearly every key to another shard, so it is a new
@@ -41,11 +42,11 @@ const (
 // again with the same number: it goes on where it stopped, also beside others that do so.
 // progress may be nil; it is told how many keys this call has looked at.
 func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
-	if dataShards < 1 || dataShards > MaxDataShards {
-		return false, invalid("data-shards", "%d must be between 1 and %d", dataShards, MaxDataShards)
+	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
+		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
 	if f.dialectFeed().ULIDs != nil {
-		return false, &Error{Code: Refused, Object: feedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
+		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
 			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
 	}
 	if err := f.mode().keys(f, "divide by data shards"); err != nil {
@@ -57,7 +58,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 		}
 		r := f.record.Load()
 		conflict := func(next, format string, args ...any) (bool, error) {
-			return false, &Error{Code: Conflict, Object: feedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
+			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
 		}
 		switch {
 		case r.State == stateSharding && r.DataShards != dataShards:
@@ -70,7 +71,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 			return changed, nil
 		}
 		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, errRecordChanged) {
-			return false, f.db.fail(feedObject(f.name), "begin to give keys other data shards", err)
+			return false, f.db.fail(feedtype.FeedObject(f.name), "begin to give keys other data shards", err)
 		}
 		changed = true // by this call or by another that asks for the same
 		f.Wake()
@@ -130,7 +131,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		r := f.record.Load()
 		switch {
 		case r.DataShards != wanted:
-			return &Error{Code: Conflict, Object: feedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
+			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
 				Next: "agree on a number, then run `rowfeed feed upgrade " + f.name + " --data-shards N`"}
 		case r.State != stateSharding:
 			return nil // another has done the rest
@@ -138,7 +139,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
 			err := f.endSharding(ctx, r)
 			if err != nil && !errors.Is(err, errRecordChanged) {
-				return f.db.fail(feedObject(f.name), "make the index by shard", err)
+				return f.db.fail(feedtype.FeedObject(f.name), "make the index by shard", err)
 			}
 			if err := f.reload(ctx); err != nil {
 				return err
@@ -157,9 +158,9 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			if err := f.reload(ctx); err != nil {
 				return err
 			}
-			return f.db.fail(feedObject(f.name), "give keys their shards", err)
+			return f.db.fail(feedtype.FeedObject(f.name), "give keys their shards", err)
 		case err != nil:
-			return f.db.fail(feedObject(f.name), "give keys their shards (run it again to go on)", err)
+			return f.db.fail(feedtype.FeedObject(f.name), "give keys their shards (run it again to go on)", err)
 		}
 		if late > 0 {
 			if late < former {
@@ -167,7 +168,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			}
 			former = late
 			if denied++; denied == heldTries {
-				return &Error{Code: Locked, Object: feedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
+				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
 					Next: "`rowfeed status " + f.name + "` names the transactions; then " + finishSharding(f.name, r.DataShards)}
 			}
 			if err := pause(ctx, backoff(denied)); err != nil {
@@ -198,7 +199,7 @@ func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (l
 	if err != nil {
 		return 0, 0, err
 	}
-	if len(keys) > 0 && after != nil && keyIdentity(keys[0].Key) == keyIdentity(after) {
+	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
 		return 0, 0, fmt.Errorf("the walk along the key does not get beyond %v", after)
 	}
 	wrong, err := r.misplaced(keys, rows)
@@ -291,7 +292,7 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, m
 		return nil
 	}
 	b = dialect.NewBuilder(f.db.d)
-	set := " SET fill_after = " + b.Arg(encodeKey(mark))
+	set := " SET fill_after = " + b.Arg(dialect.EncodeKey(mark))
 	_, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+set+r.unlessChanged(b), b.Args()...)
 	return err
 }
@@ -332,7 +333,7 @@ func (r *record) holdsShards(table *dialect.Table) error {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {
-		return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	shard := table.Kept(dialect.ShardColumn)
 	if shard == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // A database may not be what it was: a backup was restored, a replica took over, the
@@ -19,7 +20,7 @@ import (
 
 // highest is the highest place of the feed, or of a shard with ULIDs, that this process
 // has seen.
-func (f *Feed) highest(shard int) place {
+func (f *Feed) highest(shard int) feedtype.CursorState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen[shard]
@@ -27,24 +28,24 @@ func (f *Feed) highest(shard int) place {
 
 // saw notes a place that the database has shown. Of a shard that has given nothing there
 // is nothing to note: anybody may ask for any number.
-func (f *Feed) saw(shard int, generation int64, position dialect.Position) {
+func (f *Feed) saw(shard int, generation int64, position feedtype.Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at := (place{generation: generation, position: position}); (shard == 0 || !position.IsZero()) && at.above(f.seen[shard]) {
+	if at := (feedtype.CursorState{Generation: generation, Position: position}); (shard == 0 || !position.IsZero()) && at.Above(f.seen[shard]) {
 		f.seen[shard] = at
 	}
 }
 
 // notSetBack refuses what lies below floor, the highest place seen before the database
 // was asked. A replica may lag behind what another showed.
-func (f *Feed) notSetBack(floor place, generation int64, position dialect.Position) error {
-	at := place{generation: generation, position: position}
-	if f.db.cfg.Replica || !floor.above(at) {
+func (f *Feed) notSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
+	at := feedtype.CursorState{Generation: generation, Position: position}
+	if f.db.cfg.Replica || !floor.Above(at) {
 		return nil
 	}
-	return &Error{Code: DatabaseChanged, Object: feedObject(f.name),
+	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(f.name),
 		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, this process has seen position %s of generation %d",
-			at.position, at.generation, floor.position, floor.generation),
+			at.Position, at.Generation, floor.Position, floor.Generation),
 		Next: "run `rowfeed feed bump " + f.name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
 }
 
@@ -54,7 +55,7 @@ func sameDatabase(r *record, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}
-	return &Error{Code: DatabaseChanged, Object: feedObject(r.Name),
+	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(r.Name),
 		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): a failover, a restored backup or a move", identity, r.Identity),
 		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
 			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`"}
@@ -64,7 +65,7 @@ func sameDatabase(r *record, identity string) error {
 func (f *Feed) inItsDatabase(ctx context.Context) error {
 	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
 	if err != nil {
-		return f.db.fail(feedObject(f.name), "ask which database it is in", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	return sameDatabase(f.record.Load(), identity)
 }
@@ -79,7 +80,7 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]st
 	if errors.Is(err, dialect.ErrReadOnly) {
 		return nil, nil
 	}
-	var changed *Error
+	var changed *feedtype.Error
 	if errors.As(sameDatabase(r, identity), &changed) {
 		return []string{changed.Cause + ": " + changed.Next}, nil
 	}
@@ -92,7 +93,7 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]st
 func (f *Feed) sameAsBefore(ctx context.Context) error {
 	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
 	if err != nil {
-		return f.db.fail(feedObject(f.name), "ask which database it is in", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	if r := f.record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
@@ -116,7 +117,7 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 		return err
 	})
 	if err != nil {
-		return f.db.fail(feedObject(f.name), "note which database it is in", err)
+		return f.db.fail(feedtype.FeedObject(f.name), "note which database it is in", err)
 	}
 	return f.reload(ctx)
 }
@@ -148,7 +149,7 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, f.db.fail(feedObject(f.name), "bump", err)
+		return 0, f.db.fail(feedtype.FeedObject(f.name), "bump", err)
 	}
 	if err := f.reload(ctx); err != nil {
 		return 0, err
@@ -166,7 +167,7 @@ func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	}
 	identity, err := f.db.d.Identity(ctx, f.db.on(), f.db.names)
 	if err != nil {
-		return false, f.db.fail(feedObject(f.name), "ask which database it is in", err)
+		return false, f.db.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	if f.record.Load().Identity == identity {
 		return false, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Retention is how long the places of a feed with an outbox are kept, of every shard for
@@ -35,7 +36,7 @@ func (r Retention) String() string {
 // none refuses any where entries are rows of the table.
 func (r Retention) none() error {
 	if !r.ForEver() {
-		return invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
+		return feedtype.Invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
 	}
 	return nil
 }
@@ -44,11 +45,11 @@ func (r Retention) validate() error {
 	switch {
 	case r.ForEver():
 	case r.Age != 0 && r.Count != 0:
-		return invalid("retain", "by age or by number, not both")
+		return feedtype.Invalid("retain", "by age or by number, not both")
 	case r.Age != 0 && r.Age < time.Second:
-		return invalid("retain", "%s is less than a second", r.Age)
+		return feedtype.Invalid("retain", "%s is less than a second", r.Age)
 	case r.Count < 0:
-		return invalid("retain", "%d must be positive", r.Count)
+		return feedtype.Invalid("retain", "%d must be positive", r.Count)
 	}
 	return nil
 }
@@ -77,14 +78,14 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 	if err == nil {
 		err = f.reload(ctx)
 	}
-	return f.db.fail(feedObject(f.name), "set its retention", err)
+	return f.db.fail(feedtype.FeedObject(f.name), "set its retention", err)
 }
 
 // expiry is the highest position of a shard that need not be kept any longer, and that of
 // the batch before, zero in the first.
 type expiry struct {
 	shard       int
-	last, above dialect.Position
+	last, above feedtype.Position
 }
 
 // purge forgets what need not be kept any longer, in batches, and answers how many entries.
@@ -137,7 +138,7 @@ func shardsToPurge(due []expiry) []int {
 // placed behind meanwhile is left to the next purge.
 func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := purgeBatchSize; n == purgeBatchSize; {
-		var last dialect.Position
+		var last feedtype.Position
 		err := f.db.inTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
 			n, last, err = f.purgePlaces(ctx, tx, e)
 			return err
@@ -162,7 +163,7 @@ func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error
 		if err := dialect.QueryRow(ctx, q, "SELECT "+d.Now(), nil, &now); err != nil {
 			return nil, err
 		}
-		last := dialect.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
+		last := feedtype.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
 		query := "SELECT s.shard" + ofFeed + b.Arg(f.name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
 		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
 			e.last = last
@@ -195,7 +196,7 @@ func withEntries(all []expiry) (due []expiry) {
 // purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
-func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last dialect.Position, err error) {
+func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
 	d, feed := f.db.d, f.dialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
@@ -221,7 +222,7 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n
 		return 0, last, err
 	}
 	// Rows placed behind the head may stand below what was purged before.
-	mark := dialect.Position{High: uint64(high), Low: uint64(low)}.Max(last)
+	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
 	b = dialect.NewBuilder(d)
 	_, err = tx.Exec(ctx, "UPDATE "+f.db.table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
 		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)

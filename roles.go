@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Grants are logins of the database, or roles that stand for several, that may use a feed.
@@ -93,11 +94,11 @@ func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
 func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.db.on(), logins)
 	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "look for the logins", err)
+		return nil, f.db.fail(feedtype.FeedObject(f.name), "look for the logins", err)
 	}
 	r, others, err := f.db.recordsBeside(ctx, f.db.on(), f.name)
 	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "read its record", err)
+		return nil, f.db.fail(feedtype.FeedObject(f.name), "read its record", err)
 	}
 	all, err := f.db.rights(r, logins)
 	if err != nil {
@@ -107,12 +108,12 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 	if revoke {
 		r.Grants, note = r.Grants.without(logins), "the feed forgets them"
 		if all, err = f.db.unneeded(ctx, f.db.on(), all, append(others, r)); err != nil {
-			return nil, f.db.fail(feedObject(f.name), "look for what the logins need", err)
+			return nil, f.db.fail(feedtype.FeedObject(f.name), "look for what the logins need", err)
 		}
 	} else {
 		r.Grants = r.Grants.with(logins)
 		if err := f.mayBeGranted(ctx, f.db.on(), all); err != nil {
-			return nil, f.db.fail(feedObject(f.name), "look for what the logins own", err)
+			return nil, f.db.fail(feedtype.FeedObject(f.name), "look for what the logins own", err)
 		}
 	}
 	first, last := d.Frame()
@@ -143,12 +144,12 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 			return err
 		}
 		if r.State == stateCreating {
-			return &Error{Code: Conflict, Object: feedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
+			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
 		}
 		return change(q, r, others, logins)
 	})
 	if err != nil {
-		return f.db.fail(feedObject(f.name), doing, err)
+		return f.db.fail(feedtype.FeedObject(f.name), doing, err)
 	}
 	return f.reload(ctx)
 }
@@ -171,7 +172,7 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 	if r != nil {
 		err = r.unread
 	} else {
-		err = &Error{Code: UnknownFeed, Object: feedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+		err = &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	return r, others, err
 }
@@ -179,7 +180,7 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 // checkLogins refuses what the database does not know as logins.
 func (f *Feed) checkLogins(logins Grants) error {
 	if logins.IsZero() {
-		return invalid("login", "name a writer or a reader")
+		return feedtype.Invalid("login", "name a writer or a reader")
 	}
 	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
 		for _, name := range names {
@@ -187,9 +188,9 @@ func (f *Feed) checkLogins(logins Grants) error {
 			var refusal *dialect.Refusal
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
-				return &Error{Code: Refused, Object: feedObject(f.name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
+				return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
 			case errors.As(err, &refusal):
-				return &Error{Code: InvalidRequest, Param: param, Object: feedObject(f.name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
+				return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
 			case err != nil:
 				return err
 			}
@@ -225,7 +226,7 @@ func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []log
 				return err
 			}
 			if owns {
-				return &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
+				return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
 					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, let another role own rowfeed's tables and functions"}
 			}
 		}
@@ -236,7 +237,7 @@ func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []log
 func (f *Feed) grantError(login string, err error) error {
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		return &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, login), Cause: refusal.Cause, Next: refusal.Next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, login), Cause: refusal.Cause, Next: refusal.Next}
 	}
 	return err
 }
@@ -256,7 +257,7 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 	shared := []dialect.Right{dialect.May("SELECT", db.names.Table("schema_version")), dialect.May("SELECT", db.names.Table("feeds"))}
 	writing, reading := r.mode().rights(db.d, r.feed(db.names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
-		return nil, &Error{Code: Refused, Object: feedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
 	}
 	for _, name := range logins.Writers {
 		byLogin[name] = slices.Concat(shared, writing)
@@ -348,7 +349,7 @@ func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) erro
 		err := db.d.Grant(ctx, q, l.sql, l.rights)
 		var refusal *dialect.Refusal
 		if errors.As(err, &refusal) {
-			err = &Error{Code: Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
+			err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
 		}
 		if err != nil {
 			return err

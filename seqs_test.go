@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestSeqsAreASet: whatever is taken out of Seqs, in whatever order, they hold the numbers that
@@ -151,7 +152,7 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 // in between, is no surprise, and says nothing of what may come of either.
 func TestTakenFromAFeedMadeAnew(t *testing.T) {
 	var troubles []error
-	f := &Feed{name: "kv", db: &DB{cfg: Config{Observer: &Observer{Trouble: func(e TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
+	f := &Feed{name: "kv", db: &DB{cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
 	f.record.Store(&record{Name: "kv", Mode: ModeSequence})
 	const over, anew = 1, 2
 	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // MigrationStatus is one version of rowfeed's own tables.
@@ -60,7 +61,7 @@ func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) er
 		return table, err
 	}
 	taken := func(base string) error {
-		return &Error{Code: Conflict, Object: fmt.Sprintf("table %q", db.names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
+		return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", db.names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
 			Next: "give rowfeed's tables another --prefix, or another --schema"}
 	}
 	first, err := find("schema_version")
@@ -111,7 +112,7 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 			}
 		}
 		if len(names) > 0 {
-			return &Error{Code: Conflict, Object: "rowfeed's tables", Cause: "there are feeds: " + strings.Join(names, ", "),
+			return &feedtype.Error{Code: feedtype.Conflict, Object: "rowfeed's tables", Cause: "there are feeds: " + strings.Join(names, ", "),
 				Next: "drop them first with `rowfeed feed drop NAME`"}
 		}
 		all := db.d.Migrations(db.names)
@@ -152,7 +153,7 @@ func (db *DB) schemaVersion(ctx context.Context, q dialect.Querier) (int, error)
 	}
 	all := db.d.Migrations(db.names)
 	if newest := all[len(all)-1].Version; current > newest {
-		return 0, &Error{Code: SchemaVersion, Object: "rowfeed's tables",
+		return 0, &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
 			Cause: fmt.Sprintf("they have version %d, this rowfeed knows up to %d", current, newest),
 			Next:  "use a newer rowfeed"}
 	}
@@ -168,7 +169,7 @@ func (db *DB) requireSchema(ctx context.Context, q dialect.Querier) error {
 	all := db.d.Migrations(db.names)
 	switch newest := all[len(all)-1].Version; {
 	case current == 0:
-		missing := &Error{Code: NotInitialized, Object: "database",
+		missing := &feedtype.Error{Code: feedtype.NotInitialized, Object: "database",
 			Cause: fmt.Sprintf("it has no table %s", db.names.Table("feeds")),
 			Next:  "run `rowfeed init` (with the same --prefix and --schema)"}
 		homes, err := db.d.Homes(ctx, q, db.names)
@@ -179,7 +180,7 @@ func (db *DB) requireSchema(ctx context.Context, q dialect.Querier) error {
 		}
 		return missing
 	case current < newest:
-		return &Error{Code: SchemaVersion, Object: "rowfeed's tables",
+		return &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
 			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest), Next: "run `rowfeed init`, which upgrades them"}
 	}
 	return nil
@@ -206,7 +207,7 @@ func (db *DB) withSchemaLock(ctx context.Context, doing string, fn func(dialect.
 		if err == nil || attempt == tries || class != dialect.ClassLockTimeout && class != dialect.ClassRetry {
 			return err
 		}
-		db.cfg.Observer.Retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		db.cfg.Observer.Retried(feedtype.RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err
 		}

@@ -5,22 +5,22 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // checkDeclaration refuses what is no type alone: a declaration stands in the printed
 // script as it was given, and could hold anything. param names what the column is for.
-func checkDeclaration(param, name, declaration string, kind dialect.Kind) error {
+func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error {
 	object := strings.ReplaceAll(param, "-", " ")
 	if param == "key" {
 		object = "key column"
 	}
 	bad := func(what string) error {
-		return &Error{Code: InvalidRequest, Param: param, Object: fmt.Sprintf("%s %q", object, name),
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: fmt.Sprintf("%s %q", object, name),
 			Cause: fmt.Sprintf("%q is no type of a column: %s", declaration, what), Next: `write it like id:bigint, id:numeric(10,2) or id:enum('a','b')`}
 	}
 	if strings.TrimSpace(declaration) == "" {
-		if kind == dialect.Dynamic { // a column may have no type there
+		if kind == feedtype.Dynamic { // a column may have no type there
 			return nil
 		}
 		return bad("it is empty")

@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestDeclaration (M28): what --print is told of a key's type stands in the script, and is
@@ -24,7 +25,7 @@ func TestDeclaration(t *testing.T) {
 		for _, bad := range []string{"bigint; DROP TABLE kv", "bigint); DROP TABLE kv; --", "int, x int", "int -- ", "int /* x */", "int # x", "enum('a'", "enum('a\\')", "char(3",
 			"int\nNULL", `"open`, "int = 3", "$$"} {
 			_, err := PrintFeed(d, nil, FeedSpec{Name: "kv", Table: "kv", Key: []string{"id:" + bad}})
-			if !errors.Is(err, InvalidRequest) || !strings.Contains(err.Error(), "is no type of a column") || !strings.Contains(err.Error(), `key column "id"`) {
+			if !errors.Is(err, feedtype.InvalidRequest) || !strings.Contains(err.Error(), "is no type of a column") || !strings.Contains(err.Error(), `key column "id"`) {
 				t.Errorf("%s: %q: %v", d.Name(), bad, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // DefaultTombstones is how long deletes are kept when a FeedSpec does not say.
@@ -107,9 +108,9 @@ func (s FeedSpec) validate() error {
 		return err
 	}
 	err := s.mayBe(modes[s.Mode])
-	var refused *Error
+	var refused *feedtype.Error
 	if errors.As(err, &refused) && refused.Object == "" {
-		refused.Object = feedObject(s.Name)
+		refused.Object = feedtype.FeedObject(s.Name)
 	}
 	return err
 }
@@ -118,9 +119,9 @@ func (s FeedSpec) validate() error {
 func (s FeedSpec) mayBe(m mode) error {
 	switch {
 	case s.Table == "":
-		return invalid("table", "name the table that the feed follows")
+		return feedtype.Invalid("table", "name the table that the feed follows")
 	case m == nil:
-		return invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+		return feedtype.Invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
 	}
 	return firstError(m.keeps(s.Retain), m.validate(s))
 }
@@ -129,7 +130,7 @@ func (s FeedSpec) mayBe(m mode) error {
 func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*record, error) {
-		return nil, &Error{Code: Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	if len(table.Refusals) > 0 {
 		return refuse("", "%s", strings.Join(table.Refusals, "; "))
@@ -189,7 +190,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 			return refuse("`--columns` takes the names of columns", "it has no column %q", name)
 		}
 		if slices.Contains(spec.Columns[:i], name) {
-			return nil, invalid("columns", "%q is named twice", name)
+			return nil, feedtype.Invalid("columns", "%q is named twice", name)
 		}
 	}
 	return r, r.mayBeSoWide(d, table)
@@ -218,7 +219,7 @@ func (r *record) mayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 	default:
 		return nil
 	}
-	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
+	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
 }
 
 // differences compares what two records were asked to be.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // PrintFeed is the script that AddFeed would run, for a database that is not at
@@ -32,7 +33,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 		return nil, err
 	}
 	if spec.Adopt {
-		return nil, invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
+		return nil, feedtype.Invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
 	}
 	if err := r.planColumns(table); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (db *DB) declaredRecord(spec FeedSpec) (*record, *dialect.Table, error) {
 		return nil, nil, err
 	}
 	if len(spec.Key) == 0 {
-		return nil, nil, invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
+		return nil, nil, feedtype.Invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
 	}
 	if source.Schema == "" {
 		source.Schema = db.home
@@ -119,9 +120,9 @@ func (t *declared) column(param, text string) (string, error) {
 	case !typed && there != nil:
 		return name, nil
 	case !typed:
-		return "", invalid(param, "%q has no type; without a server write it like id:bigint", text)
+		return "", feedtype.Invalid(param, "%q has no type; without a server write it like id:bigint", text)
 	case there != nil && !strings.EqualFold(there.Type, declaration):
-		return "", invalid(param, "%q is given with two types, %s and %s", name, there.Type, declaration)
+		return "", feedtype.Invalid(param, "%q is given with two types, %s and %s", name, there.Type, declaration)
 	case there != nil:
 		return name, nil
 	}
@@ -165,7 +166,7 @@ func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
 func (blocking) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.d, r.feed(db.names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
-		return nil, "", "", invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
+		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
 	}
 	position, shard, source := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name), dialect.Qualified(d, feed.Source)+" g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")

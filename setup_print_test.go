@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestPrintRefuses (M28): without a server the columns need their types, which must be types that
@@ -20,7 +21,7 @@ func TestPrintRefuses(t *testing.T) {
 	for d, ulidType := range all {
 		good := blocking
 		good.PositionColumn += ulidType
-		refused := func(spec FeedSpec, code Code, words string, change func(s *FeedSpec)) {
+		refused := func(spec FeedSpec, code feedtype.Code, words string, change func(s *FeedSpec)) {
 			t.Helper()
 			change(&spec)
 			if _, err := PrintFeed(d, nil, spec); !errors.Is(err, code) || !strings.Contains(err.Error(), words) {
@@ -32,19 +33,19 @@ func TestPrintRefuses(t *testing.T) {
 				t.Errorf("%s: %v", d.Name(), err)
 			}
 		}
-		refused(good, InvalidRequest, `"ulid" has no type`, func(s *FeedSpec) { s.PositionColumn = "ulid" })
-		refused(good, InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
-		refused(good, InvalidRequest, "two types", func(s *FeedSpec) { s.ShardColumn = "shard:bigint" })
-		refused(good, Refused, "position column", func(s *FeedSpec) { s.PositionColumn = "ulid:text" })
-		refused(good, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" })
-		refused(good, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.ShardColumn = "customer:int; --" })
-		refused(good, InvalidRequest, "--key id:bigint", func(s *FeedSpec) { s.Key = nil })
-		refused(outbox, InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
-		refused(outbox, InvalidRequest, `"made" has no type`, func(s *FeedSpec) { s.TimeColumn = "made" })
-		refused(outbox, InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" })
-		refused(outbox, Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })
+		refused(good, feedtype.InvalidRequest, `"ulid" has no type`, func(s *FeedSpec) { s.PositionColumn = "ulid" })
+		refused(good, feedtype.InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(good, feedtype.InvalidRequest, "two types", func(s *FeedSpec) { s.ShardColumn = "shard:bigint" })
+		refused(good, feedtype.Refused, "position column", func(s *FeedSpec) { s.PositionColumn = "ulid:text" })
+		refused(good, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" })
+		refused(good, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.ShardColumn = "customer:int; --" })
+		refused(good, feedtype.InvalidRequest, "--key id:bigint", func(s *FeedSpec) { s.Key = nil })
+		refused(outbox, feedtype.InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(outbox, feedtype.InvalidRequest, `"made" has no type`, func(s *FeedSpec) { s.TimeColumn = "made" })
+		refused(outbox, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" })
+		refused(outbox, feedtype.Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })
 		if d.Name() == "mysql" {
-			refused(good, InvalidRequest, "--schema", func(s *FeedSpec) { s.Table = "shop.ev" })
+			refused(good, feedtype.InvalidRequest, "--schema", func(s *FeedSpec) { s.Table = "shop.ev" })
 		}
 	}
 }

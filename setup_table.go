@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // parseTable splits "schema.table", with double quotes around names that hold dots.
-func parseTable(text string) (dialect.TableName, error) {
+func parseTable(text string) (feedtype.TableName, error) {
 	var parts []string
 	for rest := text; ; {
 		var part string
@@ -21,11 +22,11 @@ func parseTable(text string) (dialect.TableName, error) {
 				end++
 			}
 			if end >= len(rest) {
-				return dialect.TableName{}, invalid("table", "%s lacks a closing quote", text)
+				return feedtype.TableName{}, feedtype.Invalid("table", "%s lacks a closing quote", text)
 			}
 			part, rest = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
 			if rest != "" && rest[0] != '.' {
-				return dialect.TableName{}, invalid("table", `%s: expected "." after a quoted name`, text)
+				return feedtype.TableName{}, feedtype.Invalid("table", `%s: expected "." after a quoted name`, text)
 			}
 		} else if i := strings.IndexByte(rest, '.'); i >= 0 {
 			part, rest = rest[:i], rest[i:]
@@ -33,7 +34,7 @@ func parseTable(text string) (dialect.TableName, error) {
 			part, rest = rest, ""
 		}
 		if part == "" {
-			return dialect.TableName{}, invalid("table", "%q has an empty name", text)
+			return feedtype.TableName{}, feedtype.Invalid("table", "%q has an empty name", text)
 		}
 		parts = append(parts, part)
 		if rest == "" {
@@ -43,11 +44,11 @@ func parseTable(text string) (dialect.TableName, error) {
 	}
 	switch len(parts) {
 	case 1:
-		return dialect.TableName{Name: parts[0]}, nil
+		return feedtype.TableName{Name: parts[0]}, nil
 	case 2:
-		return dialect.TableName{Schema: parts[0], Name: parts[1]}, nil
+		return feedtype.TableName{Schema: parts[0], Name: parts[1]}, nil
 	}
-	return dialect.TableName{}, invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
+	return feedtype.TableName{}, feedtype.Invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
 }
 
 // uniqueOn finds the unique index on just these columns; nil when there is none.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Upgrade mends the feed's triggers and tables where they are not as this rowfeed
@@ -58,7 +59,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
-		err = &Error{Code: Failed, Object: feedObject(f.name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
+		err = &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(f.name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
 			Next: "mend it by hand, then run `rowfeed feed upgrade " + f.name + "` again"}
 	}
 	f.setProblems(left)
@@ -109,7 +110,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 	err = r.mode().mend(ctx, f.db, q, &now, table)
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		err = &Error{Code: Refused, Object: feedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
+		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
 	}
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.record.Load()
 	table, err := f.db.describeSource(ctx, f.db.on(), r)
-	if errors.Is(err, Refused) && f.db.readsOthers(ctx) {
+	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	}
 	problems, err := f.db.verify(ctx, f.db.on(), r, table)
 	if err != nil {
-		return nil, nil, f.db.fail(feedObject(f.name), "verify its triggers", err)
+		return nil, nil, f.db.fail(feedtype.FeedObject(f.name), "verify its triggers", err)
 	}
 	return table, problems, nil
 }
@@ -221,7 +222,7 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 	if err != nil {
 		return nil, err
 	}
-	var unfit *Error
+	var unfit *feedtype.Error
 	if _, refused := r.asAdded(db.d, table); errors.As(refused, &unfit) {
 		problems = append(problems, unfit.Cause+"; "+unfit.Next)
 	}
@@ -248,11 +249,11 @@ func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, erro
 		now, err = newRecord(d, spec, table)
 	}
 	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.feed(dialect.Names{}).KeyedBy) {
-		err = &Error{Code: Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
+		err = &feedtype.Error{Code: feedtype.Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
 			") has another collation than the feed's key",
 			Next: "create a unique index on just these columns with the former collation"}
 	}
-	var refused *Error
+	var refused *feedtype.Error
 	if !errors.As(err, &refused) {
 		return now, err
 	}
@@ -260,7 +261,7 @@ func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, erro
 	if refused.Next != "" {
 		next = refused.Next + "; or " + next
 	}
-	return nil, &Error{Code: Refused, Object: feedObject(r.Name), Next: next,
+	return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Next: next,
 		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s", r.Source, refused.Cause)}
 }
 
@@ -268,12 +269,12 @@ func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, erro
 // captured and published, and the whole feed is read, as ever; empty when nothing is wrong.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
 	problem, err = f.db.verifyParts(ctx, f.db.on(), f.record.Load())
-	return problem, f.db.fail(feedObject(f.name), "verify its index by bucket", err)
+	return problem, f.db.fail(feedtype.FeedObject(f.name), "verify its index by bucket", err)
 }
 
 // withoutIndex is the error that a problem of VerifyParts is, for whom it is in the way.
 func (f *Feed) withoutIndex(problem string) error {
-	return &Error{Code: Refused, Object: feedObject(f.name), Cause: problem, Next: "run `rowfeed feed upgrade " + f.name + "`, which makes it again"}
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: problem, Next: "run `rowfeed feed upgrade " + f.name + "`, which makes it again"}
 }
 
 // verifyParts leaves an index alone that is there in vain.

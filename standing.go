@@ -12,29 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
-
-// ShardSource is a Source that can say at once how far all shards of its feed are, where
-// each is a feed by itself (see Info.ShardIDs), and can wait until one of them moves: who
-// reads many of them then reads those alone that have something new. A Source that is none
-// is asked for each of them, again and again.
-type ShardSource interface {
-	Source
-	// Standings answers them as soon as their digest is not since, or when wait is over; at once
-	// where wait is 0, or since "".
-	Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error)
-}
-
-// Standings is how far the shards of a feed are, where each is a feed by itself.
-type Standings struct {
-	// Digest stands for all of them: it is to be sent back as since.
-	Digest string `json:"digest"`
-	// Shards has a text for every shard. Where it is not that of a page (Page.Standing) the
-	// shard may have something that the page has not shown. It is nil where nothing is other
-	// than at since.
-	Shards map[int]string `json:"shards,omitempty"`
-}
 
 // String is a standing as Standings shows it.
 func (s standing) String() string {
@@ -89,7 +68,7 @@ func parseDigest(text string) (at standing, ok bool) {
 
 // Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
 // no statement besides: he is answered with the look that has woken him.
-func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error) {
+func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	seen, ok := parseDigest(since)
 	if !ok || wait <= 0 {
 		return f.standings(ctx)
@@ -100,12 +79,12 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 		how, woken, news := f.db.watch.wait(over, everyShard(f.name), seen, true)
 		switch {
 		case ctx.Err() != nil:
-			return nil, f.db.fail(feedObject(f.name), "wait for its shards", ctx.Err())
+			return nil, f.db.fail(feedtype.FeedObject(f.name), "wait for its shards", ctx.Err())
 		case how == quiet, over.Err() != nil:
-			return &Standings{Digest: since}, nil
+			return &feedtype.Standings{Digest: since}, nil
 		}
 		if shards, at, ok := f.db.watch.shardsKnown(f.name); ok && woken != nil && at == news && at.generation == f.Generation() {
-			return &Standings{Digest: at.digest(), Shards: shards}, nil
+			return &feedtype.Standings{Digest: at.digest(), Shards: shards}, nil
 		}
 		// A publisher of this process has told of one shard.
 		if now, err := f.standings(ctx); err != nil || now.Digest != since {
@@ -115,9 +94,9 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 }
 
 // standings reads how far the feed's shards are.
-func (f *Feed) standings(ctx context.Context) (*Standings, error) {
-	fail := func(err error) (*Standings, error) {
-		return nil, f.db.fail(feedObject(f.name), "ask how far its shards are", err)
+func (f *Feed) standings(ctx context.Context) (*feedtype.Standings, error) {
+	fail := func(err error) (*feedtype.Standings, error) {
+		return nil, f.db.fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
 		asked, err := f.db.ask(ctx, question{waiting: true, shards: []watchKey{everyShard(f.name)}})
@@ -131,7 +110,7 @@ func (f *Feed) standings(ctx context.Context) (*Standings, error) {
 			if err := f.mode().byShard(f); err != nil {
 				return fail(err)
 			}
-			s := &Standings{Digest: at.digest(), Shards: map[int]string{}}
+			s := &feedtype.Standings{Digest: at.digest(), Shards: map[int]string{}}
 			for key, at := range all {
 				if key.feed == f.name && key.ofShard && !key.every {
 					s.Shards[key.shard] = at.String()
@@ -147,7 +126,7 @@ func (f *Feed) standings(ctx context.Context) (*Standings, error) {
 
 // byShard: parts of one sequence are no feeds by themselves.
 func (sequenced) byShard(f *Feed) error {
-	return &Error{Code: InvalidRequest, Object: feedObject(f.name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
 }
 
 func (blocking) byShard(*Feed) error { return nil }
@@ -158,7 +137,7 @@ func standingOf(found map[watchKey]standing, key watchKey) (standing, bool) {
 	at, ok := found[key]
 	if !ok && key.ofShard {
 		at, ok = found[watchKey{feed: key.feed}]
-		at.head = dialect.Position{}
+		at.head = feedtype.Position{}
 	}
 	return at, ok
 }

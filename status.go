@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Status is how a feed stands.
@@ -76,7 +77,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	r := f.record.Load()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
-	fail := func(doing string, err error) (*Status, error) { return nil, f.db.fail(feedObject(f.name), doing, err) }
+	fail := func(doing string, err error) (*Status, error) {
+		return nil, f.db.fail(feedtype.FeedObject(f.name), doing, err)
+	}
 	if unread != nil {
 		s.Problems = append(s.Problems, unread.Error())
 		return s, nil
@@ -133,7 +136,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
 	found, unseen, err := f.db.d.Blockers(ctx, f.db.on(), f.dialectFeed())
 	if err != nil && f.db.d.Classify(err) != dialect.ClassUndefined {
-		return nil, nil, f.db.fail(feedObject(f.name), "look for open transactions", err)
+		return nil, nil, f.db.fail(feedtype.FeedObject(f.name), "look for open transactions", err)
 	}
 	all := make([]Blocker, len(found))
 	for i, x := range found {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -40,9 +41,9 @@ type tail struct {
 
 // tailAsk is what somebody wants of the tail.
 type tailAsk struct {
-	after  dialect.Position
+	after  feedtype.Position
 	limit  int
-	shards Shards
+	shards feedtype.Shards
 	sorted bool // see dialect.PageQuery
 }
 
@@ -61,8 +62,8 @@ type tailReading struct {
 
 // rows reads what is above a place, alone or from the tail. Any reading will do that began after
 // since. shared says that another one has been given some of the same reading.
-func (f *Feed) rows(ctx context.Context, since time.Time, at place, q dialect.PageQuery, shards Shards) (rows *dialect.PageRows, l *layout, shared bool, err error) {
-	if ask := (tailAsk{at.position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
+func (f *Feed) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *layout, shared bool, err error) {
+	if ask := (tailAsk{at.Position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
 		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
 			return rows, l, shared, err
 		}
@@ -73,13 +74,13 @@ func (f *Feed) rows(ctx context.Context, since time.Time, at place, q dialect.Pa
 
 // isTail tells whether a place is near the end of the feed, as far as that is known. Who is not
 // to be shown tombstones below a mark of his own reads by himself.
-func (f *Feed) isTail(at place, ask tailAsk) bool {
-	if _, sequence := f.mode().(sequenced); !sequence || f.db.cfg.TailBytes < 0 || f.db.cfg.Replica || at.start || at.mark.Above(at.position) {
+func (f *Feed) isTail(at feedtype.CursorState, ask tailAsk) bool {
+	if _, sequence := f.mode().(sequenced); !sequence || f.db.cfg.TailBytes < 0 || f.db.cfg.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
 	}
 	now, known := f.db.watch.at(watchKey{feed: f.name})
-	if seen := f.highest(0); seen.position.Above(now.head) {
-		now.head, known = seen.position, true
+	if seen := f.highest(0); seen.Position.Above(now.head) {
+		now.head, known = seen.Position, true
 	}
 	return known && ask.after.Number() >= now.head.Number()-tailRows
 }
@@ -142,7 +143,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 			continue
 		}
 		r.asks++
-		r.ask.shards, r.ask.limit, parts = Shards{}, tailRows, parts || !ask.shards.All()
+		r.ask.shards, r.ask.limit, parts = feedtype.Shards{}, tailRows, parts || !ask.shards.All()
 		r.ask.sorted = r.ask.sorted || ask.sorted
 		if r.ask.after.Above(ask.after) {
 			r.ask.after = ask.after

@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestTailPart (H26): what is taken from a reading is what the same page would have been, read by
@@ -16,9 +17,9 @@ func TestTailPart(t *testing.T) {
 	f := &Feed{}
 	f.record.Store(&record{Mode: ModeSequence})
 	l := &layout{feed: &dialect.Feed{DataShards: 4}}
-	parts := []Shards{{}, One(0), One(3), Part(0, 2), Part(1, 2), Part(1, 3), Part(4, 9), Part(0, 1)}
+	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2), feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
 	random := rand.New(rand.NewPCG(1, 2))
-	position := func(n int) dialect.Position { return dialect.Numbered(int64(n)) }
+	position := func(n int) feedtype.Position { return feedtype.Numbered(int64(n)) }
 	taken := 0
 	for range 50_000 {
 		const head = 12
@@ -47,13 +48,13 @@ func TestTailPart(t *testing.T) {
 		some := func() tailAsk {
 			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))], false}
 			if random.IntN(8) == 0 {
-				ask.after = dialect.LastPosition
+				ask.after = feedtype.LastPosition
 			}
 			return ask
 		}
 		r := &tailReading{ask: some(), asks: 1 + random.IntN(2), l: l}
 		if r.asks > 1 {
-			r.ask.shards, r.parts = Shards{}, true
+			r.ask.shards, r.parts = feedtype.Shards{}, true
 		}
 		r.rows = read(r.ask, random.IntN(2) == 0)
 		ask := some()
@@ -102,8 +103,8 @@ func TestTailOfNoParts(t *testing.T) {
 	f := &Feed{}
 	f.record.Store(&record{Mode: ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &layout{feed: &dialect.Feed{DataShards: 4}},
-		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: dialect.Numbered(1), Shard: 1}}, Head: dialect.Numbered(1)}}
-	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5, shards: One(1)}); rows != nil {
+		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}, Head: feedtype.Numbered(1)}}
+	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5, shards: feedtype.One(1)}); rows != nil {
 		t.Errorf("%+v", rows)
 	}
 	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5}); rows == nil || len(rows.Rows) != 1 {

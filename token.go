@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Right is what a token's holder may do with a feed.
@@ -50,20 +51,20 @@ type TokenSpec struct {
 	Name   string
 	Grants []TokenGrant
 	// View narrows what the holder sees of every feed that the token may read.
-	View View
+	View feedtype.View
 	// Expires is how long the token holds, on the database's clock; 0 is for ever.
 	Expires time.Duration
 }
 
 // Token is a token as the database knows it: its text is not among it.
 type Token struct {
-	Name      string       `json:"name"`
-	State     string       `json:"state"` // TokenHolds, TokenExpired, TokenRevoked or TokenUnreadable
-	Grants    []TokenGrant `json:"grants"`
-	View      View         `json:"view"`
-	CreatedAt time.Time    `json:"created_at"`
-	ExpiresAt *time.Time   `json:"expires_at"` // nil: never
-	RevokedAt *time.Time   `json:"revoked_at"`
+	Name      string        `json:"name"`
+	State     string        `json:"state"` // TokenHolds, TokenExpired, TokenRevoked or TokenUnreadable
+	Grants    []TokenGrant  `json:"grants"`
+	View      feedtype.View `json:"view"`
+	CreatedAt time.Time     `json:"created_at"`
+	ExpiresAt *time.Time    `json:"expires_at"` // nil: never
+	RevokedAt *time.Time    `json:"revoked_at"`
 	// Left is how long the token still holds, on the database's clock; 0 where it does not
 	// expire.
 	Left time.Duration `json:"-"`
@@ -112,20 +113,20 @@ func hashToken(text string) string {
 func (s TokenSpec) validate() error {
 	switch {
 	case s.Name == "everyone":
-		return invalid("name", "%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
+		return feedtype.Invalid("name", "%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
 	case !tokenNamePattern.MatchString(s.Name):
-		return invalid("name", "%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'", s.Name)
+		return feedtype.Invalid("name", "%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'", s.Name)
 	case len(s.Grants) == 0:
-		return invalid("right", "a token without a right is good for nothing: give one of read, publish, administer")
+		return feedtype.Invalid("right", "a token without a right is good for nothing: give one of read, publish, administer")
 	case s.Expires < 0 || s.Expires > 0 && s.Expires < time.Second || s.Expires > maxExpires:
-		return invalid("expires", "%s must be from 1s to 100 years", s.Expires)
+		return feedtype.Invalid("expires", "%s must be from 1s to 100 years", s.Expires)
 	}
 	for _, g := range s.Grants {
 		if !slices.Contains(Rights, g.Right) {
-			return invalid("right", "%q is none of read, publish, administer", g.Right)
+			return feedtype.Invalid("right", "%q is none of read, publish, administer", g.Right)
 		}
 		if g.Right == RightAdminister && !s.View.IsZero() {
-			return &Error{Code: InvalidRequest, Param: "right", Object: tokenObject(s.Name), Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, in dead letters for instance",
+			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "right", Object: tokenObject(s.Name), Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, in dead letters for instance",
 				Next: "make two tokens, one with the view and one with the right"}
 		}
 		if g.Feed == EveryFeed {
@@ -135,7 +136,7 @@ func (s TokenSpec) validate() error {
 			return err
 		}
 	}
-	return s.View.validate()
+	return s.View.Validate()
 }
 
 // AddToken makes a token and answers its text, which nobody can learn later: the database
@@ -172,7 +173,7 @@ func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Tok
 	err = db.inTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
-			err = &Error{Code: Conflict, Object: tokenObject(spec.Name), Cause: "there is, or was, a token of this name",
+			err = &feedtype.Error{Code: feedtype.Conflict, Object: tokenObject(spec.Name), Cause: "there is, or was, a token of this name",
 				Next: "take another name: the audit log tells tokens by theirs"}
 		}
 		return err
@@ -237,7 +238,7 @@ func (db *DB) TokenOf(ctx context.Context, text string) (*Token, error) {
 	return db.tokenOf(ctx, text)
 }
 
-var errUnknownToken = &Error{Code: UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
+var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
 
 func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
 	b := dialect.NewBuilder(db.d)
@@ -298,7 +299,7 @@ func scanToken(rows dialect.Rows) (*Token, error) {
 		return nil, err
 	}
 	if !readRecord(grants, &t.Grants) || !readRecord(view, &t.View) {
-		t.State, t.Grants, t.View = TokenUnreadable, nil, View{}
+		t.State, t.Grants, t.View = TokenUnreadable, nil, feedtype.View{}
 	}
 	at := func(micros sql.NullInt64) *time.Time {
 		if !micros.Valid {
@@ -346,7 +347,7 @@ func (db *DB) RevokeToken(ctx context.Context, name string) (ended bool, err err
 	case err != nil:
 		return false, db.fail(tokenObject(name), "revoke it", err)
 	case known == 0:
-		return false, &Error{Code: UnknownToken, Object: tokenObject(name), Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
+		return false, &feedtype.Error{Code: feedtype.UnknownToken, Object: tokenObject(name), Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
 	}
 	return n == 1, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Purge forgets, in batches, the deletes that were published longer ago than the feed keeps
@@ -80,13 +81,13 @@ func (f *Feed) oldestDue(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if seen.generation == generation && seen.position.Number() < math.MaxInt64 {
-		from := seen.position.Number() + 1
+	if seen.Generation == generation && seen.Position.Number() < math.MaxInt64 {
+		from := seen.Position.Number() + 1
 		if len(oldest) > 0 {
 			from = min(from, oldest[0].position)
 		}
 		f.mu.Lock()
-		f.barren = place{generation: generation, position: dialect.Numbered(from)}
+		f.barren = feedtype.CursorState{Generation: generation, Position: feedtype.Numbered(from)}
 		f.mu.Unlock()
 	}
 	return len(f.expired(oldest)) > 0, nil
@@ -117,8 +118,8 @@ func (f *Feed) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]
 	barren := f.barren
 	f.mu.Unlock()
 	from, above := f.record.Load().TombstonesBelow+1, ""
-	if barren.generation == f.Generation() {
-		from = max(from, barren.position.Number())
+	if barren.Generation == f.Generation() {
+		from = max(from, barren.Position.Number())
 	}
 	if from > 1 {
 		above = " AND feed_sync_id >= " + b.Arg(from)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Tx is the caller's open transaction, for calls that take part in it. InTx makes one
@@ -51,7 +53,7 @@ func (n NoTx) Query(context.Context, string, ...any) (dialect.Rows, error) { ret
 func (NoTx) Transaction() {}
 
 func (n NoTx) err() error {
-	return &Error{Code: InvalidRequest, Object: "transaction", Cause: string(n), Param: "tx",
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: "transaction", Cause: string(n), Param: "tx",
 		Next: "begin a transaction, hand it in, and commit it yourself"}
 }
 
@@ -85,7 +87,7 @@ func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func
 				return identity
 			}
 		}
-		db.cfg.Observer.Retried(RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		db.cfg.Observer.Retried(feedtype.RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err
 		}
@@ -136,4 +138,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// fail turns a database error into an Error by its class. An Error passes as it is.
+func (db *DB) fail(object, doing string, err error) error {
+	var known *feedtype.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %s: %w", object, doing, err)
+	}
+	e := &feedtype.Error{Code: feedtype.Failed, Object: object, Cause: doing, Err: err}
+	switch db.d.Classify(err) {
+	case dialect.ClassConnection:
+		e.Code, e.Next = feedtype.Unavailable, "check that the database runs and can be reached, then try again"
+	case dialect.ClassRetry, dialect.ClassLockTimeout:
+		e.Code, e.Next = feedtype.Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
+	case dialect.ClassPermission:
+		e.Code, e.Next = feedtype.Refused, "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and readers theirs); where the database is a file, the right to write it and its directory to the user of the process"
+	case dialect.ClassReadOnly:
+		e.Code, e.Next = feedtype.ReadOnly, "connect to the primary, or wait until this server is one; `rowfeed serve --replica` answers pages from a replica"
+	case dialect.ClassFull:
+		e.Code, e.Next = feedtype.Unavailable, "free space for the database, then try again; nothing was lost"
+	}
+	return e
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // noULIDs is a query, from its FROM on, for the rows (t) of a feed's table that hold no ULID, or
@@ -34,14 +35,14 @@ func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) e
 	if err := dialect.QueryRow(ctx, q, "SELECT count(*)"+from, nil, &n); err != nil || n == 0 {
 		return err
 	}
-	return &Error{Code: Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: findThem(db.d, feed)}
 }
 
 // holdsNone is the error of a page, or a lock, that has come upon such a row.
 func (f *Feed) holdsNone(shard int, err error) error {
 	feed := f.dialectFeed()
-	return &Error{Code: Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
+	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
 		Next: findThem(f.db.d, feed) + "; `rowfeed check " + f.name + "` names their keys"}
 }
 

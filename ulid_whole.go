@@ -6,13 +6,14 @@ import (
 	"errors"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // wholeShards are the first shards of the feed, of whom there must be one where all of it is asked for
 // behind a cursor. One that was locked by itself, in a client or by a program that then had nothing to
 // insert, is none beside one that has rows. A cursor of a shard whose rows are gone could be of it still: it must
 // be a row's of the one that has rows, or below all of them.
-func (f *Feed) wholeShards(ctx context.Context, after dialect.Position) ([]int, error) {
+func (f *Feed) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
 	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
 	feed := f.dialectFeed()
 	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
@@ -24,9 +25,9 @@ func (f *Feed) wholeShards(ctx context.Context, after dialect.Position) ([]int, 
 		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
 	with, err := dialect.QueryAll(ctx, f.db.on(), query, b.Args(), scanShardID)
 	if err != nil || len(with) != 1 {
-		return shards, f.db.fail(feedObject(f.name), "look which shards have rows", err)
+		return shards, f.db.fail(feedtype.FeedObject(f.name), "look which shards have rows", err)
 	}
-	if !after.IsZero() && after != dialect.LastPosition {
+	if !after.IsZero() && after != feedtype.LastPosition {
 		b = dialect.NewBuilder(d)
 		var passed dialect.ScanULID
 		err := dialect.QueryRow(ctx, f.db.on(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
@@ -34,7 +35,7 @@ func (f *Feed) wholeShards(ctx context.Context, after dialect.Position) ([]int, 
 			return with, nil
 		}
 		if err != nil || passed.Position != after {
-			return shards, f.db.fail(feedObject(f.name), "look for the cursor's row", err)
+			return shards, f.db.fail(feedtype.FeedObject(f.name), "look for the cursor's row", err)
 		}
 	}
 	return with, nil

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // pageKey is what a page is the answer to.
 type pageKey struct {
-	after  Cursor
+	after  feedtype.Cursor
 	limit  int
-	shards Shards
+	shards feedtype.Shards
 	still  bool // who looks moves no records
 }
 
 // await answers a page with entries as soon as there is one, and when wait is over the
 // page that there is then. It does what a caller would do that asks again and again with
 // the cursor it was given, so that nothing is told by waiting that polling would not tell.
-func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Page, error) {
+func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	got, err := f.resting(ctx, asked)
@@ -38,7 +39,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 			how, woken, news = f.db.watch.wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
-				return Page{}, f.db.fail(feedObject(f.name), "wait for an entry", ctx.Err())
+				return feedtype.Page{}, f.db.fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
 			case how == quiet && !got.key.ofShard: // what a writer uses late moves no state
 				return got.Page, nil
 			}
@@ -55,7 +56,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 		patient = err == nil && !before.More && (got.at == before.at || news.ahead(got.at))
 	}
 	if err != nil {
-		return Page{}, err
+		return feedtype.Page{}, err
 	}
 	return got.Page, nil
 }
@@ -66,15 +67,15 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (Pa
 // whatever has come since; and nobody is answered with it unless a look that began after
 // they asked finds the feed still there. Nil where there is more to know.
 func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
-	at, err := asked.after.parse()
-	if err != nil || at.start || at.mark.Above(at.position) {
+	at, err := asked.after.State()
+	if err != nil || at.Start || at.Mark.Above(at.Position) {
 		return nil, nil // read will say what is wrong with it
 	}
 	// A shard with ULIDs is read by everyone who asks: a writer may use what it took late, and
 	// that moves no state.
 	key := watchKey{feed: f.name}
 	now, ok := f.db.watch.at(key)
-	if !ok || now != (standing{generation: at.generation, head: at.position}) {
+	if !ok || now != (standing{generation: at.Generation, head: at.Position}) {
 		return nil, nil
 	}
 	l, err := f.currentLayout(ctx)
@@ -84,7 +85,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if f.mode().part(ctx, f, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
-	return &reading{Page: Page{Entries: []Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key: key, at: now}, nil
+	return &reading{Page: feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key: key, at: now}, nil
 }
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits
@@ -92,7 +93,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 func (f *Feed) shareInTime(ctx, over context.Context, woken *crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
 		got, err := f.share(ctx, woken, key)
-		if !errors.Is(err, Locked) || pause(over, backoff(tries)) != nil {
+		if !errors.Is(err, feedtype.Locked) || pause(over, backoff(tries)) != nil {
 			return got, err
 		}
 		woken = nil // of a crowd's the answer is kept
@@ -112,11 +113,11 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 			then = woken.at
 		}
 		got, err := f.read(ctx, then, key)
-		got.Page = got.forMany()
+		got.Page = got.ForMany()
 		return got, err
 	})
 	if err != nil {
-		return nil, f.db.fail(feedObject(f.name), "read a page", err)
+		return nil, f.db.fail(feedtype.FeedObject(f.name), "read a page", err)
 	}
 	got.Entries = slices.Clone(got.Entries)
 	return &got, nil

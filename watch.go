@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // standing is how far a feed is.
 type standing struct {
 	generation int64
-	head       dialect.Position // the highest that may have been given
+	head       feedtype.Position // the highest that may have been given
 	// waiting says that records of an outbox wait to be given one, by whoever reads. Nobody
 	// who has read to the end has seen it so.
 	waiting bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // seenFor is how long what a look has seen is taken for what there is, because nothing seems to
@@ -102,7 +103,7 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 			var shard *int
 			var high, low int64
 			err := rows.Scan(&key.feed, &at.generation, &low, &shard, &high)
-			if at.head = dialect.Numbered(low); shard != nil {
+			if at.head = feedtype.Numbered(low); shard != nil {
 				key.ofShard, key.shard = true, *shard
 				at.head = dialect.ULIDState{High: high, Low: low}.Given()
 			}

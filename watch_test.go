@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const watchTestPause = 50 * time.Millisecond
@@ -53,7 +53,7 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 func TestLooksInAMinute(t *testing.T) {
 	quiet := func(int) (answer, error) { return answer{at: map[watchKey]standing{{feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {
-		return answer{at: map[watchKey]standing{{feed: "kv"}: {head: dialect.Numbered(int64(n))}}}, nil
+		return answer{at: map[watchKey]standing{{feed: "kv"}: {head: feedtype.Numbered(int64(n))}}}, nil
 	}
 	once := func(n int) (a answer, err error) {
 		if n == 3 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // The columns that capture "column" keeps in the user's table.
@@ -54,7 +56,7 @@ func (c *Column) ShardProblem(dataShards int) string {
 		return "is generated, where publishers write a row's shard: make it a plain column"
 	}
 	words := strings.FieldsFunc(strings.ToLower(c.Type), func(r rune) bool { return r == ' ' || r == '(' })
-	if c.Kind == Dynamic || len(words) == 0 {
+	if c.Kind == feedtype.Dynamic || len(words) == 0 {
 		return ""
 	}
 	highest, narrow := map[string]int{"tinyint": 127, "smallint": 32_767, "bit": 0, "year": 0}[words[0]]
@@ -113,7 +115,7 @@ func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order str
 }
 
 // Written is the table whose open transactions hold back changes of the feed.
-func (f *Feed) Written() TableName {
+func (f *Feed) Written() feedtype.TableName {
 	if f.InRows() {
 		return f.Source
 	}
@@ -121,7 +123,7 @@ func (f *Feed) Written() TableName {
 }
 
 // Waiting is the table of what waits for a position, and its column of numbers.
-func (f *Feed) Waiting() (table TableName, number string) {
+func (f *Feed) Waiting() (table feedtype.TableName, number string) {
 	if f.Outbox {
 		return f.Records(), "order_sequence"
 	}

@@ -15,6 +15,8 @@ package dialect
 import (
 	"context"
 	"database/sql"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Dialect is everything rowfeed asks of a database.
@@ -95,7 +97,7 @@ type Schema interface {
 	SchemaVersion(ctx context.Context, q Querier, n Names) (int, error)
 	// Describe reads what the catalog says of a table. It answers an error of class
 	// [ClassUndefined] when there is no such table.
-	Describe(ctx context.Context, q Querier, t TableName) (*Table, error)
+	Describe(ctx context.Context, q Querier, t feedtype.TableName) (*Table, error)
 	// MaxColumns are the most columns that a statement can answer, and that a table can have.
 	MaxColumns() (answered, declared int)
 	// KeyColumn is what Describe would say of a column declared so, as far as the
@@ -127,7 +129,7 @@ type Schema interface {
 	// table has them where rowfeed's tables are in another schema.
 	Strays(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
 	// Moved looks for the feed's table, which is not where its record says: ok tells that it is in another schema by now.
-	Moved(ctx context.Context, q Querier, f *Feed) (now TableName, ok bool, err error)
+	Moved(ctx context.Context, q Querier, f *Feed) (now feedtype.TableName, ok bool, err error)
 	// Homes are other schemas that have tables of rowfeed's with this prefix, where a schema can be renamed.
 	Homes(ctx context.Context, q Querier, n Names) ([]string, error)
 	// BucketIndex are the statements that make the positions' index by bucket where the
@@ -340,10 +342,10 @@ type Assignment struct {
 
 // PageQuery asks for the positions above After, in order.
 type PageQuery struct {
-	After Position
+	After feedtype.Position
 	// Mark leaves out tombstones at or below it: the consumer started at the beginning
 	// when the head stood there, and has never seen the rows they speak of.
-	Mark     Position
+	Mark     feedtype.Position
 	Limit    int
 	MaxBytes int // the page ends early, after at least one row, when its values exceed this
 	// From and To are the half-open range of data shards that is asked for; 0 and 0 for
@@ -369,17 +371,17 @@ type PageQuery struct {
 // PageRows is a page as the database answered it.
 type PageRows struct {
 	Generation      int64
-	TombstonesBelow Position
+	TombstonesBelow feedtype.Position
 	// EntriesBelow is the position up to which entries were purged, or may be one day: nothing is
 	// shown at or below it, and a cursor below it may lack some.
-	EntriesBelow Position
+	EntriesBelow feedtype.Position
 	// Head is the highest position that the page could show, Given the highest that may
 	// have been given by then. They differ only where rows hold ULIDs.
-	Head, Given Position
+	Head, Given feedtype.Position
 	// Filling says that rows are being placed behind the head of the shard: below LiveFrom,
 	// or anywhere where that is zero, there may be more of them soon.
 	Filling  bool
-	LiveFrom Position
+	LiveFrom feedtype.Position
 	Shard    int // the one that was asked for, where each is a feed by itself
 	// Waiting says that records of the shard waited in the feed's outbox when the head was
 	// read: what had been moved to its place by then is on the page.
@@ -398,7 +400,7 @@ type PageRows struct {
 
 // PageRow is one position with its row as it is now.
 type PageRow struct {
-	Position Position
+	Position feedtype.Position
 	Shard    int
 	Deleted  bool
 	Hidden   bool

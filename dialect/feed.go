@@ -3,6 +3,8 @@ package dialect
 import (
 	"slices"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Names says where rowfeed's own tables are: a schema (empty: the database's
@@ -14,21 +16,8 @@ type Names struct {
 
 // Table is the name of one of rowfeed's own tables, such as "sequences" or
 // "changes_kv".
-func (n Names) Table(base string) TableName {
-	return TableName{Schema: n.Schema, Name: n.Prefix + base}
-}
-
-// TableName is a table, with its schema where one is given.
-type TableName struct {
-	Schema string `json:"schema,omitempty"`
-	Name   string `json:"name"`
-}
-
-func (t TableName) String() string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
+func (n Names) Table(base string) feedtype.TableName {
+	return feedtype.TableName{Schema: n.Schema, Name: n.Prefix + base}
 }
 
 // StateActive is the state of a feed that is ready, in the table of feeds.
@@ -49,32 +38,6 @@ const (
 	CaptureNone Capture = "none"
 )
 
-// Kind is how a column's values travel: the raw form that [Spelling.Value] reads
-// (left), and the JSON that rowfeed writes (right). Every value that its column's
-// kind cannot hold (SQLite types values, not columns; text may not be UTF-8)
-// travels by its own type, as an object with one member that names it:
-// {"$binary":"base64"}, {"$text":"…"}, {"$float":"Infinity"}, and {"$text64":"base64"}
-// for text that is not UTF-8 in a column that may hold binary values too. A JSON
-// null, to tell it from SQL's NULL, is {"$json":null}; so is a document that could be
-// taken for one of these. One nested too deeply for decoders is {"$text":"…"}.
-type Kind string
-
-const (
-	Integer     Kind = "integer"     // int64, uint64 or decimal digits     number
-	Float32     Kind = "float32"     // float64 or its text                 number; "NaN", "Infinity", "-Infinity"
-	Float64     Kind = "float64"     // float64 or its text                 number; "NaN", "Infinity", "-Infinity"
-	Boolean     Kind = "boolean"     // bool                                true, false
-	Decimal     Kind = "decimal"     // text                                string, all digits kept
-	Text        Kind = "text"        // text                                string
-	Binary      Kind = "binary"      // []byte                              string, base64 (standard, padded)
-	JSON        Kind = "json"        // text                                the JSON value itself
-	Date        Kind = "date"        // text                                string, 2006-01-02
-	Time        Kind = "time"        // text                                string, 15:04:05.999999
-	Timestamp   Kind = "timestamp"   // text                                string, RFC 3339 without offset
-	TimestampTZ Kind = "timestamptz" // text or Unix seconds with fraction   string, RFC 3339 in UTC
-	Dynamic     Kind = "dynamic"     // any of int64, float64, string, []byte    by the value's own type
-)
-
 // Column is one column of a source table.
 type Column struct {
 	Name string `json:"name"`
@@ -82,8 +45,8 @@ type Column struct {
 	Type string `json:"type"`
 	// Decl is what declares a column that holds and compares the same values: type,
 	// character set, collation.
-	Decl string `json:"decl,omitempty"`
-	Kind Kind   `json:"kind"`
+	Decl string        `json:"decl,omitempty"`
+	Kind feedtype.Kind `json:"kind"`
 	// Stored is the column's name in rowfeed's tables, for key columns. It differs from
 	// Name only where Name is one of rowfeed's own column names.
 	Stored string `json:"stored,omitempty"`
@@ -110,6 +73,11 @@ type Column struct {
 	Virtual bool `json:"-"`
 	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
 	Default string `json:"-"`
+}
+
+// ForReaders is what the feed's readers are told of the column.
+func (c Column) ForReaders() feedtype.Column {
+	return feedtype.Column{Name: c.Name, Type: c.Type, Kind: c.Kind}
 }
 
 // reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
@@ -164,7 +132,7 @@ func (ix Index) Names() ([]string, bool) {
 
 // Table is what the catalog says of a source table.
 type Table struct {
-	Name    TableName // with the schema it was found in
+	Name    feedtype.TableName // with the schema it was found in
 	Columns []Column
 	// AnyCase says that names of columns ignore case.
 	AnyCase bool
@@ -188,7 +156,7 @@ type Table struct {
 
 // Partition is a table below a partitioned one.
 type Partition struct {
-	Name TableName
+	Name feedtype.TableName
 	// Attached tells this partition from every other, and from itself if it is detached and attached again, or a
 	// table between it and the partitioned one is. Empty for a partition that has partitions of its own.
 	Attached string
@@ -229,7 +197,7 @@ func (t *Table) PrimaryKey() *Index {
 type Feed struct {
 	Name    string
 	Names   Names
-	Source  TableName
+	Source  feedtype.TableName
 	Key     []Column
 	Columns []Column // delivered, as of Signature
 	Capture Capture
@@ -288,19 +256,19 @@ func (f *Feed) StoredKey() []string {
 }
 
 // Changes is the feed's table of changes.
-func (f *Feed) Changes() TableName { return f.Names.Table("changes_" + f.Name) }
+func (f *Feed) Changes() feedtype.TableName { return f.Names.Table("changes_" + f.Name) }
 
 // Positions is the feed's table of positions.
-func (f *Feed) Positions() TableName { return f.Names.Table("positions_" + f.Name) }
+func (f *Feed) Positions() feedtype.TableName { return f.Names.Table("positions_" + f.Name) }
 
 // Records is the outbox of a feed that has one: writers append, whoever moves them deletes.
-func (f *Feed) Records() TableName { return f.Names.Table("outbox_" + f.Name) }
+func (f *Feed) Records() feedtype.TableName { return f.Names.Table("outbox_" + f.Name) }
 
 // Placed is where the keys of records stand that were moved.
-func (f *Feed) Placed() TableName { return f.Names.Table("feed_" + f.Name) }
+func (f *Feed) Placed() feedtype.TableName { return f.Names.Table("feed_" + f.Name) }
 
 // Held is the table whose rows hold the feed's ULIDs.
-func (f *Feed) Held() TableName {
+func (f *Feed) Held() feedtype.TableName {
 	if f.Outbox {
 		return f.Placed()
 	}
@@ -309,17 +277,17 @@ func (f *Feed) Held() TableName {
 
 // Batch is the feed's table of the keys in one publisher's hands, on databases where
 // positions in rows need it.
-func (f *Feed) Batch() TableName { return f.Names.Table("batch_" + f.Name) }
+func (f *Feed) Batch() feedtype.TableName { return f.Names.Table("batch_" + f.Name) }
 
 // Tables are all names of tables that the feed may take.
-func (f *Feed) Tables() []TableName {
+func (f *Feed) Tables() []feedtype.TableName {
 	if f.Outbox {
-		return []TableName{f.Records(), f.Placed()}
+		return []feedtype.TableName{f.Records(), f.Placed()}
 	}
 	if f.ULIDs != nil {
 		return nil
 	}
-	tables := []TableName{f.Changes(), f.Positions()}
+	tables := []feedtype.TableName{f.Changes(), f.Positions()}
 	if f.InRows() {
 		tables = append(tables, f.Batch())
 	}

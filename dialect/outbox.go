@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // AppendRecord is an INSERT of a record, with shard, time hint and the key as parameters.
@@ -18,7 +20,7 @@ func AppendRecord(s Spelling, f *Feed) string {
 
 // RecordOf is the INSERT of a trigger: the record of row, an alias, in the shard that an
 // expression says. The time of its ULID is that of its move.
-func RecordOf(s Spelling, f *Feed, records TableName, shard, row string) string {
+func RecordOf(s Spelling, f *Feed, records feedtype.TableName, shard, row string) string {
 	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" +
 		shard + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
 }

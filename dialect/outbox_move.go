@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Moving are the operations of whoever moves records of an outbox to their places.
@@ -46,7 +48,7 @@ type Record struct {
 // Moved is a record with the ULID that it gets.
 type Moved struct {
 	Seq      int64
-	Position Position
+	Position feedtype.Position
 }
 
 // TakeRecords reads the oldest committed records of a shard among some numbers, but some, in the order in which they were
@@ -67,7 +69,7 @@ func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int,
 
 // HighestPlace is the highest ULID, in whatever shard, of keys that a shard's records have, from one
 // order_sequence to another; zero where none has a place.
-func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (Position, error) {
+func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (feedtype.Position, error) {
 	b := NewBuilder(d)
 	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
 		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " ORDER BY g.ulid DESC LIMIT 1"

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // PageParts are the places where databases differ in a page's statement.
@@ -159,8 +161,8 @@ func (n *numbered) row() []any {
 }
 
 func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
-	page.TombstonesBelow, page.Head, page.Given = Numbered(n.below.n), Numbered(n.value.n), Numbered(n.value.n)
-	return PageRow{Position: Numbered(n.position.n), Shard: int(n.shard.n),
+	page.TombstonesBelow, page.Head, page.Given = feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
+	return PageRow{Position: feedtype.Numbered(n.position.n), Shard: int(n.shard.n),
 		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // A page has a million values before long, so they are read without reflection, and without
@@ -26,7 +28,7 @@ func cellsOf(f *Feed) []cell {
 	cells := make([]cell, 0, len(f.Key)+len(f.Columns))
 	for _, columns := range [][]Column{f.Key, f.Columns} {
 		for _, c := range columns {
-			cells = append(cells, cell{text: c.Kind != Binary && c.Kind != Dynamic})
+			cells = append(cells, cell{text: c.Kind != feedtype.Binary && c.Kind != feedtype.Dynamic})
 		}
 	}
 	return cells

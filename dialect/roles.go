@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Roles are the rights of logins, or of groups of them, on rowfeed's own objects.
@@ -41,7 +43,7 @@ type Right struct {
 	// Kind is TABLE, FUNCTION or PROCEDURE. Arguments are a routine's types, in parentheses,
 	// on databases where they are part of its name.
 	Kind      string
-	On        TableName
+	On        feedtype.TableName
 	Arguments string
 }
 
@@ -51,7 +53,7 @@ func (r Right) Equal(other Right) bool {
 }
 
 // May are rights on a table.
-func May(privilege string, table TableName, columns ...string) Right {
+func May(privilege string, table feedtype.TableName, columns ...string) Right {
 	return Right{Privilege: privilege, Columns: columns, Kind: "TABLE", On: table}
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Qualified quotes a table name, with its schema where it has one.
-func Qualified(s Spelling, t TableName) string {
+func Qualified(s Spelling, t feedtype.TableName) string {
 	if t.Schema == "" {
 		return s.Quote(t.Name)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ULIDsPerLock is how many ULIDs one call of a Lock takes.
@@ -74,7 +76,7 @@ func freshULIDs(timeMillis int64, random ULIDRandom) ULIDState {
 // Past is the state, or one above the greatest ULID of the shard's rows where that is not below
 // it: a ULID that was made elsewhere, or kept when a savepoint took its state back. What is
 // taken next must not be below what readers have passed.
-func (s ULIDState) Past(greatest Position) ULIDState {
+func (s ULIDState) Past(greatest feedtype.Position) ULIDState {
 	if greatest.Above(s.Given()) {
 		return ULIDsAbove(greatest)
 	}
@@ -84,7 +86,7 @@ func (s ULIDState) Past(greatest Position) ULIDState {
 // ULIDsAbove is the state of a shard that has ULIDs up to last, which may have been made
 // elsewhere: whatever is taken from it begins a millisecond above last's.
 // Where there is nothing above, Take is refused.
-func ULIDsAbove(last Position) ULIDState {
+func ULIDsAbove(last feedtype.Position) ULIDState {
 	ms := int64(last.High>>16) + 1
 	if ms > LastULIDMillis {
 		return ULIDState{TimeMillis: LastULIDMillis, High: -1, Low: -1}
@@ -93,12 +95,14 @@ func ULIDsAbove(last Position) ULIDState {
 }
 
 // Position is that of the ULID which the state gives next.
-func (s ULIDState) Position() Position { return Position{uint64(s.High), uint64(s.Low)} }
+func (s ULIDState) Position() feedtype.Position {
+	return feedtype.Position{High: uint64(s.High), Low: uint64(s.Low)}
+}
 
 // Given is the highest position that may have been given.
-func (s ULIDState) Given() Position {
+func (s ULIDState) Given() feedtype.Position {
 	if s == (ULIDState{}) {
-		return Position{}
+		return feedtype.Position{}
 	}
 	return s.Position().Before()
 }

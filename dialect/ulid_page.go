@@ -1,11 +1,12 @@
 package dialect
 
 import (
+	"encoding/hex"
+	"fmt"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"strconv"
 	"strings"
-)
-
-// ulidPageSQL is [PageSQL] for a page of one shard of a feed whose rows hold ULIDs. The
+) // ulidPageSQL is [PageSQL] for a page of one shard of a feed whose rows hold ULIDs. The
 // unique index of shard and ULID answers it; what it shows is bounded by the greatest ULID
 // that is present, p.Head where that has to be an older one than the statement's own.
 func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
@@ -68,7 +69,7 @@ func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
 }
 
 // Arg is a parameter of a statement: a position, as the column of positions has it.
-func (u *ULIDColumns) Arg(s Spelling, b *Builder, p Position) string {
+func (u *ULIDColumns) Arg(s Spelling, b *Builder, p feedtype.Position) string {
 	return s.Param(u.Position, b.Arg(rawULID(p, u.Position)))
 }
 
@@ -99,7 +100,7 @@ func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 }
 
 // PassedULID is the same for the greatest one up to a position.
-func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at Position) string {
+func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
 	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " + Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
 		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
@@ -139,7 +140,7 @@ func (l *ScanLive) Set(page *PageRows) {
 	if page.Filling && l.filling == 0 {
 		return
 	}
-	page.Filling, page.LiveFrom = l.filling == 1, Position{High: uint64(l.millis) << 16}
+	page.Filling, page.LiveFrom = l.filling == 1, feedtype.Position{High: uint64(l.millis) << 16}
 }
 
 // RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else
@@ -158,14 +159,14 @@ func RecordWaits(s Spelling, b *Builder, f *Feed, q PageQuery, byShard func(Seqs
 
 // ScanULID is where a column of positions goes, in the raw form of its kind.
 type ScanULID struct {
-	Position Position
+	Position feedtype.Position
 	Valid    bool // it is not NULL
 }
 
 // Scan implements [database/sql.Scanner].
 func (u *ScanULID) Scan(v any) (err error) {
 	if u.Valid = v != nil; !u.Valid {
-		u.Position = Position{}
+		u.Position = feedtype.Position{}
 		return nil
 	}
 	u.Position, err = positionOf(v)
@@ -194,7 +195,35 @@ func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
 	u.live.Set(page)
 	if u.outbox {
-		page.EntriesBelow = LowestULID.Max(Position{uint64(u.belowHigh), uint64(u.belowLow)})
+		page.EntriesBelow = feedtype.LowestULID.Max(feedtype.Position{High: uint64(u.belowHigh), Low: uint64(u.belowLow)})
 	}
 	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present.n == 1}, u.position.Valid, nil
+}
+
+// rawULID is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
+// a UUID's text.
+func rawULID(p feedtype.Position, c Column) any {
+	b := p.Bytes()
+	if c.Kind == feedtype.Binary || c.Kind == feedtype.Dynamic {
+		return b[:]
+	}
+	x := hex.EncodeToString(b[:])
+	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
+}
+
+// positionOf reads a ULID from a column's raw form.
+func positionOf(raw any) (feedtype.Position, error) {
+	text, ok := raw.(string)
+	if b, is := raw.([]byte); is {
+		text, ok = string(b), true
+	}
+	if ok && len(text) == 36 {
+		if b, err := hex.DecodeString(strings.ReplaceAll(text, "-", "")); err == nil {
+			text = string(b)
+		}
+	}
+	if !ok || len(text) != 16 {
+		return feedtype.Position{}, fmt.Errorf("%T of %d bytes: %w", raw, len(text), feedtype.ErrNoULID)
+	}
+	return feedtype.ULIDPosition([16]byte([]byte(text))), nil
 }

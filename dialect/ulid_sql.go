@@ -1,6 +1,10 @@
 package dialect
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/rowfeed/rowfeed/feedtype"
+)
 
 // ULIDTerms are the SQL of what [ULIDState.Take] works on: literals, or names of variables.
 type ULIDTerms struct {
@@ -27,18 +31,18 @@ func TakeULIDs(t ULIDTerms, signed func(bits string) string) (timeMillis, high, 
 
 // LockRoutine is the name of the feed's function or procedure that takes ULIDs, for writers that do
 // not use this library.
-func (f *Feed) LockRoutine() TableName { return f.Names.Table("lock_" + f.Name) }
+func (f *Feed) LockRoutine() feedtype.TableName { return f.Names.Table("lock_" + f.Name) }
 
 // ULIDRoutine is the name of the one that makes ULIDs of what was taken.
-func (f *Feed) ULIDRoutine() TableName { return f.Names.Table("ulid_" + f.Name) }
+func (f *Feed) ULIDRoutine() feedtype.TableName { return f.Names.Table("ulid_" + f.Name) }
 
 // TakeRoutine is the name of the procedure that takes ULIDs for this library, on databases
 // where it is not LockRoutine.
-func (f *Feed) TakeRoutine() TableName { return f.Names.Table("take_" + f.Name) }
+func (f *Feed) TakeRoutine() feedtype.TableName { return f.Names.Table("take_" + f.Name) }
 
 // WitnessRoutine is the name of the procedure behind [ULID.Witness], where writers may not read
 // the table of shards.
-func (f *Feed) WitnessRoutine() TableName { return f.Names.Table("witness_" + f.Name) }
+func (f *Feed) WitnessRoutine() feedtype.TableName { return f.Names.Table("witness_" + f.Name) }
 
 // RoutineMissing and RoutineDiffers are what is wrong with a function or procedure.
 func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }

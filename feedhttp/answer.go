@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -56,7 +56,7 @@ type answerForm struct {
 }
 
 // objectParts are a page's as one JSON object, on a line.
-func objectParts(page rowfeed.Page, feed string) part {
+func objectParts(page feedtype.Page, feed string) part {
 	return func(dst []byte, i, size int) ([]byte, int) {
 		if dst, i = page.AppendJSONPart(dst, feed, i, size); i < 0 {
 			dst = append(dst, '\n')
@@ -67,7 +67,7 @@ func objectParts(page rowfeed.Page, feed string) part {
 
 // writePage answers a request with a page. One whose parts are all made before the first of
 // them is sent has its length and its tag in the header. What many have waited for is made once.
-func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page rowfeed.Page) {
+func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
 	by := h.codingFor(w, r)
 	whole, shared := page.Shared(form.name, func() []byte {
 		data, next := form.parts(nil, 0, sharedSize)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Catalog is the set of feeds that a Handler serves.
@@ -13,7 +14,7 @@ type Catalog interface {
 	Names(ctx context.Context) ([]string, error)
 	// Source answers the feed of that name, or an error with code
 	// [rowfeed.UnknownFeed].
-	Source(ctx context.Context, name string) (rowfeed.Source, error)
+	Source(ctx context.Context, name string) (feedtype.Source, error)
 }
 
 // Of makes a Catalog of all feeds of a DB.
@@ -33,11 +34,11 @@ func (c dbCatalog) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (c dbCatalog) Source(ctx context.Context, name string) (rowfeed.Source, error) {
+func (c dbCatalog) Source(ctx context.Context, name string) (feedtype.Source, error) {
 	f, err := c.db.Feed(ctx, name)
-	if errors.Is(err, rowfeed.InvalidRequest) {
+	if errors.Is(err, feedtype.InvalidRequest) {
 		// What cannot be a feed's name is, in a path, just a feed that does not exist.
-		return nil, &rowfeed.Error{Code: rowfeed.UnknownFeed, Object: feedObject(name), Cause: "there is no such feed",
+		return nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedObject(name), Cause: "there is no such feed",
 			Next: "GET /_feeds lists the feeds"}
 	}
 	if err != nil {

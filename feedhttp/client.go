@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Client reads one feed of a server as a [rowfeed.Source]. Its errors have the codes
@@ -30,7 +30,7 @@ type Client struct {
 	HTTP *http.Client
 	// Tracer makes spans of requests, and carries their trace to the server. Default: that of
 	// the context, where it is traced already, as a consumer's is.
-	Tracer rowfeed.Tracer
+	Tracer feedtype.Tracer
 	// Timeout bounds a request, beyond the request's own Wait. Default: a minute.
 	Timeout time.Duration
 	// MaxBytes bounds an answer. Default: 256 MiB.
@@ -41,11 +41,11 @@ type Client struct {
 
 // knownInfo is the description that entries are read by.
 type knownInfo struct {
-	info *rowfeed.Info
+	info *feedtype.Info
 	tag  string // of the delivered columns
 }
 
-var _ rowfeed.ShardSource = (*Client)(nil)
+var _ feedtype.ShardSource = (*Client)(nil)
 
 const (
 	defaultTimeout  = time.Minute
@@ -56,12 +56,12 @@ const (
 )
 
 // Info describes the feed, as it is now.
-func (c *Client) Info(ctx context.Context) (*rowfeed.Info, error) {
+func (c *Client) Info(ctx context.Context) (*feedtype.Info, error) {
 	body, _, err := c.get(ctx, "/_feeds/"+url.PathEscape(c.Feed), nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	info := &rowfeed.Info{}
+	info := &feedtype.Info{}
 	if err := json.Unmarshal(body, info); err != nil || info.Name == "" || info.Columns == nil {
 		return nil, c.notRowfeed("the answer is no description of a feed", err)
 	}
@@ -70,9 +70,9 @@ func (c *Client) Info(ctx context.Context) (*rowfeed.Info, error) {
 }
 
 // Fetch implements [rowfeed.Source].
-func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+func (c *Client) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page, error) {
 	query := url.Values{}
-	if req.After != rowfeed.Beginning {
+	if req.After != feedtype.Beginning {
 		query.Set("after", string(req.After))
 	}
 	if req.Limit != 0 {
@@ -82,7 +82,7 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 		query.Set("consistent", "true")
 	}
 	if err := setShards(query, req.Shards); err != nil {
-		return rowfeed.Page{}, err
+		return feedtype.Page{}, err
 	}
 	if req.Wait <= MaxWait || req.Consistent {
 		return c.fetch(ctx, query, req.Wait)
@@ -99,7 +99,7 @@ func (c *Client) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 }
 
 // setShards adds the parameters that ask for a part of the feed.
-func setShards(query url.Values, shards rowfeed.Shards) error {
+func setShards(query url.Values, shards feedtype.Shards) error {
 	if err := shards.Check(); err != nil || shards.All() {
 		return err
 	}
@@ -112,18 +112,18 @@ func setShards(query url.Values, shards rowfeed.Shards) error {
 }
 
 // fetch asks for a page that may be waited for.
-func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration) (rowfeed.Page, error) {
+func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration) (feedtype.Page, error) {
 	if wait != 0 {
 		query.Set("wait", wait.String())
 	}
 	for range columnTries {
 		body, header, err := c.get(ctx, "/_feeds/fetch/"+url.PathEscape(c.Feed), query, max(wait, 0))
 		if err != nil {
-			return rowfeed.Page{}, err
+			return feedtype.Page{}, err
 		}
 		var w wirePage
 		if err := json.Unmarshal(body, &w); err != nil || w.Entries == nil || w.Cursor == nil || w.More == nil {
-			return rowfeed.Page{}, c.notRowfeed("the answer is no page of a feed", err)
+			return feedtype.Page{}, c.notRowfeed("the answer is no page of a feed", err)
 		}
 		// What is known first; then, once, what the feed says of itself now.
 		tag, known := header.Get(columnsHeader), c.known.Load()
@@ -131,7 +131,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 			if known != nil && (tag == "" || tag == known.tag || len(w.Entries) == 0) {
 				page, ok, err := w.read(known.info)
 				if err != nil {
-					return rowfeed.Page{}, c.notRowfeed("the page cannot be read", err)
+					return feedtype.Page{}, c.notRowfeed("the page cannot be read", err)
 				}
 				if page.Standing = header.Get(standingHeader); ok {
 					return page, nil
@@ -141,29 +141,29 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 				break // the columns have changed since the page: ask for another
 			}
 			if _, err := c.Info(ctx); err != nil {
-				return rowfeed.Page{}, err
+				return feedtype.Page{}, err
 			}
 			known = c.known.Load()
 		}
 	}
-	return rowfeed.Page{}, c.failure(rowfeed.Failed, "the table's columns change too fast", "try again", nil)
+	return feedtype.Page{}, c.failure(feedtype.Failed, "the table's columns change too fast", "try again", nil)
 }
 
 // wirePage is a page as it travels. Pointers and nil tell what was not there.
 type wirePage struct {
 	Entries []json.RawMessage `json:"entries"`
-	Cursor  *rowfeed.Cursor   `json:"cursor"`
+	Cursor  *feedtype.Cursor  `json:"cursor"`
 	More    *bool             `json:"more"`
 }
 
 // read decodes the page; ok is false when info does not describe its entries.
-func (w *wirePage) read(info *rowfeed.Info) (page rowfeed.Page, ok bool, err error) {
-	page = rowfeed.Page{Entries: make([]rowfeed.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Key: info.Key, Columns: info.Columns}
+func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err error) {
+	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Key: info.Key, Columns: info.Columns}
 	generation := w.Cursor.Generation()
 	for _, data := range w.Entries {
-		e, ok, err := rowfeed.ParseEntry(data, generation, info)
+		e, ok, err := feedtype.ParseEntry(data, generation, info)
 		if err != nil || !ok {
-			return rowfeed.Page{}, ok, err
+			return feedtype.Page{}, ok, err
 		}
 		page.Entries = append(page.Entries, e)
 	}
@@ -171,16 +171,16 @@ func (w *wirePage) read(info *rowfeed.Info) (page rowfeed.Page, ok bool, err err
 }
 
 // failure makes an error about the feed, as seen from here.
-func (c *Client) failure(code rowfeed.Code, cause, next string, err error) *rowfeed.Error {
+func (c *Client) failure(code feedtype.Code, cause, next string, err error) *feedtype.Error {
 	where := c.URL
 	if u, e := url.Parse(c.URL); e == nil {
 		where = u.Redacted()
 	}
-	return &rowfeed.Error{Code: code, Object: feedObject(c.Feed) + " at " + where, Cause: cause, Next: next, Err: err}
+	return &feedtype.Error{Code: code, Object: feedObject(c.Feed) + " at " + where, Cause: cause, Next: next, Err: err}
 }
 
-func (c *Client) notRowfeed(cause string, err error) *rowfeed.Error {
-	return c.failure(rowfeed.Failed, cause, "check that the URL is that of a `rowfeed serve` (without /_feeds)", err)
+func (c *Client) notRowfeed(cause string, err error) *feedtype.Error {
+	return c.failure(feedtype.Failed, cause, "check that the URL is that of a `rowfeed serve` (without /_feeds)", err)
 }
 
 // StatusError is the HTTP answer behind an error of a [Client]; errors.As finds it.
@@ -196,7 +196,7 @@ func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.St
 // endpoint is the address of a path below the server's URL.
 func (c *Client) endpoint(path string, query url.Values) (string, error) {
 	bad := func(param, cause, next string) (string, error) {
-		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
+		return "", &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
 	}
 	u, err := url.Parse(c.URL)
 	switch {

@@ -10,8 +10,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // codingsTaken is what a request asks for: nothing done to the answer where no network is between,
@@ -74,7 +73,7 @@ func (c *Client) readBounded(r io.Reader) ([]byte, error) {
 		return nil, c.notRowfeed("the answer is compressed with a window of more than 8 MiB", err)
 	}
 	if err == nil && int64(len(body)) > limit {
-		err = c.failure(rowfeed.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
+		err = c.failure(feedtype.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
 	}
 	return body, err
 }

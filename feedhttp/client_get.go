@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // get asks for JSON and answers a whole body, or the problem that came instead.
 func (c *Client) get(ctx context.Context, path string, query url.Values, wait time.Duration) (_ []byte, _ http.Header, err error) {
-	ctx, end := rowfeed.StartSpan(ctx, c.Tracer, rowfeed.Span{Op: rowfeed.SpanRequest, Feed: c.Feed})
-	defer func() { end(rowfeed.SpanEnd{Err: err}) }()
+	ctx, end := feedtype.StartSpan(ctx, c.Tracer, feedtype.Span{Op: feedtype.SpanRequest, Feed: c.Feed})
+	defer func() { end(feedtype.SpanEnd{Err: err}) }()
 	address, err := c.endpoint(path, query)
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +31,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, nil, c.failure(rowfeed.InvalidRequest, "no request can be made", "write the URL like http://127.0.0.1:8080", nil)
+		return nil, nil, c.failure(feedtype.InvalidRequest, "no request can be made", "write the URL like http://127.0.0.1:8080", nil)
 	}
 	client := c.HTTP
 	if client == nil {
@@ -41,7 +41,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token) // which is sent to no other host, wherever an answer leads
 	}
-	rowfeed.TraceHeaders(ctx, req.Header.Set)
+	feedtype.TraceHeaders(ctx, req.Header.Set)
 	req.Header.Set("Accept-Encoding", codingsTaken(client, req.URL.Hostname()))
 	resp, err := client.Do(req)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 	defer resp.Body.Close()
 	body, err := c.readBody(resp)
 	if err != nil {
-		var known *rowfeed.Error
+		var known *feedtype.Error
 		if errors.As(err, &known) {
 			return nil, nil, err
 		}
@@ -80,7 +80,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if errors.As(err, &inner) {
 		err = inner.Err
 	}
-	return c.failure(rowfeed.Unavailable, cause, "check that `rowfeed serve` runs there, then try again", err)
+	return c.failure(feedtype.Unavailable, cause, "check that `rowfeed serve` runs there, then try again", err)
 }
 
 // problem is the server's error, with its code.
@@ -93,7 +93,7 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 	if !ok {
 		return c.stranger(resp, problemMediaType)
 	}
-	e := c.failure(rowfeed.Code(code), p.Detail, p.Next, statusError(resp))
+	e := c.failure(feedtype.Code(code), p.Detail, p.Next, statusError(resp))
 	e.Cause = strings.TrimPrefix(e.Cause, feedObject(c.Feed)+": ")
 	e.Param = p.Parameter
 	return e
@@ -108,7 +108,7 @@ func (c *Client) stranger(resp *http.Response, mediaType string) error {
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		// A proxy in front of a rowfeed that is away.
-		e.Code, e.Next = rowfeed.Unavailable, "check that `rowfeed serve` runs there, then try again"
+		e.Code, e.Next = feedtype.Unavailable, "check that `rowfeed serve` runs there, then try again"
 	}
 	return e
 }

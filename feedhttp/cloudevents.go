@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -26,13 +25,13 @@ const (
 )
 
 // eventsHeader tells how far a batch goes.
-func (h *Handler) eventsHeader(w http.ResponseWriter, page rowfeed.Page) {
+func (h *Handler) eventsHeader(w http.ResponseWriter, page feedtype.Page) {
 	w.Header().Set(cursorHeader, string(page.Cursor))
 	w.Header().Set(moreHeader, strconv.FormatBool(page.More))
 }
 
 // eventParts are a page's as a batch of events, on a line; id is that of the i-th entry's.
-func eventParts(page rowfeed.Page, feed string, id func(i int) string) part {
+func eventParts(page feedtype.Page, feed string, id func(i int) string) part {
 	source := "/_feeds/" + url.PathEscape(feed)
 	return func(dst []byte, i, size int) ([]byte, int) {
 		if i == 0 {
@@ -52,11 +51,11 @@ func eventParts(page rowfeed.Page, feed string, id func(i int) string) part {
 
 // appendEvent appends an entry as a CloudEvent. Its subject is the key, which is what it is
 // about; its time that of its position, which only a ULID has. method is http-feeds' word.
-func appendEvent(dst []byte, e rowfeed.Entry, id, source string) []byte {
+func appendEvent(dst []byte, e feedtype.Entry, id, source string) []byte {
 	dst = appendText(append(dst, `{"specversion":"1.0","id":`...), id)
 	dst = appendText(append(dst, `,"source":`...), source)
 	kind := upsertEvent
-	if e.Op == rowfeed.Delete {
+	if e.Op == feedtype.Delete {
 		kind = deleteEvent
 	}
 	dst = append(append(append(dst, `,"type":"`...), kind...), `","subject":`...)
@@ -64,7 +63,7 @@ func appendEvent(dst []byte, e rowfeed.Entry, id, source string) []byte {
 	if at, err := ulid.ParseStrict(e.Position); err == nil {
 		dst = append(at.Timestamp().UTC().AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano), '"')
 	}
-	if e.Op == rowfeed.Delete {
+	if e.Op == feedtype.Delete {
 		return append(dst, `,"method":"DELETE"}`...)
 	}
 	dst = e.Row.AppendJSON(append(dst, `,"datacontenttype":"application/json","data":`...))

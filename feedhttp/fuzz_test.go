@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // What is parsed of requests, by the handler, and of answers, by the client.
@@ -34,12 +34,12 @@ func FuzzQuery(f *testing.F) {
 			if refused(err) {
 				continue
 			}
-			if req, err := parseRequest(values); !refused(err) && (req.Limit < 1 || req.Limit > rowfeed.MaxLimit || req.Wait < 0 || req.Wait > MaxWait) {
+			if req, err := parseRequest(values); !refused(err) && (req.Limit < 1 || req.Limit > feedtype.MaxLimit || req.Wait < 0 || req.Wait > MaxWait) {
 				t.Errorf("%q: %+v", query, req)
 			}
 			_, err = streamRequest(values, http.Header{"Last-Event-Id": {lastID}})
 			refused(err)
-			if req, err := httpFeedsRequest(values, "kv"); !refused(err) && (req.Limit < 1 || req.Limit > rowfeed.MaxLimit || req.Wait < 0 || req.Wait > MaxWait) {
+			if req, err := httpFeedsRequest(values, "kv"); !refused(err) && (req.Limit < 1 || req.Limit > feedtype.MaxLimit || req.Wait < 0 || req.Wait > MaxWait) {
 				t.Errorf("%q: %+v", query, req)
 			}
 		}
@@ -87,8 +87,8 @@ func FuzzClient(f *testing.F) {
 			}
 			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {mediaType}, "Retry-After": {retryAfter}, columnsHeader: {tag}}, Body: io.NopCloser(bytes.NewReader(body))}
 		})}}
-		p, err := c.Fetch(t.Context(), rowfeed.Request{Limit: 1})
-		var known *rowfeed.Error
+		p, err := c.Fetch(t.Context(), feedtype.Request{Limit: 1})
+		var known *feedtype.Error
 		if err != nil && !errors.As(err, &known) {
 			t.Errorf("an error without a code: %v", err)
 		}
@@ -110,18 +110,18 @@ func FuzzEvents(f *testing.F) {
 		f.Add(seed, []byte(`{"a":1}`))
 	}
 	f.Add("", []byte("{\n\r\n\"a\":\r1}\n"))
-	info := &rowfeed.Info{Key: []rowfeed.Column{{Name: "id", Kind: "text"}}, Columns: []rowfeed.Column{{Name: "id", Kind: "text"}, {Name: "doc", Kind: "json"}}}
+	info := &feedtype.Info{Key: []feedtype.Column{{Name: "id", Kind: "text"}}, Columns: []feedtype.Column{{Name: "id", Kind: "text"}, {Name: "doc", Kind: "json"}}}
 	f.Fuzz(func(t *testing.T, text string, doc []byte) {
 		quoted, err := marshal(text)
 		if err != nil {
 			return
 		}
 		wire := append(append(append(append([]byte(`{"position":"7","shard":0,"op":"upsert","key":{"id":`), quoted...), `},"row":{"id":`...), quoted...), `,"doc":`...)
-		e, ok, err := rowfeed.ParseEntry(append(append(wire, doc...), "}}"...), 1, info)
+		e, ok, err := feedtype.ParseEntry(append(append(wire, doc...), "}}"...), 1, info)
 		if err != nil || !ok {
 			return // the document is none
 		}
-		data, err := appendEvents(nil, rowfeed.Page{Entries: []rowfeed.Entry{e}, Cursor: "7"}, "")
+		data, err := appendEvents(nil, feedtype.Page{Entries: []feedtype.Entry{e}, Cursor: "7"}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Config holds the settings of a Handler. The zero value is good.
@@ -27,7 +27,7 @@ type Config struct {
 	NoCompression bool
 	// Tracer makes spans of requests, which go on with the trace that a client's headers carry.
 	// Default: none are made.
-	Tracer rowfeed.Tracer
+	Tracer feedtype.Tracer
 	// Heartbeat is how often a stream without entries sends a comment, so that neither
 	// end nor what is between takes it for dead. Default 15 s.
 	Heartbeat time.Duration
@@ -94,7 +94,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recoverPanic(w, r)
 	r, end := h.traced(r)
 	feed, err := h.serve(w, r)
-	end(rowfeed.SpanEnd{Err: err})
+	end(feedtype.SpanEnd{Err: err})
 	if err == nil {
 		return
 	}
@@ -112,12 +112,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // traced goes on with the client's trace, where anybody traces.
-func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(rowfeed.SpanEnd)) {
+func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(feedtype.SpanEnd)) {
 	t := h.cfg.Tracer
 	if t == nil {
-		return r, func(rowfeed.SpanEnd) {}
+		return r, func(feedtype.SpanEnd) {}
 	}
-	ctx, end := rowfeed.StartSpan(t.Extract(r.Context(), r.Header.Get), t, rowfeed.Span{Op: rowfeed.SpanServe, Feed: feedOf(r.URL.Path)})
+	ctx, end := feedtype.StartSpan(t.Extract(r.Context(), r.Header.Get), t, feedtype.Span{Op: feedtype.SpanServe, Feed: feedOf(r.URL.Path)})
 	return r.WithContext(ctx), end
 }
 
@@ -142,7 +142,7 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-	h.answer(w, r, ProblemOf(problem(rowfeed.Failed, "", "the request failed (the server's log has the cause)"), ""))
+	h.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
 }
 
 // serve answers a request, or tells which error to answer, and of which feed.
@@ -197,16 +197,16 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
 // (its table may be gone), or not for whoever asks (a view does not fit it), its name and the problem. A feed dropped meanwhile is nil.
 func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	source, err := h.catalog.Source(ctx, name)
-	var info *rowfeed.Info
+	var info *feedtype.Info
 	if err == nil {
 		info, err = source.Info(ctx)
 	}
 	switch {
 	case err == nil:
 		return marshal(info)
-	case errors.Is(err, rowfeed.UnknownFeed):
+	case errors.Is(err, feedtype.UnknownFeed):
 		return nil, nil
-	case errors.Is(err, rowfeed.Refused) || errors.Is(err, rowfeed.Failed) || errors.Is(err, rowfeed.Forbidden):
+	case errors.Is(err, feedtype.Refused) || errors.Is(err, feedtype.Failed) || errors.Is(err, feedtype.Forbidden):
 		if Withheld(err) {
 			h.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
 		}
@@ -269,11 +269,11 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, c call) error {
 }
 
 // waited fetches a page; Close ends its waiting.
-func (h *Handler) waited(r *http.Request, source rowfeed.Source, req rowfeed.Request) (rowfeed.Page, error) {
+func (h *Handler) waited(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
 	if req.Wait > 0 {
 		leave, err := h.cfg.Wait(r.Context())
 		if err != nil {
-			return rowfeed.Page{}, err
+			return feedtype.Page{}, err
 		}
 		defer leave()
 	}

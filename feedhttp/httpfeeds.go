@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // httpFeeds answers with a feed as http-feeds.org has it: a batch of CloudEvents behind the
@@ -47,24 +46,24 @@ func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) erro
 
 // httpFeedsRequest says what is asked for. "null" is how http-feeds writes that there is no
 // last event.
-func httpFeedsRequest(values url.Values, feed string) (req rowfeed.Request, err error) {
+func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err error) {
 	if req.Shards, err = parseShards(values); err != nil {
-		return rowfeed.Request{}, err
+		return feedtype.Request{}, err
 	}
 	if req.Limit, err = parseLimit(values); err != nil {
-		return rowfeed.Request{}, err
+		return feedtype.Request{}, err
 	}
 	if values.Has("timeout") {
 		text := values.Get("timeout")
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || time.Duration(n)*time.Millisecond > MaxWait {
-			return rowfeed.Request{}, badParameter("timeout", "", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
+			return feedtype.Request{}, badParameter("timeout", "", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
 		}
 		req.Wait = time.Duration(n) * time.Millisecond
 	}
 	if id := values.Get("lastEventId"); id != "" && id != "null" {
 		if req.After, err = httpFeedsCursor(id, feed, req.Shards); err != nil {
-			return rowfeed.Request{}, err
+			return feedtype.Request{}, err
 		}
 	}
 	return req, nil
@@ -72,7 +71,7 @@ func httpFeedsRequest(values url.Values, feed string) (req rowfeed.Request, err 
 
 // httpFeedsCursor is the cursor that an event's id is. ULIDs say nothing of another shard's, and
 // with the id of one of its events this one's would be passed over.
-func httpFeedsCursor(id, feed string, shards rowfeed.Shards) (rowfeed.Cursor, error) {
+func httpFeedsCursor(id, feed string, shards feedtype.Shards) (feedtype.Cursor, error) {
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
 	if !ours || len(fields) != 3 {
@@ -84,16 +83,16 @@ func httpFeedsCursor(id, feed string, shards rowfeed.Shards) (rowfeed.Cursor, er
 		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin", "%q has no shard", id)
 	}
 	position, _, _ := strings.Cut(place, "@")
-	if _, err := ulid.ParseStrict(position); err == nil && shards != (rowfeed.Shards{}) && shards != rowfeed.One(shard) {
+	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) && shards != feedtype.One(shard) {
 		return "", badParameter("lastEventId", "send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
 	}
-	return rowfeed.Cursor(generation + ":" + place), nil
+	return feedtype.Cursor(generation + ":" + place), nil
 }
 
 // httpFeedsID is the id of the i-th entry's event. It is all that these clients keep, and so it has
 // to be a cursor, too: behind @ stands how far the client need not be told of deletes, as in a
 // cursor, where that is above the entry.
-func httpFeedsID(page rowfeed.Page, after rowfeed.Cursor, feed string, i int) string {
+func httpFeedsID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
 	e := page.Entries[i]
 	id := e.ID(feed)
 	cursor, err := page.CursorAt(after, i)
@@ -113,7 +112,7 @@ func httpFeedsID(page rowfeed.Page, after rowfeed.Cursor, feed string, i int) st
 
 // namedAs is an error about a parameter that has another name on this path.
 func namedAs(err error, parameter, name string) error {
-	var e *rowfeed.Error
+	var e *feedtype.Error
 	if !errors.As(err, &e) || e.Param != parameter {
 		return err
 	}

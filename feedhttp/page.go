@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // columnsHeader names the columns that a page, or a feed's description, was made with. A
@@ -19,7 +19,7 @@ const columnsHeader = "Rowfeed-Columns"
 const standingHeader = "Rowfeed-Standing"
 
 // pageHeader tells of a page what is not in it.
-func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page rowfeed.Page) {
+func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
 	w.Header().Set(columnsHeader, h.columnsTag(feed, page.Columns))
 	if page.Standing != "" {
 		w.Header().Set(standingHeader, page.Standing)
@@ -28,13 +28,13 @@ func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page rowfeed.Pa
 
 // taggedColumns are columns whose tag is known.
 type taggedColumns struct {
-	columns []rowfeed.Column
+	columns []feedtype.Column
 	tag     string
 }
 
 // columnsTag is that of the columns that a feed's page has, most of which have those of the
 // page before.
-func (h *Handler) columnsTag(feed string, columns []rowfeed.Column) string {
+func (h *Handler) columnsTag(feed string, columns []feedtype.Column) string {
 	if known, ok := h.tags.Load(feed); ok {
 		if known := known.(taggedColumns); slices.Equal(known.columns, columns) {
 			return known.tag
@@ -45,7 +45,7 @@ func (h *Handler) columnsTag(feed string, columns []rowfeed.Column) string {
 	return tag
 }
 
-func columnsTag(columns []rowfeed.Column) string {
+func columnsTag(columns []feedtype.Column) string {
 	data, _ := json.Marshal(columns) // strings only
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])

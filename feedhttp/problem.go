@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -21,24 +21,24 @@ const (
 // Codes of problems that only HTTP has, for what stands in between a Handler and its feeds.
 const (
 	// TooManyRequests: who asks has asked too often; Retry-After says when to ask again.
-	TooManyRequests rowfeed.Code = "too-many-requests"
+	TooManyRequests feedtype.Code = "too-many-requests"
 	// Overloaded: all together ask for more than the server was told to carry.
-	Overloaded rowfeed.Code = "overloaded"
+	Overloaded feedtype.Code = "overloaded"
 	// Misdirected: the request is meant for a host that this server is not.
-	Misdirected rowfeed.Code = "misdirected"
+	Misdirected feedtype.Code = "misdirected"
 	// TooLarge: the request has a body that is larger than any that is taken.
-	TooLarge rowfeed.Code = "too-large"
+	TooLarge feedtype.Code = "too-large"
 	// URITooLong: the address asked for is longer than any that there is.
-	URITooLong rowfeed.Code = "uri-too-long"
+	URITooLong feedtype.Code = "uri-too-long"
 )
 
 // Challenge says, with a 401, by what to tell who asks.
 const Challenge = `Bearer realm="rowfeed"`
 
 const (
-	notFound         rowfeed.Code = "not-found"          // no such path
-	methodNotAllowed rowfeed.Code = "method-not-allowed" // neither GET nor HEAD
-	notAcceptable    rowfeed.Code = "not-acceptable"     // Accept allows no format that there is
+	notFound         feedtype.Code = "not-found"          // no such path
+	methodNotAllowed feedtype.Code = "method-not-allowed" // neither GET nor HEAD
+	notAcceptable    feedtype.Code = "not-acceptable"     // Accept allows no format that there is
 )
 
 // Problem is an RFC 9457 problem, as it travels.
@@ -56,56 +56,56 @@ type Problem struct {
 }
 
 // kinds is the one place where codes meet HTTP. A retry of 0 sends no Retry-After.
-var kinds = map[rowfeed.Code]struct {
+var kinds = map[feedtype.Code]struct {
 	status int
 	title  string
 	retry  time.Duration
 }{
-	rowfeed.InvalidRequest:    {http.StatusBadRequest, "Invalid request", 0},
-	rowfeed.UnknownFeed:       {http.StatusNotFound, "Unknown feed", 0},
-	rowfeed.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
-	rowfeed.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
-	rowfeed.Conflict:          {http.StatusConflict, "Conflict", 0},
-	rowfeed.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
-	rowfeed.EntriesExpired:    {http.StatusGone, "Cursor is older than the kept entries", 0},
-	rowfeed.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
-	rowfeed.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
-	rowfeed.DatabaseChanged:   {http.StatusServiceUnavailable, "Database changed", 30 * time.Second},
-	rowfeed.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
-	rowfeed.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
-	rowfeed.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
-	rowfeed.NotConsistent:     {http.StatusServiceUnavailable, "Not everything could be published in time", time.Second},
-	rowfeed.Sharding:          {http.StatusServiceUnavailable, "Keys are being given other data shards", 5 * time.Second},
-	rowfeed.Filling:           {http.StatusServiceUnavailable, "Rows of before the feed are being placed", 5 * time.Second},
-	rowfeed.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
-	rowfeed.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
-	rowfeed.Failed:            {http.StatusInternalServerError, "Internal error", 0},
-	rowfeed.Unauthorized:      {http.StatusUnauthorized, "Unauthorized", 0},
-	rowfeed.Forbidden:         {http.StatusForbidden, "Forbidden", 0},
-	TooManyRequests:           {http.StatusTooManyRequests, "Too many requests", time.Second},
-	notFound:                  {http.StatusNotFound, "Not found", 0},
-	methodNotAllowed:          {http.StatusMethodNotAllowed, "Method not allowed", 0},
-	notAcceptable:             {http.StatusNotAcceptable, "Not acceptable", 0},
-	Overloaded:                {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
-	Misdirected:               {http.StatusMisdirectedRequest, "Not this host", 0},
-	TooLarge:                  {http.StatusRequestEntityTooLarge, "Body too large", 0},
-	URITooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
+	feedtype.InvalidRequest:    {http.StatusBadRequest, "Invalid request", 0},
+	feedtype.UnknownFeed:       {http.StatusNotFound, "Unknown feed", 0},
+	feedtype.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
+	feedtype.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
+	feedtype.Conflict:          {http.StatusConflict, "Conflict", 0},
+	feedtype.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
+	feedtype.EntriesExpired:    {http.StatusGone, "Cursor is older than the kept entries", 0},
+	feedtype.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
+	feedtype.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
+	feedtype.DatabaseChanged:   {http.StatusServiceUnavailable, "Database changed", 30 * time.Second},
+	feedtype.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
+	feedtype.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
+	feedtype.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
+	feedtype.NotConsistent:     {http.StatusServiceUnavailable, "Not everything could be published in time", time.Second},
+	feedtype.Sharding:          {http.StatusServiceUnavailable, "Keys are being given other data shards", 5 * time.Second},
+	feedtype.Filling:           {http.StatusServiceUnavailable, "Rows of before the feed are being placed", 5 * time.Second},
+	feedtype.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
+	feedtype.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
+	feedtype.Failed:            {http.StatusInternalServerError, "Internal error", 0},
+	feedtype.Unauthorized:      {http.StatusUnauthorized, "Unauthorized", 0},
+	feedtype.Forbidden:         {http.StatusForbidden, "Forbidden", 0},
+	TooManyRequests:            {http.StatusTooManyRequests, "Too many requests", time.Second},
+	notFound:                   {http.StatusNotFound, "Not found", 0},
+	methodNotAllowed:           {http.StatusMethodNotAllowed, "Method not allowed", 0},
+	notAcceptable:              {http.StatusNotAcceptable, "Not acceptable", 0},
+	Overloaded:                 {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
+	Misdirected:                {http.StatusMisdirectedRequest, "Not this host", 0},
+	TooLarge:                   {http.StatusRequestEntityTooLarge, "Body too large", 0},
+	URITooLong:                 {http.StatusRequestURITooLong, "URI too long", 0},
 }
 
 // ProblemOf says of an error what a stranger may know: what failed, on which feed,
 // why as far as rowfeed itself words it, and the next step. The driver's own text,
 // which may name hosts and users, stays out; it belongs in the log.
 func ProblemOf(err error, feed string) Problem {
-	var e *rowfeed.Error
+	var e *feedtype.Error
 	if !errors.As(err, &e) {
-		e = &rowfeed.Error{Code: rowfeed.Failed, Cause: "the request failed"}
+		e = &feedtype.Error{Code: feedtype.Failed, Cause: "the request failed"}
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			e = &rowfeed.Error{Code: rowfeed.Unavailable, Cause: "the database did not answer in time", Next: "try again"}
+			e = &feedtype.Error{Code: feedtype.Unavailable, Cause: "the database did not answer in time", Next: "try again"}
 		}
 	}
 	kind, ok := kinds[e.Code]
 	if !ok {
-		kind = kinds[rowfeed.Failed]
+		kind = kinds[feedtype.Failed]
 	}
 	p := Problem{Type: problemType + string(e.Code), Title: kind.title, Status: kind.status, Detail: e.Cause,
 		Feed: feed, Parameter: e.Param, Next: e.Next, RetryAfter: kind.retry}
@@ -121,7 +121,7 @@ func ProblemOf(err error, feed string) Problem {
 // Withheld tells whether ProblemOf leaves something of the error out, which then
 // belongs in a log.
 func Withheld(err error) bool {
-	var e *rowfeed.Error
+	var e *feedtype.Error
 	return !errors.As(err, &e) || e.Err != nil
 }
 
@@ -172,12 +172,12 @@ func marshal(v any) ([]byte, error) {
 }
 
 // problem makes an error for a Problem of the handler's own.
-func problem(code rowfeed.Code, next, format string, args ...any) error {
-	return &rowfeed.Error{Code: code, Cause: fmt.Sprintf(format, args...), Next: next}
+func problem(code feedtype.Code, next, format string, args ...any) error {
+	return &feedtype.Error{Code: code, Cause: fmt.Sprintf(format, args...), Next: next}
 }
 
 func badParameter(name, next, format string, args ...any) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " + fmt.Sprintf(format, args...), Next: next}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: name, Cause: name + ": " + fmt.Sprintf(format, args...), Next: next}
 }
 
 func feedObject(name string) string { return fmt.Sprintf("feed %q", name) }

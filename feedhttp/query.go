@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -24,7 +24,7 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, problem(rowfeed.InvalidRequest, "percent-encode the parameters", "the query string is malformed: %v", err)
+		return nil, problem(feedtype.InvalidRequest, "percent-encode the parameters", "the query string is malformed: %v", err)
 	}
 	names := make([]string, 0, len(values))
 	for name := range values {
@@ -49,16 +49,16 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 }
 
 // parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
-func parseRequest(values url.Values) (req rowfeed.Request, err error) {
-	req.After = rowfeed.Cursor(values.Get("after"))
+func parseRequest(values url.Values) (req feedtype.Request, err error) {
+	req.After = feedtype.Cursor(values.Get("after"))
 	if req.Shards, err = parseShards(values); err != nil {
-		return rowfeed.Request{}, err
+		return feedtype.Request{}, err
 	}
 	if req.Limit, err = parseLimit(values); err != nil {
-		return rowfeed.Request{}, err
+		return feedtype.Request{}, err
 	}
 	if req.Wait, err = parseWait(values); err != nil {
-		return rowfeed.Request{}, err
+		return feedtype.Request{}, err
 	}
 	if values.Has("consistent") {
 		switch text := values.Get("consistent"); text {
@@ -66,7 +66,7 @@ func parseRequest(values url.Values) (req rowfeed.Request, err error) {
 			req.Consistent = true
 		case "false":
 		default:
-			return rowfeed.Request{}, badParameter("consistent", "", "%q is neither true nor false", text)
+			return feedtype.Request{}, badParameter("consistent", "", "%q is neither true nor false", text)
 		}
 	}
 	return req, nil
@@ -75,13 +75,13 @@ func parseRequest(values url.Values) (req rowfeed.Request, err error) {
 // parseLimit reads how many entries a page may have.
 func parseLimit(values url.Values) (int, error) {
 	if !values.Has("limit") {
-		return rowfeed.DefaultLimit, nil
+		return feedtype.DefaultLimit, nil
 	}
 	text := values.Get("limit")
 	// Unsigned, so that neither "+5" nor "-5" is a number.
 	n, err := strconv.ParseUint(text, 10, 31)
-	if err != nil || n < 1 || n > rowfeed.MaxLimit {
-		return 0, badParameter("limit", "", "%q is no whole number between 1 and %d", text, rowfeed.MaxLimit)
+	if err != nil || n < 1 || n > feedtype.MaxLimit {
+		return 0, badParameter("limit", "", "%q is no whole number between 1 and %d", text, feedtype.MaxLimit)
 	}
 	return int(n), nil
 }
@@ -104,35 +104,35 @@ func parseWait(values url.Values) (time.Duration, error) {
 
 // parseShards reads the part of the feed that is asked for: shard alone is one shard, of
 // any number, shard with shard_count a part. Which shards there are, the feed knows.
-func parseShards(values url.Values) (rowfeed.Shards, error) {
+func parseShards(values url.Values) (feedtype.Shards, error) {
 	if values.Has("shard") && !values.Has("shard_count") {
 		text := values.Get("shard")
 		n, err := strconv.Atoi(text)
 		if err != nil || strings.HasPrefix(text, "+") {
-			return rowfeed.Shards{}, badParameter("shard", "", "%q is no whole number", text)
+			return feedtype.Shards{}, badParameter("shard", "", "%q is no whole number", text)
 		}
-		return rowfeed.One(n), nil
+		return feedtype.One(n), nil
 	}
 	var numbers [2]int
 	for i, p := range []struct {
 		name      string
 		low, high int
-	}{{"shard", 0, rowfeed.MaxDataShards - 1}, {"shard_count", 1, rowfeed.MaxDataShards}} {
+	}{{"shard", 0, feedtype.MaxDataShards - 1}, {"shard_count", 1, feedtype.MaxDataShards}} {
 		if !values.Has(p.name) {
 			continue
 		}
 		// Unsigned, so that neither "+5" nor "-5" is a number.
 		n, err := strconv.ParseUint(values.Get(p.name), 10, 31)
 		if err != nil || int(n) < p.low || int(n) > p.high {
-			return rowfeed.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d", values.Get(p.name), p.low, p.high)
+			return feedtype.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d", values.Get(p.name), p.low, p.high)
 		}
 		numbers[i] = int(n)
 	}
 	switch {
 	case !values.Has("shard_count") && !values.Has("shard"):
-		return rowfeed.Shards{}, nil
+		return feedtype.Shards{}, nil
 	case !values.Has("shard"):
-		return rowfeed.Shards{}, badParameter("shard_count", "say with shard which of them, from 0", "it has no shard beside it")
+		return feedtype.Shards{}, badParameter("shard_count", "say with shard which of them, from 0", "it has no shard beside it")
 	}
-	return rowfeed.Part(numbers[0], numbers[1]), nil
+	return feedtype.Part(numbers[0], numbers[1]), nil
 }

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // standings answers how far the shards of a feed are, where each is a feed by itself.
@@ -23,9 +23,9 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	if err != nil {
 		return err
 	}
-	shards, can := source.(rowfeed.ShardSource)
+	shards, can := source.(feedtype.ShardSource)
 	if !can {
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: feedObject(c.feed), Cause: "its source does not tell how far shards are", Next: "fetch them"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedObject(c.feed), Cause: "its source does not tell how far shards are", Next: "fetch them"}
 	}
 	if wait > 0 {
 		leave, err := h.cfg.Wait(r.Context())
@@ -53,7 +53,7 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 }
 
 // Standings implements [rowfeed.ShardSource].
-func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*rowfeed.Standings, error) {
+func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	query := url.Values{}
 	if since != "" {
 		query.Set("since", since)
@@ -65,7 +65,7 @@ func (c *Client) Standings(ctx context.Context, since string, wait time.Duration
 	if err != nil {
 		return nil, err
 	}
-	now := &rowfeed.Standings{}
+	now := &feedtype.Standings{}
 	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
 		return nil, c.notRowfeed("the answer does not tell how far shards are", err)
 	}

@@ -9,13 +9,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
 	streamMediaType = "text/event-stream"
 	// streamLimit is the most entries that a stream holds for a client that is slow.
-	streamLimit = rowfeed.DefaultLimit
+	streamLimit = feedtype.DefaultLimit
 	// reconnect is what clients are asked to wait before they come back.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
@@ -62,7 +62,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	defer func() {
 		if v := recover(); v != nil { // too late for an answer of its own
 			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			h.endWith(ctx, w, name, problem(rowfeed.Failed, "", "the stream failed (the server's log has the cause)"))
+			h.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
 		}
 	}()
 	if h.send(w, []byte(reconnect)) != nil {
@@ -103,17 +103,17 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 // streamRequest says what a stream is of, and where it begins. A client that comes back sends the last id that
 // it has seen beside the address that it first asked for: the id is newer. One that has
 // seen none may send an empty header, which is no cursor.
-func streamRequest(values url.Values, header http.Header) (req rowfeed.Request, err error) {
-	req = rowfeed.Request{After: rowfeed.Cursor(values.Get("after")), Limit: streamLimit}
+func streamRequest(values url.Values, header http.Header) (req feedtype.Request, err error) {
+	req = feedtype.Request{After: feedtype.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
-		req.After = rowfeed.Cursor(id)
+		req.After = feedtype.Cursor(id)
 	}
 	req.Shards, err = parseShards(values)
 	return req, err
 }
 
 // events are a page's, made once for all who have waited for it where they are.
-func events(page rowfeed.Page, after rowfeed.Cursor) (data []byte, err error) {
+func events(page feedtype.Page, after feedtype.Cursor) (data []byte, err error) {
 	data, shared := page.Shared("events after "+string(after), func() []byte {
 		data, failed := appendEvents(nil, page, after)
 		if failed != nil || len(data) > sharedSize {
@@ -129,7 +129,7 @@ func events(page rowfeed.Page, after rowfeed.Cursor) (data []byte, err error) {
 
 // appendEvents appends a page as events. Where the page has moved the cursor on and
 // shows nothing of it, the id goes out by itself: clients take it, and tell nobody.
-func appendEvents(dst []byte, page rowfeed.Page, after rowfeed.Cursor) ([]byte, error) {
+func appendEvents(dst []byte, page feedtype.Page, after feedtype.Cursor) ([]byte, error) {
 	for i, e := range page.Entries {
 		cursor, err := page.CursorAt(after, i)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Over is a Catalog of what whoever asks may read of another one: see [From]. Feeds that
@@ -35,7 +36,7 @@ func (c catalog) Source(ctx context.Context, name string) (rowfeed.Source, error
 	if err != nil {
 		return nil, err
 	}
-	if shards, ok := feed.(rowfeed.ShardSource); ok {
+	if shards, ok := feed.(feedtype.ShardSource); ok {
 		return shardSource{source{feed, name, who}, shards}, nil
 	}
 	return source{feed, name, who}, nil
@@ -129,10 +130,10 @@ func (s source) unseen() error {
 // shardSource is a source that tells how far shards are.
 type shardSource struct {
 	source
-	shards rowfeed.ShardSource
+	shards feedtype.ShardSource
 }
 
-func (s shardSource) Standings(ctx context.Context, since string, wait time.Duration) (*rowfeed.Standings, error) {
+func (s shardSource) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	ctx, leave, err := s.who.holding(ctx)
 	if err != nil {
 		return nil, err

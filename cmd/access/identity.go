@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Right is what somebody may do with a feed.
@@ -29,7 +30,7 @@ type Identity struct {
 	Name   string
 	Grants []Grant
 	// View narrows what is read of every feed.
-	View rowfeed.View
+	View feedtype.View
 
 	token *held // nil: there is none that could end
 }

@@ -12,11 +12,12 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // acme sees the rows of acme, without their secrets.
 func acme(g *guarded, name string, feeds ...string) string {
-	return g.token(rowfeed.TokenSpec{Name: name, View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
+	return g.token(rowfeed.TokenSpec{Name: name, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
 }
 
 // TestView: a token's view leaves rows and columns out of pages, streams and descriptions;
@@ -97,8 +98,8 @@ func TestViewWaits(t *testing.T) {
 func TestViewsWaitTogether(t *testing.T) {
 	g := guard(t)
 	tokens := map[string]string{"all": g.token(rowfeed.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
-		"evil": g.token(rowfeed.TokenSpec{Name: "evil", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
-		"mask": g.token(rowfeed.TokenSpec{Name: "mask", View: rowfeed.View{Mask: []string{"v"}}}, "kv")}
+		"evil": g.token(rowfeed.TokenSpec{Name: "evil", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
+		"mask": g.token(rowfeed.TokenSpec{Name: "mask", View: feedtype.View{Mask: []string{"v"}}}, "kv")}
 	type answer struct{ who, body string }
 	answers := make(chan answer, 20)
 	for who, token := range tokens {
@@ -124,7 +125,7 @@ func TestViewsWaitTogether(t *testing.T) {
 func TestViewThatFitsNoMore(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
-	filtered := g.token(rowfeed.TokenSpec{Name: "filtered", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
+	filtered := g.token(rowfeed.TokenSpec{Name: "filtered", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
 	g.exec("ALTER TABLE kv RENAME COLUMN secret TO hidden")
 	for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
 		status, body, _ := g.ask(path, bearing(masked))
@@ -147,13 +148,13 @@ func TestViewOfAnotherFeed(t *testing.T) {
 	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 || strings.Contains(body, `"o"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	_, _, err := g.db.AddToken(t.Context(), rowfeed.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: rowfeed.View{Mask: []string{"secret"}}})
+	_, _, err := g.db.AddToken(t.Context(), rowfeed.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: feedtype.View{Mask: []string{"secret"}}})
 	if !errors.Is(err, rowfeed.Refused) {
 		t.Error(err)
 	}
 	// A feed that comes later is refused by the view.
 	g.exec("CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO plain VALUES (1, 'x')")
-	later := g.token(rowfeed.TokenSpec{Name: "v", View: rowfeed.View{Mask: []string{"v"}}}, EveryFeed)
+	later := g.token(rowfeed.TokenSpec{Name: "v", View: feedtype.View{Mask: []string{"v"}}}, EveryFeed)
 	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestViewOfNothing(t *testing.T) {
 	if err != nil || len(page.Entries) != 1 {
 		t.Fatal(page, err)
 	}
-	s := source{endless{feed, page}, "kv", Identity{Name: "a", View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
+	s := source{endless{feed, page}, "kv", Identity{Name: "a", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
 	for _, wait := range []time.Duration{0, time.Minute} { // waiting is for what comes, not for what is there
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ahead is how many entries a writer commits before the slowest consumer has the first.
@@ -176,7 +177,7 @@ func (c *consumers) close() {
 // poll asks for rows again and again, and rests where there was less than a page.
 func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	const interval = 50 * time.Millisecond
-	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.Dialect.Placeholder(1), rowfeed.DefaultLimit)
+	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.Dialect.Placeholder(1), feedtype.DefaultLimit)
 	rest := rand.N(interval)
 	for {
 		select {
@@ -197,7 +198,7 @@ func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 			n++
 		}
 		_ = rows.Close()
-		if c.tell(got, row); n < rowfeed.DefaultLimit {
+		if c.tell(got, row); n < feedtype.DefaultLimit {
 			rest = interval
 		} else {
 			rest = 0

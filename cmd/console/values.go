@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // entryView is an entry on a page.
@@ -63,7 +63,7 @@ func values(row, key rowfeed.Row) []valueView {
 		}
 		v := valueView{Name: column.Name, Type: column.Type, Value: text(members[column.Name]), Null: row.Value(i) == nil}
 		_, bytes := row.Value(i).([]byte)
-		v.Binary = bytes || column.Kind == dialect.Binary && !v.Null
+		v.Binary = bytes || column.Kind == feedtype.Binary && !v.Null
 		all = append(all, v)
 	}
 	return all

@@ -12,13 +12,14 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // partly sees the rows of acme, in a console of db.
 func partly(t *testing.T, db *rowfeed.DB, mask ...string) (access.Identity, *console.Handler) {
 	t.Helper()
 	who := may("read kv", "publish kv")
-	who.View = rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: mask}
+	who.View = feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: mask}
 	return who, console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil)
 }
 
@@ -86,7 +87,7 @@ func TestPartsOfAFeed(t *testing.T) {
 		t.Errorf("%q", log)
 	}
 	masked := who
-	masked.View = rowfeed.View{Mask: []string{"v"}}
+	masked.View = feedtype.View{Mask: []string{"v"}}
 	if r, body := post(t, as(masked, h), "/act/republish", form("feed", "kv", "key", `{"ns":"evil","k":"plans"}`)); r.StatusCode != 303 {
 		t.Errorf("who sees all rows: %s %s", r.Status, body)
 	}

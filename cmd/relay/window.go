@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // rest bounds how long a call of deliver waits because the receiver has asked for that:
@@ -115,10 +116,10 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 // one that was not accepted.
 func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result, error) {
 	started := time.Now()
-	ctx, end := rowfeed.StartSpan(ctx, nil, rowfeed.Span{Op: rowfeed.SpanDeliver, Feed: w.feed, Consumer: w.relay.Name, Shard: w.shard, ShardCount: w.relay.ShardCount})
+	ctx, end := feedtype.StartSpan(ctx, nil, feedtype.Span{Op: feedtype.SpanDeliver, Feed: w.feed, Consumer: w.relay.Name, Shard: w.shard, ShardCount: w.relay.ShardCount})
 	results := w.relay.Sink.Deliver(ctx, batch)
 	if len(results) != len(batch) {
-		end(rowfeed.SpanEnd{})
+		end(feedtype.SpanEnd{})
 		return nil, fmt.Errorf("the sink answered %d results for %d entries", len(results), len(batch))
 	}
 	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch), Took: time.Since(started)}
@@ -137,7 +138,7 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 			e.Err = r.Err
 		}
 	}
-	end(rowfeed.SpanEnd{Entries: e.Accepted, Err: e.Err})
+	end(feedtype.SpanEnd{Entries: e.Accepted, Err: e.Err})
 	w.relay.observe(e)
 	return results, nil
 }

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // administrative are the commands that are in the audit log: whatever an operator changes
@@ -139,7 +139,7 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	list.Flags().Int64Var(&o.before, "before", 0, "only what has an id below this `id`")
-	list.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many, 1 to %d", rowfeed.MaxLimit))
+	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit, fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
 	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	p := &auditPurgeOptions{olderThan: duration{Duration: rowfeed.AuditRetention}}
 	purge := &cobra.Command{

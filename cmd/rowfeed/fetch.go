@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/spf13/cobra"
 )
 
 type fetchOptions struct {
@@ -54,7 +54,7 @@ own; while there is only one it need not be named.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
-	cmd.Flags().IntVar(&o.limit, "limit", rowfeed.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", rowfeed.MaxLimit))
+	cmd.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, up to 1m")
 	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
 	o.part.add(cmd)
@@ -62,7 +62,7 @@ own; while there is only one it need not be named.`,
 }
 
 func (o *fetchOptions) run(ctx context.Context, a *app) error {
-	if o.limit < 1 || o.limit > rowfeed.MaxLimit {
+	if o.limit < 1 || o.limit > feedtype.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
 	if o.wait.Duration < 0 || o.wait.Duration > feedhttp.MaxWait {
@@ -85,5 +85,5 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 // badLimit is said before anything is opened. (To the library 0 means a default.)
 func badLimit(feed string, limit int) error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "limit", Object: fmt.Sprintf("feed %q", feed),
-		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, rowfeed.MaxLimit), Next: "read page by page, with --after"}
+		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, feedtype.MaxLimit), Next: "read page by page, with --after"}
 }

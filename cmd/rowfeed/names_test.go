@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -101,7 +102,7 @@ func (x *oddTable) exec(statement string, args ...any) {
 func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool) {
 	ctx, q := x.Context(), x.d.Quote
 	family := x.db.Family
-	source := dialect.Qualified(x.d, dialect.TableName{Schema: x.schema, Name: x.table})
+	source := dialect.Qualified(x.d, feedtype.TableName{Schema: x.schema, Name: x.table})
 	if x.schema != "" {
 		x.exec("CREATE SCHEMA " + q(x.schema))
 		defer x.exec("DROP SCHEMA " + q(x.schema))
@@ -178,7 +179,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 			own.Schema = x.db.Name
 		}
 		trigger := x.d.TriggerNames(&dialect.Feed{Name: spec.Name, Names: own,
-			Source: dialect.TableName{Schema: x.schema}})[0]
+			Source: feedtype.TableName{Schema: x.schema}})[0]
 		x.exec("DROP TRIGGER " + map[string]string{
 			"sqlite": q(trigger), "postgres": q(trigger) + " ON " + source, "mysql": q(x.schema) + "." + q(trigger)}[family])
 		if mended, err := f.Upgrade(ctx); err != nil || len(mended) == 0 {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -64,7 +64,7 @@ any number (--shard=-5); while there is only one it need not be named.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", `a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
-	cmd.Flags().IntVar(&o.limit, "limit", 1000, fmt.Sprintf("at most so many entries a page, 1 to %d", rowfeed.MaxLimit))
+	cmd.Flags().IntVar(&o.limit, "limit", 1000, fmt.Sprintf("at most so many entries a page, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
 	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
 	o.part.add(cmd)
@@ -72,7 +72,7 @@ any number (--shard=-5); while there is only one it need not be named.`,
 }
 
 func (o *tailOptions) run(ctx context.Context, a *app) error {
-	if o.limit < 1 || o.limit > rowfeed.MaxLimit {
+	if o.limit < 1 || o.limit > feedtype.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
 	if o.url != "" {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/spf13/cobra"
 )
 
 func newToken(a *app) *cobra.Command {
@@ -98,7 +98,7 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 }
 
 func (o *tokenAddOptions) spec() (rowfeed.TokenSpec, error) {
-	spec := rowfeed.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: rowfeed.View{Mask: o.mask}}
+	spec := rowfeed.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: feedtype.View{Mask: o.mask}}
 	missing := func(param, next string) (rowfeed.TokenSpec, error) {
 		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name), Cause: "--" + param + " is missing, or is not what it should be", Next: next}
 	}
@@ -124,7 +124,7 @@ func (o *tokenAddOptions) spec() (rowfeed.TokenSpec, error) {
 		if !ok || err != nil {
 			return missing("where", "write it as column=value, or column=value,value")
 		}
-		spec.View.Where = append(spec.View.Where, rowfeed.ViewFilter{Column: column, Values: all})
+		spec.View.Where = append(spec.View.Where, feedtype.ViewFilter{Column: column, Values: all})
 	}
 	return spec, nil
 }
@@ -176,7 +176,7 @@ func grantsText(grants []rowfeed.TokenGrant) string {
 }
 
 // viewText is "ns = acme or other; without secret".
-func viewText(v rowfeed.View) string {
+func viewText(v feedtype.View) string {
 	var parts []string
 	for _, w := range v.Where {
 		parts = append(parts, w.Column+" = "+strings.Join(w.Values, " or "))

@@ -7,12 +7,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Entry is one key at its position, on its way out.
 type Entry struct {
-	rowfeed.Entry
+	feedtype.Entry
 	// Feed is its name.
 	Feed string
 	// Epoch is that of the lease under which the entry is delivered; 0 without one. A
@@ -85,7 +85,7 @@ func All(batch []Entry, r Result) []Result {
 }
 
 // Of makes entries for sinks of those of a feed's page.
-func Of(feed string, epoch int64, entries []rowfeed.Entry) []Entry {
+func Of(feed string, epoch int64, entries []feedtype.Entry) []Entry {
 	all := make([]Entry, len(entries))
 	for i, e := range entries {
 		all[i] = Entry{Entry: e, Feed: feed, Epoch: epoch}

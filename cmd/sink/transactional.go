@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Transactional is a Sink whose receiver is a SQL database that also keeps the relay's
@@ -15,7 +16,7 @@ type Transactional interface {
 	// DB is rowfeed on the receiver, where the cursor is.
 	DB() *rowfeed.DB
 	// Apply writes entries in the transaction, in their order.
-	Apply(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error
+	Apply(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
 	// Begin is called in the transaction of the first page of a pass from the beginning,
 	// before Apply: what the receiver has is of an older pass, if of any.
 	Begin(ctx context.Context, tx *sql.Tx) error

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowfeed/rowfeed/feedtype"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // shutdownTimeout bounds the sending of the last spans.
@@ -23,7 +22,7 @@ const shutdownTimeout = 5 * time.Second
 // it is nil. getenv decides that; what else there is to set (headers, certificates, sampler,
 // OTEL_SERVICE_NAME, whose default is "rowfeed") is read from the process's environment by
 // OpenTelemetry's SDK. shutdown, never nil, sends what has not been sent, for 5 s at most.
-func FromEnvironment(ctx context.Context, getenv func(string) string) (t rowfeed.Tracer, shutdown func(), err error) {
+func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtype.Tracer, shutdown func(), err error) {
 	none := func() {}
 	exporter := getenv("OTEL_TRACES_EXPORTER")
 	asked := exporter == "otlp" || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
@@ -40,11 +39,11 @@ func FromEnvironment(ctx context.Context, getenv func(string) string) (t rowfeed
 	}
 	sender, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, none, &rowfeed.Error{Code: rowfeed.InvalidRequest, Object: "OpenTelemetry", Cause: "no exporter can be made of the variables OTEL_EXPORTER_OTLP_…", Err: err}
+		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: "no exporter can be made of the variables OTEL_EXPORTER_OTLP_…", Err: err}
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rowfeed")), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
 	if err != nil {
-		return nil, none, &rowfeed.Error{Code: rowfeed.InvalidRequest, Object: "OpenTelemetry", Cause: "OTEL_RESOURCE_ATTRIBUTES cannot be read", Err: err}
+		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: "OTEL_RESOURCE_ATTRIBUTES cannot be read", Err: err}
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(sender), sdk.WithResource(about))
 	return New(provider), func() {
@@ -55,5 +54,5 @@ func FromEnvironment(ctx context.Context, getenv func(string) string) (t rowfeed
 }
 
 func unfit(name, value, fit string) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Object: "OpenTelemetry", Cause: fmt.Sprintf("%s: %q is not supported", name, value), Next: "set it to " + fit + ", or leave it out"}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: fmt.Sprintf("%s: %q is not supported", name, value), Next: "set it to " + fit + ", or leave it out"}
 }

@@ -15,19 +15,18 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rowfeed/rowfeed/feedtype"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // Scope is the instrumentation scope of the spans.
 const Scope = "github.com/rowfeed/rowfeed"
 
 // New makes a Tracer of a provider, which the caller shuts down.
-func New(provider trace.TracerProvider) rowfeed.Tracer {
+func New(provider trace.TracerProvider) feedtype.Tracer {
 	return &tracer{spans: provider.Tracer(Scope)}
 }
 
@@ -38,14 +37,14 @@ type tracer struct {
 
 // kinds are those of the operations; what is not named is internal.
 var kinds = map[string]trace.SpanKind{
-	rowfeed.SpanServe:   trace.SpanKindServer,
-	rowfeed.SpanRequest: trace.SpanKindClient,
-	rowfeed.SpanConsume: trace.SpanKindConsumer,
-	rowfeed.SpanDeliver: trace.SpanKindProducer,
+	feedtype.SpanServe:   trace.SpanKindServer,
+	feedtype.SpanRequest: trace.SpanKindClient,
+	feedtype.SpanConsume: trace.SpanKindConsumer,
+	feedtype.SpanDeliver: trace.SpanKindProducer,
 }
 
 // Start implements rowfeed.Tracer.
-func (t *tracer) Start(ctx context.Context, s rowfeed.Span) (context.Context, func(rowfeed.SpanEnd)) {
+func (t *tracer) Start(ctx context.Context, s feedtype.Span) (context.Context, func(feedtype.SpanEnd)) {
 	kind, known := kinds[s.Op]
 	if !known {
 		kind = trace.SpanKindInternal
@@ -65,7 +64,7 @@ func (t *tracer) Start(ctx context.Context, s rowfeed.Span) (context.Context, fu
 		options = append(options, trace.WithLinks(trace.LinkFromContext(s.Behind)))
 	}
 	ctx, span := t.spans.Start(ctx, "rowfeed "+s.Op, options...)
-	return ctx, func(e rowfeed.SpanEnd) {
+	return ctx, func(e feedtype.SpanEnd) {
 		span.SetAttributes(attribute.Int("rowfeed.entries", e.Entries))
 		if e.Err != nil {
 			code := code(e.Err)
@@ -78,7 +77,7 @@ func (t *tracer) Start(ctx context.Context, s rowfeed.Span) (context.Context, fu
 
 // code names an error without its text.
 func code(err error) string {
-	var known *rowfeed.Error
+	var known *feedtype.Error
 	switch {
 	case errors.As(err, &known):
 		return string(known.Code)
@@ -87,7 +86,7 @@ func code(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline-exceeded"
 	}
-	return string(rowfeed.Failed)
+	return string(feedtype.Failed)
 }
 
 // Inject implements rowfeed.Tracer.

@@ -12,20 +12,20 @@ import (
 	"sync"
 	"testing"
 
-	"go.opentelemetry.io/otel/attribute"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/cmd/sink/webhook"
 	"github.com/rowfeed/rowfeed/cmd/tracing"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -60,7 +60,7 @@ func must(t *testing.T, err error) {
 }
 
 // traced is a feed of an empty table, and the spans that are made of it.
-func traced(t *testing.T) (*tracetest.SpanRecorder, rowfeed.Tracer, *testdb.Database, *rowfeed.DB, *rowfeed.Feed) {
+func traced(t *testing.T) (*tracetest.SpanRecorder, feedtype.Tracer, *testdb.Database, *rowfeed.DB, *rowfeed.Feed) {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
 	tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)))
@@ -112,37 +112,37 @@ func TestSpans(t *testing.T) {
 	serving.Wait()
 
 	for op, want := range map[string][3]string{ // entries, consumer, kind
-		rowfeed.SpanPublish: {"2", "", "internal"},
-		rowfeed.SpanConsume: {"2", "hook", "consumer"},
-		rowfeed.SpanDeliver: {"2", "hook", "producer"},
+		feedtype.SpanPublish: {"2", "", "internal"},
+		feedtype.SpanConsume: {"2", "hook", "consumer"},
+		feedtype.SpanDeliver: {"2", "hook", "producer"},
 	} {
 		s := span(t, spans, op)
 		if attributeOf(s, "rowfeed.feed") != "kv" || attributeOf(s, "rowfeed.entries") != want[0] || attributeOf(s, "rowfeed.consumer") != want[1] || s.SpanKind().String() != want[2] {
 			t.Errorf("%s: %v, %s", op, s.Attributes(), s.SpanKind())
 		}
 	}
-	for child, parent := range map[string]string{rowfeed.SpanServe: rowfeed.SpanRequest, rowfeed.SpanFetch: rowfeed.SpanServe, rowfeed.SpanDeliver: rowfeed.SpanConsume} {
+	for child, parent := range map[string]string{feedtype.SpanServe: feedtype.SpanRequest, feedtype.SpanFetch: feedtype.SpanServe, feedtype.SpanDeliver: feedtype.SpanConsume} {
 		c, p := span(t, spans, child), span(t, spans, parent)
 		if c.Parent().SpanID() != p.SpanContext().SpanID() || c.SpanContext().TraceID() != p.SpanContext().TraceID() {
 			t.Errorf("%s does not belong to %s: %v, %v", child, parent, c.Parent(), p.SpanContext())
 		}
 	}
-	read := span(t, spans, rowfeed.SpanRequest).SpanContext()
-	if links := span(t, spans, rowfeed.SpanConsume).Links(); len(links) != 1 || links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
+	read := span(t, spans, feedtype.SpanRequest).SpanContext()
+	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 || links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
 		t.Errorf("what was consumed does not lead to its page: %v, not %v", links, read)
 	}
-	delivered := span(t, spans, rowfeed.SpanDeliver).SpanContext()
+	delivered := span(t, spans, feedtype.SpanDeliver).SpanContext()
 	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 || sent[0] != want {
 		t.Errorf("the receiver got %v, not %s", sent, want)
 	}
 
 	before := len(spans.Ended())
-	_, err = (&feedhttp.Client{URL: server.URL, Feed: "none", Tracer: tracer}).Fetch(t.Context(), rowfeed.Request{})
-	if !errors.Is(err, rowfeed.UnknownFeed) {
+	_, err = (&feedhttp.Client{URL: server.URL, Feed: "none", Tracer: tracer}).Fetch(t.Context(), feedtype.Request{})
+	if !errors.Is(err, feedtype.UnknownFeed) {
 		t.Fatal(err)
 	}
 	serving.Wait()
-	for _, op := range []string{rowfeed.SpanServe, rowfeed.SpanRequest} {
+	for _, op := range []string{feedtype.SpanServe, feedtype.SpanRequest} {
 		if s := span(t, spans, op); attributeOf(s, "error.type") != "unknown-feed" || s.Status().Description != "unknown-feed" {
 			t.Errorf("%s: %v %v", op, s.Attributes(), s.Status())
 		}
@@ -154,7 +154,7 @@ func TestSpans(t *testing.T) {
 	must(t, err)
 	resp.Body.Close()
 	serving.Wait()
-	if s := span(t, spans, rowfeed.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" || len(spans.Ended()) <= before {
+	if s := span(t, spans, feedtype.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" || len(spans.Ended()) <= before {
 		t.Errorf("a stranger's: %v %v", s.Parent(), s.Attributes())
 	}
 }
@@ -166,7 +166,7 @@ func TestSpansReadAhead(t *testing.T) {
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	_, err := f.Publish(t.Context())
 	must(t, err)
-	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Limit: 1, Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { return nil }}
+	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Limit: 1, Handle: func(context.Context, *sql.Tx, []feedtype.Entry) error { return nil }}
 	must(t, c.RunOnce(t.Context()))
 	read, led := map[trace.SpanID]bool{}, map[trace.SpanID]bool{}
 	for _, s := range spans.Ended() {
@@ -208,8 +208,8 @@ func TestFromEnvironment(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=abc")
 	tracer, shutdown, err := tracing.FromEnvironment(t.Context(), os.Getenv)
 	must(t, err)
-	_, end := rowfeed.StartSpan(t.Context(), tracer, rowfeed.Span{Op: rowfeed.SpanPublish, Feed: "kv"})
-	end(rowfeed.SpanEnd{Err: &rowfeed.Error{Code: rowfeed.Unavailable, Cause: "hunter2", Err: errors.New("password=hunter2")}})
+	_, end := feedtype.StartSpan(t.Context(), tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: "kv"})
+	end(feedtype.SpanEnd{Err: &feedtype.Error{Code: feedtype.Unavailable, Cause: "hunter2", Err: errors.New("password=hunter2")}})
 	shutdown()
 	mu.Lock()
 	defer mu.Unlock()
@@ -236,8 +236,8 @@ func TestFromEnvironment(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": at.URL}, true, nil},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_SDK_DISABLED": "true"}, false, nil},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "none"}, false, nil},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, rowfeed.InvalidRequest},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "zipkin"}, false, rowfeed.InvalidRequest},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, feedtype.InvalidRequest},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "zipkin"}, false, feedtype.InvalidRequest},
 	} {
 		tracer, shutdown, err := tracing.FromEnvironment(context.Background(), func(name string) string { return c.env[name] })
 		if (tracer != nil) != c.on || !errors.Is(err, c.err) {

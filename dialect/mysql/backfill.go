@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // PlaceBehind implements [dialect.ULID]. Under READ COMMITTED the rows are read without locks.
@@ -29,7 +30,7 @@ func (Dialect) Millis(c dialect.Column, ref string) string {
 	switch {
 	case baseType(c.Type) == "timestamp":
 		return "CAST(UNIX_TIMESTAMP(" + ref + ") * 1000 AS SIGNED)"
-	case c.Kind == dialect.Timestamp || c.Kind == dialect.Date:
+	case c.Kind == feedtype.Timestamp || c.Kind == feedtype.Date:
 		return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " + ref + ") DIV 1000"
 	}
 	return ""

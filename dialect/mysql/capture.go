@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // trigger is one of a feed's triggers.
@@ -81,7 +82,7 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 // triggerTarget is the table of changes, or the outbox, as a trigger must name it: MySQL looks up a
 // bare name in the trigger's schema, not in the writer's. Within one schema the
 // name stays bare, so that a dump can be restored under another name.
-func triggerTarget(f *dialect.Feed, t *dialect.Table) (dialect.TableName, error) {
+func triggerTarget(f *dialect.Feed, t *dialect.Table) (feedtype.TableName, error) {
 	changes := f.Changes()
 	if f.Outbox {
 		changes = f.Records()
@@ -116,13 +117,13 @@ func (d Dialect) triggerSession(t *dialect.Table) []dialect.Step {
 
 // createTrigger names no database: MariaDB keeps the words of the statement, and a dump repeats them, wherever it is
 // loaded.
-func (d Dialect) createTrigger(tr trigger, name string, t dialect.TableName) string {
+func (d Dialect) createTrigger(tr trigger, name string, t feedtype.TableName) string {
 	return "CREATE TRIGGER " + d.Quote(name) + " AFTER " + tr.event + " ON " + d.Quote(t.Name) +
 		" FOR EACH ROW\n" + tr.body
 }
 
 func (d Dialect) dropTrigger(schema, name string) string {
-	return "DROP TRIGGER IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: schema, Name: name})
+	return "DROP TRIGGER IF EXISTS " + dialect.Qualified(d, feedtype.TableName{Schema: schema, Name: name})
 }
 
 // FeedUp implements [dialect.Schema].

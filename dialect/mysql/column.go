@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // rowIndex is the index that a feed whose rows hold their positions has on the user's
@@ -177,12 +178,12 @@ func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 // DeleteRow takes two statements: no statement here writes two tables in two ways.
 func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(d, f) }
 
-func updateTriggers(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
+func updateTriggers(ctx context.Context, q dialect.Querier, t feedtype.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("TRIGGER_NAME")+` FROM information_schema.TRIGGERS
 WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`+whole, []any{t.Schema, t.Name}, scanName)
 }
 
-func indexNames(ctx context.Context, q dialect.Querier, t dialect.TableName) ([]string, error) {
+func indexNames(ctx context.Context, q dialect.Querier, t feedtype.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT DISTINCT `+asBytes("INDEX_NAME")+` FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`+whole, []any{t.Schema, t.Name}, scanName)
 }

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Describe implements [dialect.Schema]. An empty schema is the connection's
 // current database.
-func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name dialect.TableName) (*dialect.Table, error) {
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
 	t := &dialect.Table{AnyCase: true}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
@@ -26,7 +27,7 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	if err != nil {
 		return nil, err
 	}
-	t.Name = dialect.TableName{Schema: schema.String, Name: table.String}
+	t.Name = feedtype.TableName{Schema: schema.String, Name: table.String}
 	if slices.Contains(systemSchemas, strings.ToLower(t.Name.Schema)) {
 		t.Refusals = []string{dialect.SystemTable}
 		return t, nil
@@ -104,7 +105,7 @@ func refusals(kind, engine string) []string {
 // transaction be taken for one that is over.
 const whole = " LIMIT 18446744073709551615"
 
-func (d Dialect) columns(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Column, error) {
+func (d Dialect) columns(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Column, error) {
 	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
   COLUMN_DEFAULT, GENERATION_EXPRESSION
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`+whole,
@@ -136,16 +137,16 @@ func (Dialect) MaxColumns() (answered, declared int) { return 4096, 1017 }
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	base := baseType(declaration)
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: kindOf(base)}
-	c.Exact = c.Kind != dialect.Text && exact(c, base, "")
+	c.Exact = c.Kind != feedtype.Text && exact(c, base, "")
 	return c
 }
 
 // exact reports whether equal values of a column have equal text.
 func exact(c dialect.Column, dataType, collation string) bool {
 	switch c.Kind {
-	case dialect.Float32, dialect.Float64, dialect.JSON:
+	case feedtype.Float32, feedtype.Float64, feedtype.JSON:
 		return false // 0 equals -0
-	case dialect.Text:
+	case feedtype.Text:
 		switch {
 		case dataType == "enum" || dataType == "set" || collation == "":
 			return true
@@ -165,7 +166,7 @@ const hiddenIndex = "0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED =
 
 // uniqueIndexes leaves ROW END out: in MariaDB's system-versioned tables it is part
 // of every key, and the same for all current rows.
-func uniqueIndexes(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]dialect.Index, error) {
+func uniqueIndexes(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Index, error) {
 	var all []dialect.Index
 	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+`, SUB_PART, INDEX_TYPE, `+hiddenIndex+`
 FROM information_schema.STATISTICS
@@ -194,7 +195,7 @@ ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+whole, []any{name.Sc
 
 // cascades lists the foreign keys that change rows of the table by themselves:
 // InnoDB does that below the triggers.
-func cascades(ctx context.Context, q dialect.Querier, name dialect.TableName) ([]string, error) {
+func cascades(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
 FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?
@@ -212,7 +213,7 @@ ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialec
 // of hashes over name, place, type and character set. (GROUP_CONCAT would be cut
 // at group_concat_max_len.) A statement that has opened the table holds its
 // metadata lock, so the columns cannot change while it runs.
-func (d Dialect) signature(t dialect.TableName) string {
+func (d Dialect) signature(t feedtype.TableName) string {
 	return `(SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/',
     ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0))
   FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ` + d.Literal(t.Schema) + ` AND TABLE_NAME = ` + d.Literal(t.Name) + `)`

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Upsert implements [dialect.Spelling]. ON DUPLICATE KEY finds a row by any of its unique
@@ -22,7 +23,7 @@ func (Dialect) Upsert(table string, columns []string, rows [][]string, _ []strin
 // Store implements [dialect.Spelling]. A TIMESTAMP is written in the session's time zone,
 // whose last hour of summer is the first of winter as well; all other instants are exact.
 func (Dialect) Store(c dialect.Column, placeholder string) string {
-	if c.Kind == dialect.TimestampTZ {
+	if c.Kind == feedtype.TimestampTZ {
 		return "CONVERT_TZ(CAST(" + placeholder + " AS DATETIME(6)), '+00:00', @@session.time_zone)"
 	}
 	return placeholder

@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // OwnULID implements [dialect.ULID].
 func (Dialect) OwnULID() dialect.Column {
-	return dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: dialect.Binary}
+	return dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: feedtype.Binary}
 }
 
 // outboxTables are the outbox and the table of moved keys.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TxOptions implements [dialect.Publish]. The level is set for one transaction: the
@@ -91,7 +92,7 @@ func byKey(f *dialect.Feed) string {
 // other's for a comment): a zero date that the source took must not stop the feed.
 func insertKeys(f *dialect.Feed) string {
 	for _, c := range f.Key {
-		if c.Kind == dialect.Date || c.Kind == dialect.Timestamp {
+		if c.Kind == feedtype.Date || c.Kind == feedtype.Timestamp {
 			return inKeyMode("INSERT") + "INTO "
 		}
 	}

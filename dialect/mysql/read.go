@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // errMoved is a feed that was dropped and added again, bumped or set back between
@@ -143,7 +144,7 @@ func refuseMode(mode sql.NullString) error {
 // pageHead is what is read before a page.
 type pageHead struct {
 	generation      int64
-	position, given dialect.Position
+	position, given feedtype.Position
 	waiting         bool // records of an outbox
 	live            dialect.ScanLive
 	log             logSettings
@@ -178,7 +179,7 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, 
 		var value int64
 		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil,
 			append(append([]any{&value, &h.generation}, h.log.dest()...), h.session.dest()...)...)
-		h.position, h.given = dialect.Numbered(value), dialect.Numbered(value)
+		h.position, h.given = feedtype.Numbered(value), feedtype.Numbered(value)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)

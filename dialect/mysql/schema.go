@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // tableOptions of rowfeed's tables: DYNAMIC rows take index keys as long as the
@@ -178,7 +179,7 @@ func lockName(n dialect.Names) string {
 }
 
 // Moved implements [dialect.Schema]: a table with triggers stays in its database.
-func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
 	return now, false, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TakeULIDs is [dialect.TakeULIDs]; bits are unsigned here.
@@ -59,7 +60,7 @@ END`})
 
 // inRoutine is a table as the feed's routines name it: bare where it is in their database, so
 // that a dump can be restored under another name, and a script printed that knows none.
-func inRoutine(d Dialect, f *dialect.Feed, t dialect.TableName) string {
+func inRoutine(d Dialect, f *dialect.Feed, t feedtype.TableName) string {
 	if t.Schema == f.Names.Schema {
 		t.Schema = ""
 	}
@@ -151,7 +152,7 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 // routine is one of a feed's. That which makes ULIDs runs with the rights of its caller.
 type routine struct {
 	kind    string
-	name    dialect.TableName
+	name    feedtype.TableName
 	invoker bool
 }
 

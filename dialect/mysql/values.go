@@ -4,35 +4,36 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // kindOf says how values of a type travel; dataType is the bare name of the type.
-func kindOf(dataType string) dialect.Kind {
+func kindOf(dataType string) feedtype.Kind {
 	switch strings.ToLower(dataType) {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year":
-		return dialect.Integer
+		return feedtype.Integer
 	case "decimal":
-		return dialect.Decimal
+		return feedtype.Decimal
 	case "float":
-		return dialect.Float32
+		return feedtype.Float32
 	case "double":
-		return dialect.Float64
+		return feedtype.Float64
 	case "date":
-		return dialect.Date
+		return feedtype.Date
 	case "time":
-		return dialect.Time
+		return feedtype.Time
 	case "datetime":
-		return dialect.Timestamp
+		return feedtype.Timestamp
 	case "timestamp":
-		return dialect.TimestampTZ
+		return feedtype.TimestampTZ
 	case "json": // MySQL's; MariaDB's is a longtext
-		return dialect.JSON
+		return feedtype.JSON
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
 		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
 		"geometrycollection", "geomcollection":
-		return dialect.Binary
+		return feedtype.Binary
 	}
-	return dialect.Text // char, text, enum, set, and MariaDB's uuid, inet4, inet6
+	return feedtype.Text // char, text, enum, set, and MariaDB's uuid, inet4, inet6
 }
 
 // baseType is the bare name of a column's type: "decimal" of "decimal(10,2) unsigned".
@@ -74,29 +75,29 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 		ref = "RTRIM(" + ref + ")"
 	}
 	switch c.Kind {
-	case dialect.Integer:
+	case feedtype.Integer:
 		if base := baseType(c.Type); base == "bit" || base == "year" {
 			return "CAST(" + ref + " AS UNSIGNED)" // drivers answer bytes for a BIT
 		}
 		return ref
-	case dialect.Float32, dialect.Float64:
+	case feedtype.Float32, feedtype.Float64:
 		// As a double of its own: FLOAT is shown with six digits, DOUBLE(M,D) with D
 		// decimals in the text protocol. Times one and not plus zero, which would lose
 		// the sign of -0.
 		return ref + " * 1e0"
-	case dialect.Binary:
+	case feedtype.Binary:
 		return ref
-	case dialect.TimestampTZ:
+	case feedtype.TimestampTZ:
 		// UNIX_TIMESTAMP of a bare column reads what is stored, without the session's
 		// time zone. It is 0 for the zero timestamp, and for nothing else: TIMESTAMP
 		// begins a second after the epoch.
 		seconds := "UNIX_TIMESTAMP(" + ref + ")"
 		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " + asBytes(seconds) + " END"
-	case dialect.Text:
+	case feedtype.Text:
 		if charset, _ := charsetOf(c.Decl); charset != "" && !utf8Bytes[charset] {
 			return asBytes("CONVERT(" + ref + " USING utf8mb4)")
 		}
-	case dialect.JSON:
+	case feedtype.JSON:
 		return asBytes("CAST(" + ref + " AS CHAR CHARACTER SET utf8mb4)")
 	}
 	return asBytes(ref)
@@ -112,25 +113,25 @@ const zeroTimestamp = "0000-00-00 00:00:00+00"
 func (Dialect) Param(c dialect.Column, placeholder string) string {
 	base := baseType(c.Type)
 	switch c.Kind {
-	case dialect.Integer:
+	case feedtype.Integer:
 		// Not AS UNSIGNED: MySQL takes the placeholder in it for a signed number.
 		return "CAST(" + placeholder + " AS DECIMAL(20,0))"
-	case dialect.Float32, dialect.Float64:
+	case feedtype.Float32, feedtype.Float64:
 		return "(" + placeholder + " + 0e0)"
-	case dialect.Decimal:
+	case feedtype.Decimal:
 		// A string would be compared as a double.
 		size, _, _ := strings.Cut(c.Type, ")")
 		return "CAST(" + placeholder + " AS " + size + "))"
-	case dialect.Date:
+	case feedtype.Date:
 		// A number, since MySQL refuses '0000-00-00' in comparisons.
 		return "CAST(REPLACE(" + placeholder + ", '-', '') AS UNSIGNED)"
-	case dialect.Timestamp:
+	case feedtype.Timestamp:
 		return "CAST(REPLACE(REPLACE(REPLACE(" + placeholder + ", '-', ''), ' ', ''), ':', '') AS DECIMAL(20,6))"
-	case dialect.Time:
+	case feedtype.Time:
 		return "CAST(" + placeholder + " AS TIME(6))"
-	case dialect.Binary:
+	case feedtype.Binary:
 		return "CAST(" + placeholder + " AS BINARY)"
-	case dialect.Text:
+	case feedtype.Text:
 		// The bytes are UTF-8, whatever the connection's character set is.
 		text := "CONVERT(CAST(" + placeholder + " AS BINARY) USING utf8mb4)"
 		if base == "enum" {

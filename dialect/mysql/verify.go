@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // found is a trigger that the catalog has, on the source table or elsewhere in its
@@ -93,7 +94,7 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 				if x.body == tr.body || !garbled(tr.body) || !slices.Contains(tr.names[:], x.name) {
 					continue
 				}
-				as, err := d.createdAs(ctx, q, "TRIGGER", dialect.TableName{Schema: t.Name.Schema, Name: x.name})
+				as, err := d.createdAs(ctx, q, "TRIGGER", feedtype.TableName{Schema: t.Name.Schema, Name: x.name})
 				if err != nil {
 					return nil, err
 				}
@@ -164,7 +165,7 @@ func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, 
 // namesSchema tells whether a trigger was made by a statement that names its database, as older rowfeeds' did. MariaDB
 // keeps the words of the statement, which a dump repeats; information_schema does not show them.
 func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
-	statement, err := d.createdAs(ctx, q, "TRIGGER", dialect.TableName{Schema: schema, Name: name})
+	statement, err := d.createdAs(ctx, q, "TRIGGER", feedtype.TableName{Schema: schema, Name: name})
 	if d.Classify(err) == dialect.ClassUndefined { // it was dropped meanwhile
 		return false, nil
 	}
@@ -178,7 +179,7 @@ func garbled(body string) bool { return strings.Contains(body, "``") }
 
 // createdAs is the statement that has made a trigger or a routine.
 func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
-	name dialect.TableName) (statement string, err error) {
+	name feedtype.TableName) (statement string, err error) {
 	columns := map[string]int{"TRIGGER": 7}[kind]
 	if columns == 0 {
 		columns = 6

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // PlaceBehind is one statement.
@@ -22,7 +23,7 @@ func (Dialect) MakeULID(high, low string) string {
 // Millis takes a timestamp without a zone for UTC; infinity tells no time.
 func (Dialect) Millis(c dialect.Column, ref string) string {
 	switch c.Kind {
-	case dialect.Timestamp, dialect.TimestampTZ, dialect.Date:
+	case feedtype.Timestamp, feedtype.TimestampTZ, feedtype.Date:
 		return "CASE WHEN isfinite(" + ref + ") THEN CAST(floor(extract(epoch FROM " + ref + ") * 1000) AS bigint) END"
 	}
 	return ""

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // FeedUp makes tables, functions and triggers. It runs in one transaction; the
 // triggers come last, since they lock the source table against writers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	for _, c := range f.Key {
-		if c.Kind == dialect.JSON && c.Type != "jsonb" {
+		if c.Kind == feedtype.JSON && c.Type != "jsonb" {
 			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: use another unique index with --key", c.Name)
 		}
 	}
@@ -73,7 +74,7 @@ func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 }
 
 func (d Dialect) function(f *dialect.Feed, suffix string) string {
-	return dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)})
+	return dialect.Qualified(d, feedtype.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)})
 }
 
 // captureBody appends keys and does nothing else. Every name and operator in it is qualified, so that it
@@ -205,7 +206,7 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 
 // ownTriggers are what the table and each of its partitions need for itself: PostgreSQL copies the trigger for rows
 // to a new partition, with its ENABLE ALWAYS, but not the one for TRUNCATE.
-func (d Dialect) ownTriggers(f *dialect.Feed, table dialect.TableName) (steps []dialect.Step) {
+func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps []dialect.Step) {
 	var enabled []string
 	suffixes, _ := d.functions(f)
 	for _, suffix := range suffixes {
@@ -228,7 +229,7 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 		return nil, nil
 	}
 	type lack struct {
-		table                        dialect.TableName
+		table                        feedtype.TableName
 		owner, login, runs           string
 		mayAlter, mayExecute, mayRun bool
 	}
@@ -292,11 +293,11 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 }
 
 // keyTables are the feed's tables that have its key; triggers write to the first.
-func keyTables(f *dialect.Feed) []dialect.TableName {
+func keyTables(f *dialect.Feed) []feedtype.TableName {
 	if f.Outbox {
 		return f.Tables()
 	}
-	return []dialect.TableName{f.Changes(), f.Positions()}
+	return []feedtype.TableName{f.Changes(), f.Positions()}
 }
 
 // Verify looks at tables, functions and triggers, those of every partition included.
@@ -359,7 +360,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
 		}
 	}
-	tables := []dialect.TableName{f.Source}
+	tables := []feedtype.TableName{f.Source}
 	for _, p := range t.Partitions {
 		tables = append(tables, p.Name)
 	}
@@ -408,7 +409,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 
 // misfit is a key column that a table of rowfeed's declares otherwise than the source.
 type misfit struct {
-	table        dialect.TableName
+	table        feedtype.TableName
 	column, decl string
 }
 

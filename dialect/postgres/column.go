@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // rowIndexes are the indexes that a feed whose rows hold their positions has on the
@@ -40,7 +41,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	for _, name := range t.Unfinished {
 		if name == position || name == waiting {
 			steps = append(steps, dialect.Step{Note: "what a CREATE INDEX CONCURRENTLY left that broke off",
-				SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: t.Name.Schema, Name: name})})
+				SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, feedtype.TableName{Schema: t.Name.Schema, Name: name})})
 		}
 	}
 	return append(steps,
@@ -58,7 +59,7 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 	position, waiting := rowIndexes(f)
 	var steps []dialect.Step
 	for _, name := range []string{position, waiting} {
-		steps = append(steps, dialect.Step{Note: "index", SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, dialect.TableName{Schema: t.Name.Schema, Name: name})})
+		steps = append(steps, dialect.Step{Note: "index", SQL: "DROP INDEX IF EXISTS " + dialect.Qualified(d, feedtype.TableName{Schema: t.Name.Schema, Name: name})})
 	}
 	for _, name := range f.Added {
 		steps = append(steps, dialect.Step{Note: "column", SQL: "ALTER TABLE " + dialect.Qualified(d, f.Source) + " DROP COLUMN IF EXISTS " + d.Quote(name)})

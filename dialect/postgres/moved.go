@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Moved finds the table by the feed's own trigger, which stays on the table when a schema is renamed. The table of a feed
 // without one is looked for beside rowfeed's own tables if its former schema is no more.
 func (d Dialect) Moved(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed,
-) (now dialect.TableName, ok bool, err error) {
+) (now feedtype.TableName, ok bool, err error) {
 	found, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
@@ -25,7 +26,7 @@ WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
 	if err != nil || len(found) != 1 {
 		return now, false, err
 	}
-	return dialect.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
+	return feedtype.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
 }
 
 // Homes go by two tables, so that no table of the user's own is taken for rowfeed's.
@@ -39,7 +40,7 @@ ORDER BY 1 LIMIT 5`, []any{n.Schema, n.Table("feeds").Name, n.Table("schema_vers
 
 // formerSchema is the schema that a function's body names with one of rowfeed's tables, where that is not the present
 // one: functions go along with a schema that is renamed, and their bodies stay as they are.
-func (d Dialect) formerSchema(body string, table dialect.TableName) string {
+func (d Dialect) formerSchema(body string, table feedtype.TableName) string {
 	before, _, found := strings.Cut(body, "."+d.Quote(table.Name))
 	if !found || !strings.HasSuffix(before, `"`) {
 		return ""
@@ -54,7 +55,7 @@ func (d Dialect) formerSchema(body string, table dialect.TableName) string {
 
 // differs says why a function is not as it should be.
 func (d Dialect) differs(
-	f *dialect.Feed, function, body string, table dialect.TableName, otherwise, consequence string,
+	f *dialect.Feed, function, body string, table feedtype.TableName, otherwise, consequence string,
 ) string {
 	former := d.formerSchema(body, table)
 	if former == "" {

@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // OwnULID is a uuid: 16 bytes, ordered as they stand.
 func (Dialect) OwnULID() dialect.Column {
-	return dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: dialect.Text}
+	return dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: feedtype.Text}
 }
 
 // outboxTables are the outbox and the table of moved keys.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Dialect implements dialect.Dialect.
@@ -70,13 +71,13 @@ func (Dialect) Now() string {
 // A row of NULLs is not NULL, though it "IS NULL".
 func (Dialect) Value(c dialect.Column, ref string) string {
 	switch c.Kind {
-	case dialect.Integer, dialect.Boolean, dialect.Binary:
+	case feedtype.Integer, feedtype.Boolean, feedtype.Binary:
 		return ref
-	case dialect.Decimal: // money's text depends on the locale
+	case feedtype.Decimal: // money's text depends on the locale
 		return ref + "::numeric::text"
-	case dialect.JSON: // an array becomes JSON here, also one behind a domain
+	case feedtype.JSON: // an array becomes JSON here, also one behind a domain
 		return "to_json(" + ref + ")::text"
-	case dialect.Text:
+	case feedtype.Text:
 		switch {
 		case c.Type == "text":
 			return ref
@@ -91,11 +92,11 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 // Param goes through the type that the driver encodes the Go value as.
 func (Dialect) Param(c dialect.Column, placeholder string) string {
 	switch c.Kind {
-	case dialect.Integer:
+	case feedtype.Integer:
 		return "CAST(" + placeholder + " AS bigint)"
-	case dialect.Boolean:
+	case feedtype.Boolean:
 		return "CAST(" + placeholder + " AS boolean)"
-	case dialect.Binary:
+	case feedtype.Binary:
 		return "CAST(" + placeholder + " AS bytea)"
 	}
 	return "CAST(CAST(" + placeholder + " AS text) AS " + c.Type + ")"

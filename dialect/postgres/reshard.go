@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // SetShards finds keys by their positions, which nobody changes under the sequence's
@@ -28,7 +29,7 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 // cannot run in a transaction, and leaves an index that must be looked after when it
 // breaks off.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
-	name := dialect.Qualified(d, dialect.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})
+	name := dialect.Qualified(d, feedtype.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})
 	var there bool
 	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{name}, &there); err != nil {
 		return nil, err

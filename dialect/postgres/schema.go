@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // CurrentSchema is the first schema of the search_path that exists. Trigger
@@ -110,7 +111,7 @@ func signature(relation string) string {
 }
 
 // Describe reads the catalog.
-func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.TableName) (*dialect.Table, error) {
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
 	table := &dialect.Table{}
 	var (
 		oid                              int64
@@ -252,35 +253,35 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 	})
 }
 
-func kindOf(base, category string) dialect.Kind {
+func kindOf(base, category string) feedtype.Kind {
 	if category == "A" {
-		return dialect.JSON
+		return feedtype.JSON
 	}
 	switch base {
 	case "int2", "int4", "int8", "oid":
-		return dialect.Integer
+		return feedtype.Integer
 	case "float4":
-		return dialect.Float32
+		return feedtype.Float32
 	case "float8":
-		return dialect.Float64
+		return feedtype.Float64
 	case "bool":
-		return dialect.Boolean
+		return feedtype.Boolean
 	case "numeric", "money":
-		return dialect.Decimal
+		return feedtype.Decimal
 	case "bytea":
-		return dialect.Binary
+		return feedtype.Binary
 	case "json", "jsonb":
-		return dialect.JSON
+		return feedtype.JSON
 	case "date":
-		return dialect.Date
+		return feedtype.Date
 	case "time", "timetz":
-		return dialect.Time
+		return feedtype.Time
 	case "timestamp":
-		return dialect.Timestamp
+		return feedtype.Timestamp
 	case "timestamptz":
-		return dialect.TimestampTZ
+		return feedtype.TimestampTZ
 	}
-	return dialect.Text
+	return feedtype.Text
 }
 
 // MaxColumns are MaxTupleAttributeNumber and MaxHeapAttributeNumber of the server.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // FeedUp makes the feed's tables and triggers. The steps run in one transaction,
@@ -221,7 +222,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		return nil, err
 	}
 	var problems []string
-	tables := []dialect.TableName{f.Changes(), f.Positions()}
+	tables := []feedtype.TableName{f.Changes(), f.Positions()}
 	if f.Outbox {
 		tables = f.Tables()
 	}

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // OwnULID is a BLOB.
 func (Dialect) OwnULID() dialect.Column {
-	return dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: dialect.Binary}
+	return dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary}
 }
 
 // outboxTables are the outbox and the table of moved keys. AUTOINCREMENT: without it the numbers
@@ -55,7 +56,7 @@ func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
 	}
 	make := func(suffix, note, event, when string) trigger {
 		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event + " ON " + d.Quote(f.Source.Name) + when +
-			"\nBEGIN\n  " + dialect.RecordOf(d, f, dialect.TableName{Name: f.Records().Name}, shard, "NEW") + ";\nEND"}
+			"\nBEGIN\n  " + dialect.RecordOf(d, f, feedtype.TableName{Name: f.Records().Name}, shard, "NEW") + ";\nEND"}
 	}
 	return []trigger{make("insert", "a row inserted", "INSERT", ""), make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
 }

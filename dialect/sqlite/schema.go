@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // CurrentSchema is empty: a trigger cannot write into another database, nor name one.
@@ -111,7 +112,7 @@ func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, 
 }
 
 // Describe reads the table's columns and unique indexes from the pragmas.
-func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t dialect.TableName) (*dialect.Table, error) {
+func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
 	table := &dialect.Table{AnyCase: true}
 	if !isMain(t.Schema) {
 		table.Name = t
@@ -215,9 +216,9 @@ func (Dialect) MaxColumns() (answered, declared int) { return 2000, 2000 }
 // KeyColumn tells a BLOB column from the others, whose values have their own types. Where the
 // declaration names no collation it is that of every column which names none.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
-	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: dialect.Dynamic, Exact: exact(declaration)}
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic, Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
-		c.Kind = dialect.Binary
+		c.Kind = feedtype.Binary
 	}
 	if !strings.Contains(strings.ToUpper(declaration), "COLLATE") {
 		c.Collate = ` COLLATE "BINARY"`
@@ -289,7 +290,7 @@ func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.
 }
 
 // Moved finds nothing: there is one schema.
-func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now dialect.TableName, ok bool, err error) {
+func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
 	return now, false, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
@@ -156,7 +157,7 @@ func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialec
 
 // ULIDProblem takes columns that keep bytes as bytes.
 func (Dialect) ULIDProblem(c *dialect.Column) string {
-	if c.Kind != dialect.Binary {
+	if c.Kind != feedtype.Binary {
 		return "is declared " + strconv.Quote(c.Type) + ": declare it BLOB"
 	}
 	return ""

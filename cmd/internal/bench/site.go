@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -50,8 +51,8 @@ type site struct {
 
 func (s *site) object() string { return "database " + open.Redact(s.url) }
 
-func (s *site) name(table string) dialect.TableName {
-	return dialect.TableName{Schema: s.schema, Name: s.prefix + table}
+func (s *site) name(table string) feedtype.TableName {
+	return feedtype.TableName{Schema: s.schema, Name: s.prefix + table}
 }
 
 // quoted is a table in a statement.
@@ -227,7 +228,7 @@ func (s *site) busy(ctx context.Context) error {
 func (s *site) drop(ctx context.Context, t thing) error {
 	ctx, cancel := context.WithTimeout(ctx, dropping)
 	defer cancel()
-	_, err := s.pool.ExecContext(ctx, "DROP "+t.kind+" "+dialect.Qualified(s.d, dialect.TableName{Schema: s.schema, Name: t.name}))
+	_, err := s.pool.ExecContext(ctx, "DROP "+t.kind+" "+dialect.Qualified(s.d, feedtype.TableName{Schema: s.schema, Name: t.name}))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -178,7 +179,7 @@ func TestKeysOfEveryKind(t *testing.T) {
 			"mysql":    "CREATE TABLE `odd \"ta.ble` (`seq` CHAR(20) COLLATE utf8mb4_bin, `Größe %s` DECIMAL(10,2), `bucket` VARBINARY(10), `a b` TEXT, PRIMARY KEY (`seq`, `Größe %s`, `bucket`))",
 		}))
 		table := `"odd ""ta.ble"`
-		quoted := dialect.Qualified(x.dialect, dialect.TableName{Name: `odd "ta.ble`})
+		quoted := dialect.Qualified(x.dialect, feedtype.TableName{Name: `odd "ta.ble`})
 		binary := x.by(map[string]string{"sqlite": "x'00ff'", "postgres": `'\x00ff'`, "mysql": "x'00ff'"})
 		x.exec("INSERT INTO " + quoted + " VALUES ('it''s', 1, " + binary + ", 'x')")
 		f := x.add(rowfeed.FeedSpec{Name: "odd", Table: table})

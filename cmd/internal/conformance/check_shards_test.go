@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -93,7 +94,7 @@ func TestShardsThatAreWrong(t *testing.T) {
 				entries, cursors[shard] = x.part(f, rowfeed.One(shard), cursors[shard], 1000)
 				for _, e := range entries {
 					got[string(e.Key.AppendJSON(nil))] = line(e)
-					if e.Shard != shard || rowfeed.ShardOf(e.Key, 8) != shard {
+					if e.Shard != shard || feedtype.ShardOf(e.Key, 8) != shard {
 						x.Errorf("the reader of shard %d has %s", shard, placed(e))
 					}
 				}

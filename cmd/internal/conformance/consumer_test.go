@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -142,7 +143,7 @@ func TestConsumerSettings(t *testing.T) {
 		"db":          func(c *rowfeed.Consumer) { c.DB = nil },
 		"handle":      func(c *rowfeed.Consumer) { c.Handle = nil },
 		"shard count": func(c *rowfeed.Consumer) { c.ShardCount = rowfeed.MaxDataShards + 1 },
-		"limit":       func(c *rowfeed.Consumer) { c.Limit = rowfeed.MaxLimit + 1 },
+		"limit":       func(c *rowfeed.Consumer) { c.Limit = feedtype.MaxLimit + 1 },
 		"retry":       func(c *rowfeed.Consumer) { c.Retry.Backoff = -1 },
 		"on failure":  func(c *rowfeed.Consumer) { c.OnFailure = 7 },
 		"after":       func(c *rowfeed.Consumer) { c.Start = "yesterday" },

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -124,7 +125,7 @@ func TestStablePages(t *testing.T) {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
 		}
 		x.publish(f)
-		whole := x.fetch(f, "", rowfeed.MaxLimit)
+		whole := x.fetch(f, "", feedtype.MaxLimit)
 		if len(whole.Entries) != rows {
 			x.Fatalf("%d entries", len(whole.Entries))
 		}
@@ -183,7 +184,7 @@ func TestCursorRefused(t *testing.T) {
 		for _, after := range []rowfeed.Cursor{"x", "-1", "+1", "1 ", "1.5", "9223372036854775808", "1:", ":1", "0:1", "1@", "2@1", "1@x", "at:", "at:noon", "Now", "1;DROP TABLE kv"} {
 			x.wantRefused(f, after, rowfeed.InvalidRequest)
 		}
-		for _, r := range []rowfeed.Request{{Limit: -1}, {Limit: rowfeed.MaxLimit + 1}, {Wait: -time.Second}, {Limit: 1, Wait: -1}} {
+		for _, r := range []rowfeed.Request{{Limit: -1}, {Limit: feedtype.MaxLimit + 1}, {Wait: -time.Second}, {Limit: 1, Wait: -1}} {
 			var e *rowfeed.Error
 			if _, err := f.Fetch(x.ctx, r); !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest || e.Param != map[bool]string{true: "wait", false: "limit"}[r.Wait < 0] {
 				x.Errorf("%+v: %v", r, err)

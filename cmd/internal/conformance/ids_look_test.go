@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -37,7 +38,7 @@ func TestStandingsShared(t *testing.T) {
 		}
 		for id := 10; id < 13; id++ {
 			own.Store(0)
-			news := make(chan *rowfeed.Standings, 2)
+			news := make(chan *feedtype.Standings, 2)
 			for range cap(news) {
 				go func() {
 					next, err := f.Standings(ctx, now.Digest, time.Minute)
@@ -108,11 +109,11 @@ type disagreeing struct {
 	asked atomic.Int64
 }
 
-func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) (*rowfeed.Standings, error) {
+func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) (*feedtype.Standings, error) {
 	n := d.asked.Add(1)
 	now, err := d.Feed.Standings(ctx, "", 0)
 	if err == nil {
-		now = &rowfeed.Standings{Digest: fmt.Sprint(n % 2), Shards: now.Shards}
+		now = &feedtype.Standings{Digest: fmt.Sprint(n % 2), Shards: now.Shards}
 	}
 	return now, err
 }

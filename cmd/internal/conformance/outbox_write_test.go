@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -65,7 +65,7 @@ func TestOutboxKeys(t *testing.T) {
 			x.Fatal(err)
 		}
 		for _, table := range []string{"rowfeed_outbox_events", "rowfeed_feed_events"} {
-			own, err := x.dialect.Describe(x.ctx, dialect.On(x.pool), dialect.TableName{Schema: f.Source().Schema, Name: table})
+			own, err := x.dialect.Describe(x.ctx, dialect.On(x.pool), feedtype.TableName{Schema: f.Source().Schema, Name: table})
 			if err != nil {
 				x.Fatal(err)
 			}

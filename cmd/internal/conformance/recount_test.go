@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -189,7 +190,7 @@ func TestRecountMinimum(t *testing.T) {
 			times[strings.Fields(l)[0]]++
 		}
 		again := 0
-		for _, e := range x.fetch(f, "", rowfeed.MaxLimit).Entries {
+		for _, e := range x.fetch(f, "", feedtype.MaxLimit).Entries {
 			want := 1
 			for _, change := range changes {
 				if p := positionOf(e); change[e.Shard].low < p && p <= change[e.Shard].high {

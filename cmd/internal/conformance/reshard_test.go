@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -43,7 +44,7 @@ func (x *env) wantParts(f *rowfeed.Feed, dataShards int) {
 	above := second(info.Generation)
 	whole, head := x.part(f, rowfeed.Shards{}, above, 1000)
 	for _, e := range whole {
-		if e.Shard != rowfeed.ShardOf(e.Key, dataShards) {
+		if e.Shard != feedtype.ShardOf(e.Key, dataShards) {
 			x.Fatalf("of %d data shards: %s", dataShards, placed(e))
 		}
 	}

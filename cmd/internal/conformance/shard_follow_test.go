@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -299,7 +300,7 @@ func TestShardKept(t *testing.T) {
 		x.exec("INSERT INTO n VALUES ('fred', 1)")
 		x.publish(f)
 		first, cursor := x.part(f, rowfeed.Shards{}, "0", 10)
-		if len(first) != 1 || first[0].Shard != rowfeed.ShardOf(first[0].Key, 1024) {
+		if len(first) != 1 || first[0].Shard != feedtype.ShardOf(first[0].Key, 1024) {
 			x.Fatalf("%v", first)
 		}
 		for _, step := range []struct{ sql, want string }{

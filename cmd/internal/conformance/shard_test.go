@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // placed is an entry as a line that says everything of it.
@@ -82,7 +83,7 @@ func TestShardsShareTheFeed(t *testing.T) {
 				x.Fatalf("%d entries", len(whole))
 			}
 			for _, e := range whole {
-				if e.Shard != rowfeed.ShardOf(e.Key, n) {
+				if e.Shard != feedtype.ShardOf(e.Key, n) {
 					x.Fatalf("of %d shards: %s", n, placed(e))
 				}
 			}

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // shardVector is one of testdata/shards.json.
 type shardVector struct {
 	Name   string
-	Kinds  []dialect.Kind
+	Kinds  []feedtype.Kind
 	Key    json.RawMessage
 	Text   string
 	Shards map[string]int
@@ -43,32 +43,32 @@ func members(t *testing.T, object []byte) (names []string, values []json.RawMess
 }
 
 // declare is a key column for a value of a kind; empty where the database has none.
-func (x *env) declare(kind dialect.Kind, value string) string {
+func (x *env) declare(kind feedtype.Kind, value string) string {
 	beyond := strings.HasPrefix(value, "9223372036854775808") || strings.HasPrefix(value, "18446744073709551615")
 	switch {
-	case kind == dialect.Integer && beyond:
+	case kind == feedtype.Integer && beyond:
 		return map[string]string{"postgres": "numeric(20)", "mysql": "BIGINT UNSIGNED"}[x.family()]
 	case len(value) == 38 && strings.Count(value, "-") == 4 && x.engine == testdb.MariaDB: // with its quotes
 		return "UUID"
 	case len(value) == 38 && strings.Count(value, "-") == 4 && x.family() == "postgres":
 		return "uuid"
 	}
-	return map[string]map[dialect.Kind]string{
-		"sqlite": {dialect.Integer: "INTEGER", dialect.Text: "TEXT", dialect.Decimal: "TEXT", dialect.Date: "TEXT", dialect.Time: "TEXT",
-			dialect.Timestamp: "TEXT", dialect.TimestampTZ: "TEXT", dialect.Binary: "BLOB", dialect.Float64: "REAL", dialect.Dynamic: "ANY"},
-		"postgres": {dialect.Integer: "bigint", dialect.Text: "text", dialect.Decimal: "numeric(20,4)", dialect.Boolean: "boolean", dialect.Date: "date",
-			dialect.Time: "time", dialect.Timestamp: "timestamp", dialect.TimestampTZ: "timestamptz", dialect.Binary: "bytea", dialect.Float64: "float8", dialect.JSON: "jsonb"},
-		"mysql": {dialect.Integer: "BIGINT", dialect.Text: "VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", dialect.Decimal: "DECIMAL(20,4)",
-			dialect.Date: "DATE", dialect.Time: "TIME", dialect.Timestamp: "DATETIME", dialect.Binary: "VARBINARY(100)", dialect.Float64: "DOUBLE"},
+	return map[string]map[feedtype.Kind]string{
+		"sqlite": {feedtype.Integer: "INTEGER", feedtype.Text: "TEXT", feedtype.Decimal: "TEXT", feedtype.Date: "TEXT", feedtype.Time: "TEXT",
+			feedtype.Timestamp: "TEXT", feedtype.TimestampTZ: "TEXT", feedtype.Binary: "BLOB", feedtype.Float64: "REAL", feedtype.Dynamic: "ANY"},
+		"postgres": {feedtype.Integer: "bigint", feedtype.Text: "text", feedtype.Decimal: "numeric(20,4)", feedtype.Boolean: "boolean", feedtype.Date: "date",
+			feedtype.Time: "time", feedtype.Timestamp: "timestamp", feedtype.TimestampTZ: "timestamptz", feedtype.Binary: "bytea", feedtype.Float64: "float8", feedtype.JSON: "jsonb"},
+		"mysql": {feedtype.Integer: "BIGINT", feedtype.Text: "VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", feedtype.Decimal: "DECIMAL(20,4)",
+			feedtype.Date: "DATE", feedtype.Time: "TIME", feedtype.Timestamp: "DATETIME", feedtype.Binary: "VARBINARY(100)", feedtype.Float64: "DOUBLE"},
 	}[x.family()][kind]
 }
 
 // literal is a value of the vectors as SQL.
-func (x *env) literal(kind dialect.Kind, value json.RawMessage) string {
+func (x *env) literal(kind feedtype.Kind, value json.RawMessage) string {
 	x.Helper()
 	var text string
 	isText := json.Unmarshal(value, &text) == nil
-	if kind == dialect.Dynamic {
+	if kind == feedtype.Dynamic {
 		var typed struct {
 			Binary []byte `json:"$binary"`
 		}
@@ -78,18 +78,18 @@ func (x *env) literal(kind dialect.Kind, value json.RawMessage) string {
 		return fmt.Sprintf("x'%x'", typed.Binary)
 	}
 	switch {
-	case kind == dialect.Binary:
+	case kind == feedtype.Binary:
 		data, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			x.Fatal(err)
 		}
 		return x.by(map[string]string{"postgres": fmt.Sprintf(`'\x%x'`, data), "sqlite": fmt.Sprintf("x'%x'", data), "mysql": fmt.Sprintf("x'%x'", data)})
-	case kind == dialect.JSON || !isText:
-		if kind == dialect.JSON {
+	case kind == feedtype.JSON || !isText:
+		if kind == feedtype.JSON {
 			return x.dialect.Literal(string(value))
 		}
 		return string(value)
-	case kind == dialect.Timestamp && x.family() == "mysql":
+	case kind == feedtype.Timestamp && x.family() == "mysql":
 		text = strings.Replace(text, "T", " ", 1)
 	}
 	return x.dialect.Literal(text)
@@ -158,11 +158,11 @@ func TestShardVectorsInTables(t *testing.T) {
 					}
 				}
 				shard, ok := want[strings.Join(texts, "\x1f")]
-				if !ok || shard != e.Shard || rowfeed.ShardOf(e.Key, 4096) != shard {
+				if !ok || shard != e.Shard || feedtype.ShardOf(e.Key, 4096) != shard {
 					x.Errorf("%s: %s is in shard %d, want %d (%v)", key, e.Key.AppendJSON(nil), e.Shard, shard, ok)
 				}
 			}
-			if names, _ := members(x.T, tables[key][0].Key); x.family() == "mysql" && tables[key][0].Kinds[0] != dialect.Binary {
+			if names, _ := members(x.T, tables[key][0].Key); x.family() == "mysql" && tables[key][0].Kinds[0] != feedtype.Binary {
 				if wrong := x.scalar("SELECT count(*) FROM " + name + " t JOIN rowfeed_positions_" + name + " p USING (" + strings.Join(names, ", ") +
 					") WHERE p.shard <> CRC32(CONCAT_WS(CHAR(31), " + "t." + strings.Join(names, ", t.") + ")) % 4096"); wrong > 0 && !strings.Contains(key, "DATETIME") && !strings.Contains(key, "DOUBLE") { // which it writes otherwise
 					x.Errorf("%s: CRC32 gives %d other shards", key, wrong)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -108,11 +109,11 @@ func TestTokensRefused(t *testing.T) {
 			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", injected)}, rowfeed.InvalidRequest},
 			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "nothing")}, rowfeed.UnknownFeed},
 			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, Expires: time.Millisecond}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: rowfeed.View{Mask: []string{injected}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: rowfeed.View{Mask: []string{"id"}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "v", Values: []string{"1"}}}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "*"), View: rowfeed.View{Mask: []string{"nothing"}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("administer", "kv"), View: rowfeed.View{Mask: []string{"v"}}}, rowfeed.InvalidRequest},
+			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{injected}}}, rowfeed.Refused},
+			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{"id"}}}, rowfeed.Refused},
+			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "v", Values: []string{"1"}}}}}, rowfeed.Refused},
+			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "*"), View: feedtype.View{Mask: []string{"nothing"}}}, rowfeed.Refused},
+			{rowfeed.TokenSpec{Name: "a", Grants: grant("administer", "kv"), View: feedtype.View{Mask: []string{"v"}}}, rowfeed.InvalidRequest},
 		} {
 			_, _, err := x.rf.AddToken(x.ctx, c.spec)
 			x.wantCode(err, c.code)

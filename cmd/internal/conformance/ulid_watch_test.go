@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -135,12 +136,12 @@ func TestULIDNothingShown(t *testing.T) {
 func TestULIDManyShards(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100) "+
-			"SELECT 'events', a.i * 101 + b.i, 1, 65536, 1, '' FROM n a, n b WHERE a.i * 101 + b.i < %d", rowfeed.MaxShardIDs))
-		if info := x.info(x.feed); len(info.ShardIDs) != rowfeed.MaxShardIDs || info.MoreShardIDs {
+			"SELECT 'events', a.i * 101 + b.i, 1, 65536, 1, '' FROM n a, n b WHERE a.i * 101 + b.i < %d", feedtype.MaxShardIDs))
+		if info := x.info(x.feed); len(info.ShardIDs) != feedtype.MaxShardIDs || info.MoreShardIDs {
 			t.Errorf("%d shards, more %v", len(info.ShardIDs), info.MoreShardIDs)
 		}
 		x.write(-1, 1, 1)
-		if info := x.info(x.feed); len(info.ShardIDs) != rowfeed.MaxShardIDs || !info.MoreShardIDs || info.ShardIDs[0] != -1 {
+		if info := x.info(x.feed); len(info.ShardIDs) != feedtype.MaxShardIDs || !info.MoreShardIDs || info.ShardIDs[0] != -1 {
 			t.Errorf("%d shards from %d on, more %v", len(info.ShardIDs), info.ShardIDs[0], info.MoreShardIDs)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -15,26 +15,26 @@ import (
 func sqliteSamples() []sample {
 	// What a column of numeric affinity makes of each value.
 	number := func(decl string) sample {
-		return column(decl, dialect.Dynamic, "1", "1", "'12'", "12", "'abc'", `"abc"`, "1.5", "1.5", "2.0", "2", "x'00ff'", `{"$binary":"AP8="}`,
+		return column(decl, feedtype.Dynamic, "1", "1", "'12'", "12", "'abc'", `"abc"`, "1.5", "1.5", "2.0", "2", "x'00ff'", `{"$binary":"AP8="}`,
 			"9223372036854775807", "9223372036854775807", "-9223372036854775808", "-9223372036854775808", "9223372036854775808", "9.223372036854776e+18",
 			"9e999", `{"$float":"Infinity"}`, "-9e999", `{"$float":"-Infinity"}`, "''", `""`, "x''", `{"$binary":""}`, "1e100", "1e+100",
 			"'a'||char(0)||'b'", `"a\u0000b"`, "CAST(x'61ff62' AS TEXT)", `{"$text64":"Yf9i"}`)
 	}
 	return []sample{
 		number("INTEGER"), number("BIGINT"), number("NUMERIC"), number("DECIMAL(10,5)"), number("DATE"), number("DATETIME"), number("TIMESTAMP"), number("BOOLEAN"),
-		column("DATE", dialect.Dynamic, "'2026-01-02'", `"2026-01-02"`, "1767312000", "1767312000"),
-		column("DATETIME", dialect.Dynamic, "'2026-01-02 03:04:05.6'", `"2026-01-02 03:04:05.6"`, "'2026-01-02T03:04:05Z'", `"2026-01-02T03:04:05Z"`, "1767312000000", "1767312000000"),
-		column("TIMESTAMP", dialect.Dynamic, "'2026-01-02 03:04:05+02:00'", `"2026-01-02 03:04:05+02:00"`),
-		column("BOOLEAN", dialect.Dynamic, "TRUE", "1", "FALSE", "0", "'true'", `"true"`),
-		column("TEXT", dialect.Dynamic, "12", `"12"`, "'é😀'", `"é😀"`, "x'00ff'", `{"$binary":"AP8="}`, "CAST(x'61ff62' AS TEXT)", `{"$text64":"Yf9i"}`,
+		column("DATE", feedtype.Dynamic, "'2026-01-02'", `"2026-01-02"`, "1767312000", "1767312000"),
+		column("DATETIME", feedtype.Dynamic, "'2026-01-02 03:04:05.6'", `"2026-01-02 03:04:05.6"`, "'2026-01-02T03:04:05Z'", `"2026-01-02T03:04:05Z"`, "1767312000000", "1767312000000"),
+		column("TIMESTAMP", feedtype.Dynamic, "'2026-01-02 03:04:05+02:00'", `"2026-01-02 03:04:05+02:00"`),
+		column("BOOLEAN", feedtype.Dynamic, "TRUE", "1", "FALSE", "0", "'true'", `"true"`),
+		column("TEXT", feedtype.Dynamic, "12", `"12"`, "'é😀'", `"é😀"`, "x'00ff'", `{"$binary":"AP8="}`, "CAST(x'61ff62' AS TEXT)", `{"$text64":"Yf9i"}`,
 			"'a'||char(0)||'b'", `"a\u0000b"`, "1.5", `"1.5"`, "''", `""`, "x''", `{"$binary":""}`, `'{"$binary":"AA=="}'`, `"{\"$binary\":\"AA==\"}"`),
-		column("VARCHAR(3)", dialect.Dynamic, "'longer'", `"longer"`, "007", `"7"`),
-		column("JSON", dialect.Dynamic, `'{"a": 1}'`, `"{\"a\": 1}"`),
-		column("BLOB", dialect.Binary, "x'00ff'", `"AP8="`, "5", "5", "'text'", `{"$text":"text"}`, "1.5", "1.5", "9e999", `{"$float":"Infinity"}`,
+		column("VARCHAR(3)", feedtype.Dynamic, "'longer'", `"longer"`, "007", `"7"`),
+		column("JSON", feedtype.Dynamic, `'{"a": 1}'`, `"{\"a\": 1}"`),
+		column("BLOB", feedtype.Binary, "x'00ff'", `"AP8="`, "5", "5", "'text'", `{"$text":"text"}`, "1.5", "1.5", "9e999", `{"$float":"Infinity"}`,
 			"CAST(x'61ff62' AS TEXT)", `{"$text64":"Yf9i"}`, "x''", `""`, "''", `{"$text":""}`, "9223372036854775807", "9223372036854775807"),
-		column("REAL", dialect.Dynamic, "1", "1.0", "0.1", "0.1", "'x'", `"x"`, "x'01'", `{"$binary":"AQ=="}`, "9e999", `{"$float":"Infinity"}`, "-0.0", "0.0",
+		column("REAL", feedtype.Dynamic, "1", "1.0", "0.1", "0.1", "'x'", `"x"`, "x'01'", `{"$binary":"AQ=="}`, "9e999", `{"$float":"Infinity"}`, "-0.0", "0.0",
 			"1.7976931348623157e308", "1.7976931348623157e+308", "4.9e-324", "5e-324", "0.30000000000000004", "0.30000000000000004"),
-		column("", dialect.Dynamic, "1", "1", "1.0", "1.0", "'1'", `"1"`, "x'31'", `{"$binary":"MQ=="}`, "CAST(x'ff' AS TEXT)", `{"$text64":"/w=="}`, "x'ff'", `{"$binary":"/w=="}`),
+		column("", feedtype.Dynamic, "1", "1", "1.0", "1.0", "'1'", `"1"`, "x'31'", `{"$binary":"MQ=="}`, "CAST(x'ff' AS TEXT)", `{"$text64":"/w=="}`, "x'ff'", `{"$binary":"/w=="}`),
 	}
 }
 
@@ -48,12 +48,12 @@ func TestStrictTables(t *testing.T) {
 		x := newEnv(t, e, nil)
 		x.migrate()
 		samples := []sample{
-			column("INT", dialect.Dynamic, "-9223372036854775808", "-9223372036854775808"),
-			column("INTEGER", dialect.Dynamic, "9223372036854775807", "9223372036854775807"),
-			column("REAL", dialect.Dynamic, "1", "1.0"),
-			column("TEXT", dialect.Dynamic, "5", `"5"`, "CAST(x'ff' AS TEXT)", `{"$text64":"/w=="}`),
-			column("BLOB", dialect.Binary, "x'00'", `"AA=="`),
-			column("ANY", dialect.Dynamic, "1.0", "1.0", "'1'", `"1"`, "x'31'", `{"$binary":"MQ=="}`, "1", "1"),
+			column("INT", feedtype.Dynamic, "-9223372036854775808", "-9223372036854775808"),
+			column("INTEGER", feedtype.Dynamic, "9223372036854775807", "9223372036854775807"),
+			column("REAL", feedtype.Dynamic, "1", "1.0"),
+			column("TEXT", feedtype.Dynamic, "5", `"5"`, "CAST(x'ff' AS TEXT)", `{"$text64":"/w=="}`),
+			column("BLOB", feedtype.Binary, "x'00'", `"AA=="`),
+			column("ANY", feedtype.Dynamic, "1.0", "1.0", "'1'", `"1"`, "x'31'", `{"$binary":"MQ=="}`, "1", "1"),
 		}
 		want := valuesTable(x, func(s string) { x.exec(s) }, samples, " STRICT, WITHOUT ROWID")
 		f := x.add(rowfeed.FeedSpec{Name: "every", Table: "every"})

@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -25,12 +25,12 @@ import (
 // values_sqlite_test.go.
 type sample struct {
 	decl  string
-	kind  dialect.Kind
+	kind  feedtype.Kind
 	cells []string // pairs: an SQL expression, the JSON in the entry
 }
 
 // column makes a sample; every column gets a NULL besides.
-func column(decl string, kind dialect.Kind, cells ...string) sample {
+func column(decl string, kind feedtype.Kind, cells ...string) sample {
 	return sample{decl: decl, kind: kind, cells: cells}
 }
 
@@ -72,7 +72,7 @@ func (x *env) wantValues(f *rowfeed.Feed, name string, samples []sample, want []
 			x.Errorf("%s: %s is of kind %s, want %s", name, s.decl, c.Kind, s.kind)
 		}
 	}
-	page := x.fetch(f, "", rowfeed.MaxLimit)
+	page := x.fetch(f, "", feedtype.MaxLimit)
 	if len(page.Entries) != len(want) {
 		x.Fatalf("%s: %d entries, want %d", name, len(page.Entries), len(want))
 	}
@@ -93,7 +93,7 @@ func (x *env) wantRoundTrip(e rowfeed.Entry, info *rowfeed.Info) {
 	if !json.Valid(text) || !utf8.Valid(text) || bytes.IndexByte(text, '\n') >= 0 {
 		x.Errorf("an entry is no line of JSON: %.300s", text)
 	}
-	back, ok, err := rowfeed.ParseEntry(text, e.Generation, info)
+	back, ok, err := feedtype.ParseEntry(text, e.Generation, info)
 	if err != nil || !ok {
 		x.Errorf("ParseEntry: %v, %v: %.300s", ok, err, text)
 		return

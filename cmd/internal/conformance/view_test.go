@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -36,7 +37,7 @@ func TestViewByType(t *testing.T) {
 			x.exec("CREATE TABLE tenants (id INTEGER NOT NULL, tenant "+c.declaration+" NOT NULL, v INTEGER, PRIMARY KEY (id, tenant))",
 				"INSERT INTO tenants VALUES (1, "+c.mine+", 1), (2, "+c.others+", 2)")
 			f := x.add(rowfeed.FeedSpec{Name: "tenants", Table: "tenants"})
-			view := rowfeed.View{Where: []rowfeed.ViewFilter{{Column: "tenant", Values: []string{c.asked}}}, Mask: []string{"v"}}
+			view := feedtype.View{Where: []feedtype.ViewFilter{{Column: "tenant", Values: []string{c.asked}}}, Mask: []string{"v"}}
 			seen := func(after rowfeed.Cursor) (string, rowfeed.Cursor) {
 				page, err := view.Page("tenants", x.fetch(f, after, 0))
 				if err != nil {

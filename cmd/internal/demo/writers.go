@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"golang.org/x/time/rate"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -78,7 +78,7 @@ func newWriters(pool *sql.DB, d dialect.Dialect, cfg Config) *writers {
 
 // prepare makes the table, or goes on with the one of an earlier demo.
 func (w *writers) prepare(ctx context.Context, url string) error {
-	_, err := w.d.Describe(ctx, dialect.On(w.pool), dialect.TableName{Name: Feed})
+	_, err := w.d.Describe(ctx, dialect.On(w.pool), feedtype.TableName{Name: Feed})
 	switch {
 	case err != nil && w.d.Classify(err) != dialect.ClassUndefined:
 		return fmt.Errorf("demo: look for a table kv: %w", err)

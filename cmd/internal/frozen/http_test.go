@@ -99,7 +99,7 @@ func TestFrozenHTTP(t *testing.T) {
 // codes are those of all problems, sorted.
 func codes(t *testing.T) (all []string) {
 	t.Helper()
-	for _, file := range []string{"errors.go", "feedhttp/problem.go"} {
+	for _, file := range []string{"feedtype/errors.go", "feedhttp/problem.go"} {
 		text, err := os.ReadFile(filepath.Join("../../..", file))
 		if err != nil {
 			t.Fatal(err)

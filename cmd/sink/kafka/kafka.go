@@ -18,13 +18,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
-
-	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/cmd/sink"
 )
 
 // Config of a Sink. Brokers and Topic are needed.
@@ -115,7 +114,7 @@ func (c Config) login() (kgo.Opt, error) {
 }
 
 func invalid(cause, next string) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: "kafka", Cause: cause, Next: next}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "kafka", Cause: cause, Next: next}
 }
 
 var errClosed = errors.New("kafka: the sink is closed")
@@ -203,14 +202,14 @@ func (s *Sink) giveUp(results []sink.Result, decided int, err error) []sink.Resu
 
 func record(ctx context.Context, e sink.Entry) *kgo.Record {
 	r := &kgo.Record{Key: e.Key.AppendJSON(nil)}
-	if e.Op == rowfeed.Upsert {
+	if e.Op == feedtype.Upsert {
 		r.Value = e.AppendJSON(nil)
 	}
 	for _, h := range [][2]string{{"id", e.ID()}, {"feed", e.Feed}, {"op", string(e.Op)}, {"generation", strconv.FormatInt(e.Generation, 10)},
 		{"shard", strconv.Itoa(e.Shard)}, {"position", e.Position}, {"epoch", strconv.FormatInt(e.Epoch, 10)}} {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "rowfeed-" + h[0], Value: []byte(h[1])})
 	}
-	rowfeed.TraceHeaders(ctx, func(name, value string) {
+	feedtype.TraceHeaders(ctx, func(name, value string) {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 	})
 	return r

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/cmd/sink"
-	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
 )
 
 // cluster is franz-go's fake of Kafka, in this process: it shows that requests and
@@ -106,8 +105,8 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 			headers["rowfeed-id"] != "kv:1:"+headers["rowfeed-shard"]+":"+headers["rowfeed-position"] {
 			c.t.Errorf("headers: %v", headers)
 		}
-		d := sinktest.Delivery{ID: headers["rowfeed-id"], Key: key.ID, Op: rowfeed.Op(headers["rowfeed-op"])}
-		if (d.Op == rowfeed.Delete) != (r.Value == nil) {
+		d := sinktest.Delivery{ID: headers["rowfeed-id"], Key: key.ID, Op: feedtype.Op(headers["rowfeed-op"])}
+		if (d.Op == feedtype.Delete) != (r.Value == nil) {
 			c.t.Errorf("a record of %s has the value %.100s", d.Op, r.Value)
 		}
 		if r.Value != nil {
@@ -173,7 +172,7 @@ func TestNew(t *testing.T) {
 	for _, cfg := range []Config{{}, {Brokers: []string{"a:1"}}, {Topic: "a"}, {Brokers: []string{"a:1"}, Topic: "a", Timeout: -1},
 		{Brokers: []string{"a:1"}, Topic: "a", User: "u", Password: "hunter2", Mechanism: "guess"}} {
 		_, err := New(cfg)
-		if !errors.Is(err, rowfeed.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, feedtype.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

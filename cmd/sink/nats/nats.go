@@ -17,9 +17,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Config of a Sink. URL and Subject are needed.
@@ -95,7 +94,7 @@ func New(cfg Config) (*Sink, error) {
 }
 
 func invalid(cause, next string) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: "nats", Cause: cause, Next: next}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "nats", Cause: cause, Next: next}
 }
 
 func validSubject(s string) bool {
@@ -186,7 +185,7 @@ func (s *Sink) message(ctx context.Context, e sink.Entry) *nats.Msg {
 	m.Header.Set("Rowfeed-Shard", strconv.Itoa(e.Shard))
 	m.Header.Set("Rowfeed-Position", e.Position)
 	m.Header.Set("Rowfeed-Epoch", strconv.FormatInt(e.Epoch, 10))
-	rowfeed.TraceHeaders(ctx, m.Header.Set)
+	feedtype.TraceHeaders(ctx, m.Header.Set)
 	return m
 }
 

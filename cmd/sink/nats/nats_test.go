@@ -12,10 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -99,7 +98,7 @@ func (b *broker) received() (all []sinktest.Delivery) {
 		}
 		var e struct {
 			Position string
-			Op       rowfeed.Op
+			Op       feedtype.Op
 			Key      struct{ ID int64 }
 			Row      struct{ V string }
 		}
@@ -186,11 +185,11 @@ func TestStreams(t *testing.T) {
 // TestNew refuses what cannot be.
 func TestNew(t *testing.T) {
 	for _, subject := range []string{"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\n"} {
-		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err, rowfeed.InvalidRequest) {
+		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err, feedtype.InvalidRequest) {
 			t.Errorf("subject %q: %v", subject, err)
 		}
 	}
-	if _, err := New(Config{URL: "nats://hunter2@%zz", Subject: "a"}); !errors.Is(err, rowfeed.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
+	if _, err := New(Config{URL: "nats://hunter2@%zz", Subject: "a"}); !errors.Is(err, feedtype.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a bad URL: %v", err)
 	}
 }

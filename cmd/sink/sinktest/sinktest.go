@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Receiver is a sink on an empty receiver.
@@ -43,14 +42,14 @@ type Delivery struct {
 	ID  string // the idempotency key; empty where it does not travel
 	Key int64  // the column id
 	V   string // the column v; empty for a delete
-	Op  rowfeed.Op
+	Op  feedtype.Op
 }
 
 // Info describes the feed of the suite's entries: a table with the columns id and v.
-var Info = rowfeed.Info{
+var Info = feedtype.Info{
 	Name: "kv", Generation: 1,
-	Key:     []rowfeed.Column{{Name: "id", Type: "bigint", Kind: dialect.Integer}},
-	Columns: []rowfeed.Column{{Name: "id", Type: "bigint", Kind: dialect.Integer}, {Name: "v", Type: "text", Kind: dialect.Text}},
+	Key:     []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}},
+	Columns: []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}, {Name: "v", Type: "text", Kind: feedtype.Text}},
 }
 
 // Upsert makes an entry.
@@ -72,7 +71,7 @@ func entry(t testing.TB, wire map[string]any) sink.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, ok, err := rowfeed.ParseEntry(data, 1, &Info)
+	e, ok, err := feedtype.ParseEntry(data, 1, &Info)
 	if err != nil || !ok {
 		t.Fatalf("entry %s: %v, %v", data, ok, err)
 	}
@@ -140,7 +139,7 @@ func (s *suite) wantState(want map[int64]string) {
 	s.Helper()
 	got := map[int64]string{}
 	for _, d := range s.Received() {
-		if got[d.Key] = d.V; d.Op == rowfeed.Delete {
+		if got[d.Key] = d.V; d.Op == feedtype.Delete {
 			delete(got, d.Key)
 		}
 	}

@@ -3,7 +3,7 @@ package sinktest
 import (
 	"context"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TraceParent is the trace of what goes on in a context that Traced has made.
@@ -11,14 +11,14 @@ const TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // Traced is ctx with a trace, as a relay has one where somebody traces.
 func Traced(ctx context.Context) context.Context {
-	ctx, _ = rowfeed.StartSpan(ctx, tracer{}, rowfeed.Span{Op: rowfeed.SpanDeliver})
+	ctx, _ = feedtype.StartSpan(ctx, tracer{}, feedtype.Span{Op: feedtype.SpanDeliver})
 	return ctx
 }
 
 type tracer struct{}
 
-func (tracer) Start(ctx context.Context, _ rowfeed.Span) (context.Context, func(rowfeed.SpanEnd)) {
-	return ctx, func(rowfeed.SpanEnd) {}
+func (tracer) Start(ctx context.Context, _ feedtype.Span) (context.Context, func(feedtype.SpanEnd)) {
+	return ctx, func(feedtype.SpanEnd) {}
 }
 
 func (tracer) Inject(_ context.Context, set func(name, value string)) {

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // maxParams bounds a statement's parameters, of which databases take a limited number.
 const maxParams = 8000
 
 // Apply writes entries in the transaction.
-func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error {
 	sweeping, err := s.sweeping(ctx, tx)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) e
 }
 
 // distinct is the number of entries before a key comes a second time.
-func distinct(entries []rowfeed.Entry) int {
+func distinct(entries []feedtype.Entry) int {
 	seen := make(map[string]bool, len(entries))
 	for i, e := range entries {
 		key := string(e.Key.AppendJSON(nil))
@@ -46,15 +46,15 @@ func distinct(entries []rowfeed.Entry) int {
 
 // write applies entries that have different keys: in any order, then. Deletes go first,
 // since they make room.
-func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry, sweeping bool) error {
-	var gone, all []rowfeed.Row
+func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, sweeping bool) error {
+	var gone, all []feedtype.Row
 	var rows []row
 	for _, e := range entries {
 		if err := s.sameKey(e.Key); err != nil {
 			return err
 		}
 		all = append(all, e.Key)
-		if e.Op == rowfeed.Delete {
+		if e.Op == feedtype.Delete {
 			gone = append(gone, e.Key)
 		} else {
 			rows = append(rows, row{e.Row, e.Key})
@@ -91,7 +91,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry, s
 }
 
 // sameKey asserts that the feed's key is the table's.
-func (s *Sink) sameKey(key rowfeed.Row) error {
+func (s *Sink) sameKey(key feedtype.Row) error {
 	same := key.Len() == len(s.key)
 	for i := range key.Len() {
 		same = same && slices.Contains(s.key, key.Column(i).Name)
@@ -103,7 +103,7 @@ func (s *Sink) sameKey(key rowfeed.Row) error {
 	for i := range key.Len() {
 		names = append(names, key.Column(i).Name)
 	}
-	return &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("its primary key is (%s), the feed's key is (%s)",
+	return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("its primary key is (%s), the feed's key is (%s)",
 		strings.Join(s.key, ", "), strings.Join(names, ", ")), Next: "give the table the feed's key as primary key"}
 }
 
@@ -172,7 +172,7 @@ func (s *Sink) condition(b *dialect.Builder, of getter, columns []string) (strin
 }
 
 // delete removes the rows with these keys.
-func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from dialect.TableName, keys []rowfeed.Row) error {
+func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, keys []feedtype.Row) error {
 	for most := max(1, min(500, maxParams/len(s.key))); len(keys) > 0; {
 		n := min(most, len(keys))
 		b := dialect.NewBuilder(s.d)
@@ -267,8 +267,8 @@ type getter interface {
 // row is a row as the mirror keeps it: under the entry's key, which has the same text in
 // every entry. The row's own key columns can be spelled otherwise.
 type row struct {
-	rowfeed.Row
-	key rowfeed.Row
+	feedtype.Row
+	key feedtype.Row
 }
 
 // Get answers a value; that of a key column is the entry's.
@@ -308,7 +308,7 @@ func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	}
 	v, err = convert(*c, v)
 	if err != nil {
-		return "", &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
+		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
 			Next: "give it a type that holds the feed's values"}
 	}
 	return s.d.Store(*c, b.Arg(v)), nil
@@ -330,6 +330,6 @@ func (s *Sink) column(name string) (*dialect.Column, error) {
 	if c := find(); c != nil {
 		return c, nil
 	}
-	return nil, &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: fmt.Sprintf("it has no column %q, which the feed delivers", name),
+	return nil, &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("it has no column %q, which the feed delivers", name),
 		Next: "add the column, or make the feed with --columns"}
 }

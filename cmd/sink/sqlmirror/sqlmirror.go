@@ -28,6 +28,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Config of a Sink; everything is needed.
@@ -47,8 +48,8 @@ type Config struct {
 type Sink struct {
 	cfg    Config
 	d      dialect.Dialect
-	name   dialect.TableName
-	sweep  dialect.TableName // keys of rows that an older pass has left
+	name   feedtype.TableName
+	sweep  feedtype.TableName // keys of rows that an older pass has left
 	closed atomic.Bool
 
 	mu    sync.Mutex
@@ -61,15 +62,15 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 	s := &Sink{cfg: cfg, d: cfg.Dialect}
 	s.name.Name = cfg.Table
 	if schema, name, ok := strings.Cut(cfg.Table, "."); ok {
-		s.name = dialect.TableName{Schema: schema, Name: name}
+		s.name = feedtype.TableName{Schema: schema, Name: name}
 	}
 	if s.name.Name == "" {
-		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: "mirror", Cause: "it names no table", Next: "add table=NAME to its URL"}
+		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "mirror", Cause: "it names no table", Next: "add table=NAME to its URL"}
 	}
 	if err := s.describe(ctx); err != nil {
 		return nil, err
 	}
-	s.sweep = dialect.TableName{Schema: s.name.Schema, Name: sweepName(s.name.Name)}
+	s.sweep = feedtype.TableName{Schema: s.name.Schema, Name: sweepName(s.name.Name)}
 	var columns, key []string
 	for _, name := range s.key {
 		c := s.table.Column(name)
@@ -95,18 +96,18 @@ func sweepName(table string) string {
 
 func (s *Sink) object() string { return fmt.Sprintf("mirror table %q", s.name.String()) }
 
-func (s *Sink) quoted(t dialect.TableName) string { return dialect.Qualified(s.d, t) }
+func (s *Sink) quoted(t feedtype.TableName) string { return dialect.Qualified(s.d, t) }
 
 // fail names the table and gives an error the code that its class has.
 func (s *Sink) fail(doing string, err error) error {
-	e := &rowfeed.Error{Code: rowfeed.Failed, Object: s.object(), Cause: doing, Err: err}
+	e := &feedtype.Error{Code: feedtype.Failed, Object: s.object(), Cause: doing, Err: err}
 	switch s.d.Classify(err) {
 	case dialect.ClassConnection:
-		e.Code, e.Next = rowfeed.Unavailable, "check that the database runs and can be reached"
+		e.Code, e.Next = feedtype.Unavailable, "check that the database runs and can be reached"
 	case dialect.ClassPermission:
-		e.Code, e.Next = rowfeed.Refused, "grant the missing right to the mirror's database user"
+		e.Code, e.Next = feedtype.Refused, "grant the missing right to the mirror's database user"
 	case dialect.ClassUndefined:
-		e.Code, e.Next = rowfeed.Refused, "create the table, with the feed's columns and primary key"
+		e.Code, e.Next = feedtype.Refused, "create the table, with the feed's columns and primary key"
 	}
 	return e
 }
@@ -119,11 +120,11 @@ func (s *Sink) describe(ctx context.Context) error {
 	}
 	primary := t.PrimaryKey()
 	if primary == nil {
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: "it has no primary key", Next: "give it the feed's key as one"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "it has no primary key", Next: "give it the feed's key as one"}
 	}
 	key, ok := primary.Names()
 	if !ok {
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: s.object(), Cause: "its primary key is not of columns alone", Next: "give it the feed's key as one"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "its primary key is not of columns alone", Next: "give it the feed's key as one"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +224,7 @@ func (s *Sink) commit(ctx context.Context, batch []sink.Entry) error {
 		return err
 	}
 	defer tx.Rollback() // after Commit it does nothing
-	entries := make([]rowfeed.Entry, len(batch))
+	entries := make([]feedtype.Entry, len(batch))
 	for i, e := range batch {
 		entries[i] = e.Entry
 	}

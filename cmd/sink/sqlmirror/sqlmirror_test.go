@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -75,7 +76,7 @@ func received(t *testing.T, db *testdb.Database) (all []sinktest.Delivery) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		d := sinktest.Delivery{Op: rowfeed.Upsert}
+		d := sinktest.Delivery{Op: feedtype.Upsert}
 		if err := rows.Scan(&d.Key, &d.V); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // convert makes of a Row's value one that a driver writes into a column, without losing
@@ -20,7 +21,7 @@ func convert(c dialect.Column, v any) (any, error) {
 		return nil, nil
 	}
 	switch c.Kind {
-	case dialect.Dynamic:
+	case feedtype.Dynamic:
 		switch v := v.(type) {
 		case bool:
 			return truth(v), nil
@@ -30,7 +31,7 @@ func convert(c dialect.Column, v any) (any, error) {
 			return nil, fmt.Errorf("%d is above the greatest integer there", v)
 		}
 		return v, nil
-	case dialect.Boolean:
+	case feedtype.Boolean:
 		switch v {
 		case true, false:
 			return v, nil
@@ -38,7 +39,7 @@ func convert(c dialect.Column, v any) (any, error) {
 			return v == int64(1), nil
 		}
 		return wrong()
-	case dialect.Binary:
+	case feedtype.Binary:
 		switch v := v.(type) {
 		case []byte:
 			return v, nil
@@ -48,7 +49,7 @@ func convert(c dialect.Column, v any) (any, error) {
 			return []byte(v), nil
 		}
 		return wrong()
-	case dialect.Integer:
+	case feedtype.Integer:
 		switch v := v.(type) {
 		case bool:
 			return truth(v), nil
@@ -58,7 +59,7 @@ func convert(c dialect.Column, v any) (any, error) {
 			}
 			return wrong()
 		}
-	case dialect.Float32, dialect.Float64:
+	case feedtype.Float32, feedtype.Float64:
 		if f, ok := v.(float64); ok && !math.IsNaN(f) && !math.IsInf(f, 0) {
 			return f, nil
 		}
@@ -68,11 +69,11 @@ func convert(c dialect.Column, v any) (any, error) {
 		return wrong()
 	}
 	switch c.Kind {
-	case dialect.Integer:
+	case feedtype.Integer:
 		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return i, nil
 		}
-	case dialect.Date, dialect.Timestamp, dialect.TimestampTZ:
+	case feedtype.Date, feedtype.Timestamp, feedtype.TimestampTZ:
 		return clock(text), nil
 	}
 	return text, nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // pipe is a writer that may break.
@@ -34,7 +34,7 @@ func (p *pipe) log(t *testing.T) (all []sinktest.Delivery) {
 	for line := range strings.Lines(p.String()) {
 		var e struct {
 			Position string
-			Op       rowfeed.Op
+			Op       feedtype.Op
 			Key      struct{ ID int64 }
 			Row      struct{ V string }
 		}

@@ -17,11 +17,9 @@ import (
 	"time"
 	"unicode"
 
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // post sends one request and says what became of all its entries.
@@ -38,7 +36,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "rowfeed")
-	rowfeed.TraceHeaders(ctx, req.Header.Set)
+	feedtype.TraceHeaders(ctx, req.Header.Set)
 	if s.user != nil {
 		password, _ := s.user.Password()
 		req.SetBasicAuth(s.user.Username(), password)
@@ -110,12 +108,12 @@ func payload(batch []sink.Entry) []byte {
 		}
 		b = e.AppendJSON(b)
 		for j := range e.Row.Len() {
-			if c := e.Row.Column(j); c.Kind == dialect.Binary && !slices.Contains(binary, c.Name) {
+			if c := e.Row.Column(j); c.Kind == feedtype.Binary && !slices.Contains(binary, c.Name) {
 				binary = append(binary, c.Name)
 			}
 		}
 		for j := range e.Key.Len() {
-			if c := e.Key.Column(j); c.Kind == dialect.Binary && !slices.Contains(binary, c.Name) {
+			if c := e.Key.Column(j); c.Kind == feedtype.Binary && !slices.Contains(binary, c.Name) {
 				binary = append(binary, c.Name)
 			}
 		}

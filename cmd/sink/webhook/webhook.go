@@ -19,11 +19,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/feedtype"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"golang.org/x/time/rate"
-
-	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/cmd/sink"
 )
 
 // Config of a Sink. Only URL is needed.
@@ -117,7 +116,7 @@ func New(cfg Config) (*Sink, error) {
 }
 
 func invalid(cause, next string) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: "webhook", Cause: cause, Next: next}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "webhook", Cause: cause, Next: next}
 }
 
 var errClosed = errors.New("webhook: the sink is closed")

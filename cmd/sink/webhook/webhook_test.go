@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
+	"github.com/rowfeed/rowfeed/feedtype"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 var secret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes ...")[:32])
@@ -74,7 +73,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Generation, Epoch int64
 			Entries           []struct {
 				Position string
-				Op       rowfeed.Op
+				Op       feedtype.Op
 				Key      struct{ ID int64 }
 				Row      struct{ V string }
 			}
@@ -308,7 +307,7 @@ func TestNew(t *testing.T) {
 		{URL: "https://example.com", Timeout: -1},
 	} {
 		_, err := New(cfg)
-		if !errors.Is(err, rowfeed.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, feedtype.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/oklog/ulid/v2"
-	"pgregory.net/rapid"
-
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"pgregory.net/rapid"
 )
 
 // ulidVectors are those of testdata/ulids.json, which another implementation has written.
@@ -72,7 +72,7 @@ func TestULIDVectors(t *testing.T) {
 func TestULIDsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var state dialect.ULIDState
-		last := dialect.Position{}
+		last := feedtype.Position{}
 		base := int64(1_700_000_000_000)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			hint := base + rapid.Int64Range(-3, 3).Draw(t, "hint")
@@ -111,7 +111,7 @@ func TestULIDCounts(t *testing.T) {
 // their bits leave no room and the clock is behind.
 func TestULIDsAbove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		last := dialect.Position{High: uint64(rapid.Int64Range(1<<16, 1<<62).Draw(t, "high")), Low: rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(math.MaxUint64))).Draw(t, "low")}
+		last := feedtype.Position{High: uint64(rapid.Int64Range(1<<16, 1<<62).Draw(t, "high")), Low: rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(math.MaxUint64))).Draw(t, "low")}
 		state := dialect.ULIDsAbove(last)
 		if last.Above(state.Given()) {
 			t.Fatalf("a cursor at %s would be ahead of %s", last, state.Given())
@@ -127,7 +127,7 @@ func TestULIDsAbove(t *testing.T) {
 // not below them.
 func TestULIDsAboveAll(t *testing.T) {
 	for _, low := range []uint64{0, 1, math.MaxUint64 - 1} {
-		last := dialect.Position{High: math.MaxUint64 - 1, Low: low}
+		last := feedtype.Position{High: math.MaxUint64 - 1, Low: low}
 		state := dialect.ULIDsAbove(last)
 		if last.Above(state.Given()) {
 			t.Errorf("%s is above %s", last, state.Given())
@@ -141,15 +141,15 @@ func TestULIDsAboveAll(t *testing.T) {
 // TestPositionText: the text of a position says which one it is, sorts as Ordered, and
 // what is none is refused.
 func TestPositionText(t *testing.T) {
-	position := rapid.Custom(func(t *rapid.T) dialect.Position {
+	position := rapid.Custom(func(t *rapid.T) feedtype.Position {
 		if rapid.Bool().Draw(t, "ulid") {
-			return dialect.Position{High: rapid.Uint64Min(1).Draw(t, "high"), Low: rapid.Uint64().Draw(t, "low")}
+			return feedtype.Position{High: rapid.Uint64Min(1).Draw(t, "high"), Low: rapid.Uint64().Draw(t, "low")}
 		}
-		return dialect.Numbered(rapid.Int64Min(0).Draw(t, "number"))
+		return feedtype.Numbered(rapid.Int64Min(0).Draw(t, "number"))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := position.Draw(t, "a"), position.Draw(t, "b")
-		if got, err := dialect.ParsePosition(a.String()); err != nil || got != a {
+		if got, err := feedtype.ParsePosition(a.String()); err != nil || got != a {
 			t.Fatalf("%s is read as %v: %v", a, got, err)
 		}
 		if a.IsULID() == b.IsULID() && (a.Ordered() < b.Ordered()) != b.Above(a) {
@@ -161,7 +161,7 @@ func TestPositionText(t *testing.T) {
 	})
 	for _, text := range []string{"", "-1", "+1", " 1", "1.0", "9223372036854775808", "00000000000000000000000000",
 		"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01GNSG5PM8ZZZVZZZZZZZZZZZU", "01GNSG5PM8ZZZVZZZZZZZZZZZ", "01GNSG5PM8ZZZVZZZZZZZZZZZZZ"} {
-		if p, err := dialect.ParsePosition(text); err == nil {
+		if p, err := feedtype.ParsePosition(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // exact takes types for what they are, too, but an empty []byte for a nil one: both
@@ -61,7 +62,7 @@ func TestClientIsTheFeed(t *testing.T) {
 	x.publish(t, f)
 
 	c := x.client("t")
-	for _, limit := range []int{0, 1, 2, 25, rowfeed.MaxLimit} {
+	for _, limit := range []int{0, 1, 2, 25, feedtype.MaxLimit} {
 		req := rowfeed.Request{Limit: limit}
 		for range 100 {
 			page := compare(t, f, c, req)
@@ -113,7 +114,7 @@ func TestClientErrorsAreTheFeeds(t *testing.T) {
 	}
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	for _, req := range []rowfeed.Request{
-		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1}, {Limit: rowfeed.MaxLimit + 1},
+		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1}, {Limit: feedtype.MaxLimit + 1},
 		{Limit: 1, Wait: -1},
 	} {
 		_, want := f.Fetch(t.Context(), req)

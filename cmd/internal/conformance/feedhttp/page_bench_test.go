@@ -9,22 +9,22 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // pageOf makes a page of n rows of about so many bytes each.
 func pageOf(t testing.TB, n, bytes int) rowfeed.Page {
 	t.Helper()
-	key := []rowfeed.Column{{Name: "id", Type: "bigint", Kind: dialect.Integer}}
-	info := &rowfeed.Info{Key: key, Columns: append(key[:1:1], rowfeed.Column{Name: "customer", Type: "text", Kind: dialect.Text},
-		rowfeed.Column{Name: "payload", Type: "text", Kind: dialect.Text}, rowfeed.Column{Name: "paid", Type: "boolean", Kind: dialect.Boolean})}
+	key := []rowfeed.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}}
+	info := &rowfeed.Info{Key: key, Columns: append(key[:1:1], rowfeed.Column{Name: "customer", Type: "text", Kind: feedtype.Text},
+		rowfeed.Column{Name: "payload", Type: "text", Kind: feedtype.Text}, rowfeed.Column{Name: "paid", Type: "boolean", Kind: feedtype.Boolean})}
 	page := rowfeed.Page{Cursor: rowfeed.Cursor(fmt.Sprint(n)), Key: info.Key, Columns: info.Columns}
 	words := strings.Repeat("an order of thirty-one bytes; ", bytes/30+1)
 	for i := range n {
 		text := fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"customer":"customer %d","payload":"%s","paid":true}}`,
 			i+1, i+1, i+1, i*7919%n, words[i%30:i%30+bytes-40])
-		e, ok, err := rowfeed.ParseEntry([]byte(text), 1, info)
+		e, ok, err := feedtype.ParseEntry([]byte(text), 1, info)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Every way to write a row ends in a change of its key.
@@ -243,7 +244,7 @@ func TestVerifyAndRepair(t *testing.T) {
 				h.steps(d.FeedDown(f, nil), nil)
 				h.steps(d.FeedUp(f, table))
 				h.sql(c.damage)
-				now, err := d.Describe(h.ctx(), q, dialect.TableName{Name: "t"})
+				now, err := d.Describe(h.ctx(), q, feedtype.TableName{Name: "t"})
 				h.must(err)
 				problems, err := d.Verify(h.ctx(), q, f, now)
 				h.must(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -111,7 +112,7 @@ func (h *harness) expect(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) 
 func (h *harness) feed(table string, key ...string) (*dialect.Feed, *dialect.Table) {
 	h.Helper()
 	d := mysql.New()
-	described, err := d.Describe(h.ctx(), dialect.On(h.Admin()), dialect.TableName{Name: table})
+	described, err := d.Describe(h.ctx(), dialect.On(h.Admin()), feedtype.TableName{Name: table})
 	h.must(err)
 	f := &dialect.Feed{Name: table, Names: dialect.Names{Schema: h.Name, Prefix: "rowfeed_"}, Source: described.Name,
 		Columns: described.Columns, Capture: dialect.CaptureTrigger}

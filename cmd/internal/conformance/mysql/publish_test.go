@@ -13,6 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -374,7 +375,7 @@ VALUES ('t', 'sequence', 'trigger', 'active', 1, 't', '', '', 1, 1)`)
 			for _, limit := range []int{1, 100, 1000} {
 				for _, after := range []int64{0, position / 2, position - 10, position} {
 					before := handlerReads(h, reader)
-					page, err := d.ReadPage(h.ctx(), reader, f, dialect.PageQuery{After: dialect.Numbered(after), Limit: limit, MaxBytes: 1 << 30})
+					page, err := d.ReadPage(h.ctx(), reader, f, dialect.PageQuery{After: feedtype.Numbered(after), Limit: limit, MaxBytes: 1 << 30})
 					h.must(err)
 					want := min(int64(limit), position-after)
 					if int64(len(page.Rows)) != want || page.Head.Number() != position {

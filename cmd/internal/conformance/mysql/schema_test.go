@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/mysql"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -123,12 +124,12 @@ func TestDescribe(t *testing.T) {
 		}
 		describe := func(name string) *dialect.Table {
 			t.Helper()
-			table, err := d.Describe(h.ctx(), dialect.On(h.Admin()), dialect.TableName{Name: name})
+			table, err := d.Describe(h.ctx(), dialect.On(h.Admin()), feedtype.TableName{Name: name})
 			h.must(err)
 			return table
 		}
 		table := describe("t")
-		if table.Name != (dialect.TableName{Schema: h.Name, Name: "t"}) {
+		if table.Name != (feedtype.TableName{Schema: h.Name, Name: "t"}) {
 			t.Errorf("name %v", table.Name)
 		}
 		var unique []string
@@ -151,16 +152,16 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("%s: refusals %q", name, got)
 			}
 		}
-		_, err := d.Describe(h.ctx(), dialect.On(h.Admin()), dialect.TableName{Name: "none"})
+		_, err := d.Describe(h.ctx(), dialect.On(h.Admin()), feedtype.TableName{Name: "none"})
 		if !errors.Is(err, dialect.ErrNoTable) {
 			t.Errorf("a missing table: %v", err)
 		}
 		h.sql("CREATE TABLE accents (id int PRIMARY KEY, é int)")
 		latin1 := dialect.On(h.pool("charset=latin1"))
-		if plain, err := d.Describe(h.ctx(), latin1, dialect.TableName{Name: "t"}); err != nil || plain.Signature != table.Signature {
+		if plain, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "t"}); err != nil || plain.Signature != table.Signature {
 			t.Errorf("over a connection in latin1: %v, %v", plain, err)
 		}
-		if _, err := d.Describe(h.ctx(), latin1, dialect.TableName{Name: "accents"}); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
+		if _, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "accents"}); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
 			t.Errorf("names beyond ASCII over a connection in latin1: %v", err)
 		}
 		if maria {

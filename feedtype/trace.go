@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"context"
@@ -56,28 +56,28 @@ func StartSpan(ctx context.Context, t Tracer, s Span) (_ context.Context, end fu
 		}
 	}
 	ctx, end = t.Start(ctx, s)
-	if first, _ := ctx.Value(firstSpanKey{}).(*firstSpan); first != nil {
+	if first, _ := ctx.Value(firstSpanKey{}).(*FirstSpan); first != nil {
 		first.is(ctx)
 	}
 	return context.WithValue(ctx, tracerKey{}, t), end
 }
 
 // firstSpan is told of the first span that begins in a context, whoever begins it.
-type firstSpan struct {
+type FirstSpan struct {
 	of atomic.Pointer[context.Context]
 }
 
 type firstSpanKey struct{}
 
 // withFirstSpan is a context in which the first span that begins is kept.
-func withFirstSpan(ctx context.Context) (context.Context, *firstSpan) {
-	first := &firstSpan{}
+func WithFirstSpan(ctx context.Context) (context.Context, *FirstSpan) {
+	first := &FirstSpan{}
 	return context.WithValue(ctx, firstSpanKey{}, first), first
 }
 
-func (f *firstSpan) is(ctx context.Context) { f.of.CompareAndSwap(nil, &ctx) }
+func (f *FirstSpan) is(ctx context.Context) { f.of.CompareAndSwap(nil, &ctx) }
 
-func (f *firstSpan) context() context.Context {
+func (f *FirstSpan) Context() context.Context {
 	if f == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"encoding/json"
@@ -6,14 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 var entryInfo = &Info{
-	Key: []Column{{"id", "bigint", dialect.Integer}},
-	Columns: []Column{{"id", "bigint", dialect.Integer}, {"sp ace\"", "text", dialect.Text}, {"b", "bytea", dialect.Binary},
-		{"at", "timestamptz", dialect.TimestampTZ}, {"doc", "json", dialect.JSON}, {"none", "text", dialect.Text}},
+	Key: []Column{{"id", "bigint", Integer}},
+	Columns: []Column{{"id", "bigint", Integer}, {"sp ace\"", "text", Text}, {"b", "bytea", Binary},
+		{"at", "timestamptz", TimestampTZ}, {"doc", "json", JSON}, {"none", "text", Text}},
 }
 
 func sampleEntry() Entry {

@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"encoding/base64"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // View is a part of what feeds show: some rows, some columns. The zero value shows all.
@@ -31,20 +29,20 @@ type ViewFilter struct {
 // IsZero tells whether the view shows all.
 func (v View) IsZero() bool { return len(v.Where) == 0 && len(v.Mask) == 0 }
 
-func (v View) validate() error {
+func (v View) Validate() error {
 	seen := map[string]bool{}
 	for _, w := range v.Where {
 		switch {
 		case w.Column == "" || len(w.Values) == 0:
-			return invalid("where", "write it as column=value, or column=value,value")
+			return Invalid("where", "write it as column=value, or column=value,value")
 		case seen[w.Column]:
-			return invalid("where", "%q is given twice; write all its values behind one '='", w.Column)
+			return Invalid("where", "%q is given twice; write all its values behind one '='", w.Column)
 		}
 		seen[w.Column] = true
 	}
 	for i, name := range v.Mask {
 		if name == "" || slices.Contains(v.Mask[:i], name) {
-			return invalid("mask", "%q is no column, or given twice", name)
+			return Invalid("mask", "%q is no column, or given twice", name)
 		}
 	}
 	return nil
@@ -65,7 +63,7 @@ func (v View) Info(info *Info) (*Info, error) {
 	}
 	seen := *info
 	seen.Columns = l.columns
-	seen.Base64 = binaryColumns(info.Key, l.columns)
+	seen.Base64 = BinaryColumns(info.Key, l.columns)
 	return &seen, nil
 }
 
@@ -104,8 +102,8 @@ type lens struct {
 // now) is refused, and nothing is shown.
 func (v View) through(feed string, key, columns []Column) (*lens, error) {
 	refuse := func(next, format string, args ...any) error {
-		e := invalid("view", format, args...)
-		e.Code, e.Object, e.Next = Refused, feedObject(feed), next
+		e := Invalid("view", format, args...)
+		e.Code, e.Object, e.Next = Refused, FeedObject(feed), next
 		return e
 	}
 	named := func(all []Column, name string) int {
@@ -174,7 +172,7 @@ func (l *lens) row(feed string, r Row) (Row, error) {
 		return r, nil
 	}
 	if !slices.Equal(r.columns, l.all) { // which column is which, nobody knows
-		return Row{}, &Error{Code: Refused, Object: feedObject(feed), Cause: "view: an entry has other columns than its page"}
+		return Row{}, &Error{Code: Refused, Object: FeedObject(feed), Cause: "view: an entry has other columns than its page"}
 	}
 	seen := Row{columns: l.columns, values: make([]any, len(l.kept))}
 	for i, from := range l.kept {
@@ -187,14 +185,14 @@ func (l *lens) row(feed string, r Row) (Row, error) {
 func spelling(c Column, value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:
-		if c.Kind == dialect.Decimal {
+		if c.Kind == Decimal {
 			return decimalText(v)
 		}
-		return unpadded(c, v), c.Kind != dialect.Binary // where it could be taken for bytes
+		return unpadded(c, v), c.Kind != Binary // where it could be taken for bytes
 	case []byte:
-		return base64.StdEncoding.EncodeToString(v), c.Kind == dialect.Binary
+		return base64.StdEncoding.EncodeToString(v), c.Kind == Binary
 	case int64, uint64, bool, float64:
-		return string(appendValue(nil, c.Kind, v)), true
+		return string(AppendValue(nil, c.Kind, v)), true
 	}
 	return "", false
 }
@@ -202,21 +200,21 @@ func spelling(c Column, value any) (text string, ok bool) {
 // spelled is the spelling of the value that a text stands for.
 func spelled(c Column, text string) (string, bool) {
 	switch c.Kind {
-	case dialect.Integer:
+	case Integer:
 		n, ok := new(big.Int).SetString(text, 10)
 		if !ok {
 			return "", false
 		}
 		return n.String(), true
-	case dialect.Decimal:
+	case Decimal:
 		return decimalText(text)
-	case dialect.Boolean:
+	case Boolean:
 		b, err := strconv.ParseBool(text)
 		return strconv.FormatBool(b), err == nil
-	case dialect.Float32, dialect.Float64:
+	case Float32, Float64:
 		f, err := strconv.ParseFloat(text, floatBits(c.Kind))
 		return string(appendFloat(nil, c.Kind, f)), err == nil
-	case dialect.Binary:
+	case Binary:
 		raw, err := base64.StdEncoding.DecodeString(text)
 		return base64.StdEncoding.EncodeToString(raw), err == nil
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"hash/crc32"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // MaxDataShards is the greatest number of data shards of a feed, and of parts that a
@@ -42,7 +40,7 @@ func (s Shards) Numbers() (shard, count int) {
 }
 
 // only is the number of the one shard that is asked for, if it is but one.
-func (s Shards) only() (shard int, one bool) { return s.index, s.one }
+func (s Shards) Single() (shard int, one bool) { return s.index, s.one }
 
 // Check answers an error for a request that is good for no feed, in the manner of Range.
 // Any number is good for One: shards with ULIDs have numbers of their writers' choice.
@@ -73,27 +71,22 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 	case s == Shards{}:
 		return 0, dataShards, nil
 	case s.one && (s.index < 0 || s.index >= dataShards):
-		return 0, 0, invalid("shard", "%d is none of the feed's data shards, which are 0 to %d", s.index, dataShards-1)
+		return 0, 0, Invalid("shard", "%d is none of the feed's data shards, which are 0 to %d", s.index, dataShards-1)
 	case s.one:
 		return s.index, s.index + 1, nil
 	case s.count < 1 || s.count > MaxDataShards:
-		return 0, 0, invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
+		return 0, 0, Invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
 	case s.index < 0 || s.index >= s.count:
-		return 0, 0, invalid("shard", "%d is none of %d shards, which are 0 to %d", s.index, s.count, s.count-1)
+		return 0, 0, Invalid("shard", "%d is none of %d shards, which are 0 to %d", s.index, s.count, s.count-1)
 	}
 	return s.index * dataShards / s.count, (s.index + 1) * dataShards / s.count, nil
-}
-
-// shardColumn is the place of the shard column in the key, -1 where there is none.
-func (r *record) shardColumn() int {
-	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
 }
 
 // ShardOf is the data shard of a key: CRC-32 (IEEE) of its canonical text modulo
 // dataShards. The canonical text is that of its values as an entry's key shows them in
 // JSON, strings without their quotes and escapes, in the key's order, joined by U+001F.
 // So MySQL's CRC32(id) % 1024 is the shard of the key id in 1024; the vectors in
-// testdata/shards.json are for other languages. The publisher gives a key its shard with
+// the repository's testdata/shards.json are for other languages. The publisher gives a key its shard with
 // its first position: among keys that the database holds for equal though they are spelled
 // differently, that spelling counts.
 func ShardOf(key Row, dataShards int) int {
@@ -107,11 +100,11 @@ func (r Row) canonical() []byte {
 		if i > 0 {
 			text = append(text, 0x1f)
 		}
-		if s, ok := r.values[i].(string); ok && c.Kind != dialect.Binary && utf8.ValidString(s) {
+		if s, ok := r.values[i].(string); ok && c.Kind != Binary && utf8.ValidString(s) {
 			text = append(text, s...) // what its JSON would be read as
 			continue
 		}
-		v := appendValue(nil, c.Kind, r.values[i])
+		v := AppendValue(nil, c.Kind, r.values[i])
 		var s string
 		if v[0] == '"' && json.Unmarshal(v, &s) == nil {
 			v = []byte(s)
@@ -119,24 +112,6 @@ func (r Row) canonical() []byte {
 		text = append(text, v...)
 	}
 	return text
-}
-
-// sharder answers how the data shards of keys, as changes hold them, are found.
-func (r *record) sharder() func(key []any) (int, error) {
-	if r.DataShards <= 1 {
-		return func([]any) (int, error) { return 0, nil }
-	}
-	columns := make([]Column, len(r.Key))
-	for i, c := range r.Key {
-		columns[i] = Column{c.Name, c.Type, c.Kind}
-	}
-	return func(raw []any) (int, error) {
-		key, err := newRow(columns, raw)
-		if err != nil {
-			return 0, fmt.Errorf("the shard of a key: %w", err)
-		}
-		return shardBy(r.ShardColumn, key, r.DataShards), nil
-	}
 }
 
 // moduloOf is the non-negative remainder of an integer; false for what is none, which
@@ -151,25 +126,10 @@ func moduloOf(v any, n int) (int, bool) {
 	return 0, false
 }
 
-// refuseParts is the refusal of a part while keys may have no shard, or one of before.
-func (l *layout) refuseParts() error {
-	count, again := max(l.feed.DataShards, 1), "ask again, or read the whole feed; "
-	e := &Error{Code: Sharding, Object: feedObject(l.feed.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and parts of it are not served before all have theirs", count),
-		Next: again + finishSharding(l.feed.Name, count)}
-	add := "`rowfeed feed add " + l.feed.Name + "`"
-	switch {
-	case l.unplaced == stateCreating:
-		e.Cause, e.Next = "it is being made, and parts of it are not served before its keys have their shards", again+"wait for "+add+", or run it again with its options where it broke off"
-	case l.adopt: // by feed add, or by an upgrade since: nothing tells
-		e.Next += "; the " + add + " that adopts the table does the same"
-	}
-	return e
-}
-
 // shardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
 // are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if the
 // feed has no such column, of the whole key.
-func shardBy(column string, key Row, dataShards int) int {
+func ShardBy(column string, key Row, dataShards int) int {
 	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == column }); n >= 0 {
 		if shard, ok := moduloOf(key.values[n], dataShards); ok {
 			return shard

@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"bytes"
@@ -11,20 +11,18 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // fromDatabase turns what a dialect's Value expression read into the Go value that
 // a Row holds: int64, uint64, float64, bool, string, []byte, json.RawMessage or nil.
 // Decimals and times are strings in the form that goes over the wire, so that no
 // digit and no offset is lost on the way.
-func fromDatabase(kind dialect.Kind, raw any) (any, error) {
+func fromDatabase(kind Kind, raw any) (any, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	switch kind {
-	case dialect.Dynamic, dialect.Binary: // in a BLOB column, too, SQLite keeps anything
+	case Dynamic, Binary: // in a BLOB column, too, SQLite keeps anything
 		switch v := raw.(type) {
 		case []byte:
 			if v == nil {
@@ -35,16 +33,16 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 			return raw, nil
 		}
 		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: open the pool without its settings that turn values into others, such as _texttotime", raw)
-	case dialect.Boolean:
+	case Boolean:
 		switch v := raw.(type) {
 		case bool:
 			return v, nil
 		case int64:
 			return v != 0, nil
 		}
-	case dialect.Integer:
+	case Integer:
 		return toInteger(raw)
-	case dialect.Float32, dialect.Float64:
+	case Float32, Float64:
 		return toFloat(kind, raw)
 	}
 	text, ok := toText(raw)
@@ -52,7 +50,7 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 		return nil, fmt.Errorf("the database answered %T for a value of kind %s", raw, kind)
 	}
 	switch kind {
-	case dialect.JSON:
+	case JSON:
 		if tooDeep([]byte(text)) {
 			return json.RawMessage(text), nil // decoders, and json.Compact, refuse it
 		}
@@ -61,9 +59,9 @@ func fromDatabase(kind dialect.Kind, raw any) (any, error) {
 			return nil, fmt.Errorf("a value of kind json is not JSON: %w", err)
 		}
 		return json.RawMessage(b.Bytes()), nil
-	case dialect.Timestamp:
+	case Timestamp:
 		return isoTimestamp(text), nil
-	case dialect.TimestampTZ:
+	case TimestampTZ:
 		return instant(text), nil
 	}
 	if _, is := raw.(string); is {
@@ -107,10 +105,10 @@ func toInteger(raw any) (any, error) {
 
 // toFloat keeps a float32 as the float64 of the same value, also where the database
 // answers its shortest text: 0.1 is 0.10000000149011612.
-func toFloat(kind dialect.Kind, raw any) (any, error) {
+func toFloat(kind Kind, raw any) (any, error) {
 	switch v := raw.(type) {
 	case float64:
-		if kind == dialect.Float32 {
+		if kind == Float32 {
 			return float64(float32(v)), nil
 		}
 		return v, nil
@@ -157,7 +155,7 @@ func instant(text string) string {
 func isDigit(s string, i int) bool { return i >= 0 && s[i] >= '0' && s[i] <= '9' }
 
 // appendValue writes a Row's value as JSON.
-func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
+func AppendValue(dst []byte, kind Kind, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...)
@@ -172,19 +170,19 @@ func appendValue(dst []byte, kind dialect.Kind, v any) []byte {
 	case json.RawMessage:
 		return appendDocument(dst, v)
 	case []byte:
-		if kind == dialect.Binary {
+		if kind == Binary {
 			return appendBase64(dst, v)
 		}
 		return append(appendBase64(append(dst, `{"$binary":`...), v), '}')
 	case string:
 		if !utf8.ValidString(v) {
 			tag := `{"$binary":`
-			if kind == dialect.Dynamic || kind == dialect.Binary {
+			if kind == Dynamic || kind == Binary {
 				tag = `{"$text64":` // where a value may be binary as well, and is another one
 			}
 			return append(appendBase64(append(dst, tag...), []byte(v)), '}')
 		}
-		if kind == dialect.Binary {
+		if kind == Binary {
 			return append(appendString(append(dst, `{"$text":`...), v), '}')
 		}
 		return appendString(dst, v)
@@ -249,7 +247,7 @@ func tooDeep(v []byte) bool {
 	return false
 }
 
-func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
+func appendFloat(dst []byte, kind Kind, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		name := "NaN"
 		if math.IsInf(f, 1) {
@@ -257,7 +255,7 @@ func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
 		} else if math.IsInf(f, -1) {
 			name = "-Infinity"
 		}
-		if kind != dialect.Float32 && kind != dialect.Float64 {
+		if kind != Float32 && kind != Float64 {
 			return append(appendString(append(dst, `{"$float":`...), name), '}')
 		}
 		return appendString(dst, name)
@@ -270,8 +268,8 @@ func appendFloat(dst []byte, kind dialect.Kind, f float64) []byte {
 	return dst
 }
 
-func floatBits(kind dialect.Kind) int {
-	if kind == dialect.Float32 {
+func floatBits(kind Kind) int {
+	if kind == Float32 {
 		return 32
 	}
 	return 64
@@ -334,13 +332,13 @@ func unescaped(s string) int {
 }
 
 // fromJSON is the inverse of appendValue.
-func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
+func ParseValue(kind Kind, data json.RawMessage) (any, error) {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || string(data) == "null" && kind != dialect.JSON {
+	if len(data) == 0 || string(data) == "null" && kind != JSON {
 		return nil, nil
 	}
 	switch {
-	case kind == dialect.JSON:
+	case kind == JSON:
 		return fromDocument(data)
 	case data[0] == '{':
 		var typed struct {
@@ -353,7 +351,7 @@ func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
 			return nil, err
 		}
 		switch {
-		case typed.Binary != nil && (kind == dialect.Dynamic || kind == dialect.Binary):
+		case typed.Binary != nil && (kind == Dynamic || kind == Binary):
 			return *typed.Binary, nil
 		case typed.Binary != nil:
 			return string(*typed.Binary), nil // text that is not UTF-8
@@ -371,16 +369,16 @@ func fromJSON(kind dialect.Kind, data json.RawMessage) (any, error) {
 			return nil, err
 		}
 		switch kind {
-		case dialect.Binary:
+		case Binary:
 			return base64.StdEncoding.DecodeString(s)
-		case dialect.Float32, dialect.Float64:
+		case Float32, Float64:
 			return strconv.ParseFloat(s, floatBits(kind))
 		}
 		return s, nil
 	case data[0] == 't' || data[0] == 'f':
 		return data[0] == 't', nil
 	}
-	if kind == dialect.Float32 || kind == dialect.Float64 || bytes.ContainsAny(data, ".eE") {
+	if kind == Float32 || kind == Float64 || bytes.ContainsAny(data, ".eE") {
 		return strconv.ParseFloat(string(data), floatBits(kind))
 	}
 	return toInteger(string(data))

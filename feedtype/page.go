@@ -1,12 +1,10 @@
-package rowfeed
+package feedtype
 
 import (
 	"math"
 	"slices"
 	"strconv"
 	"sync"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // Page is the answer to a Request.
@@ -34,7 +32,7 @@ type made struct {
 }
 
 // forMany is the page for several readers, who share what Shared makes of it.
-func (p Page) forMany() Page {
+func (p Page) ForMany() Page {
 	p.made = &made{of: p}
 	return p
 }
@@ -78,7 +76,7 @@ func (p Page) CursorAt(after Cursor, i int) (Cursor, error) {
 	if i == len(p.Entries)-1 {
 		return p.Cursor, nil
 	}
-	return p.Cursor.part(after, p.Entries[i])
+	return p.Cursor.Within(after, p.Entries[i])
 }
 
 // AppendJSON appends the page as one JSON object:
@@ -129,7 +127,7 @@ func (p Page) appendEnd(dst []byte) []byte {
 	dst = appendString(append(dst, `"cursor":`...), string(p.Cursor))
 	dst = strconv.AppendBool(append(dst, `,"more":`...), p.More)
 	dst = append(dst, `,"base64":[`...)
-	for i, name := range binaryColumns(p.Key, p.Columns) {
+	for i, name := range BinaryColumns(p.Key, p.Columns) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -140,11 +138,11 @@ func (p Page) appendEnd(dst []byte) []byte {
 
 // binaryColumns lists the columns of a binary type, each once: their JSON strings
 // are base64.
-func binaryColumns(key, columns []Column) []string {
+func BinaryColumns(key, columns []Column) []string {
 	names := []string{}
 	for _, some := range [][]Column{columns, key} {
 		for _, c := range some {
-			if c.Kind == dialect.Binary && !slices.Contains(names, c.Name) {
+			if c.Kind == Binary && !slices.Contains(names, c.Name) {
 				names = append(names, c.Name)
 			}
 		}

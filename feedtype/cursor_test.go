@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"errors"
@@ -6,51 +6,49 @@ import (
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // A cursor is [generation:]position[@start mark], generation 1 left out, the mark
 // dropped once reached, URL-safe as it stands (design, section 2).
 func TestCursorRoundTrip(t *testing.T) {
 	drawn(t, func(t *testing.T, r random) {
-		p := place{generation: r.between(1, math.MaxInt64), position: dialect.Numbered(r.between(0, math.MaxInt64))}
+		p := CursorState{Generation: r.between(1, math.MaxInt64), Position: Numbered(r.between(0, math.MaxInt64))}
 		if r.coin() {
-			p.position = dialect.Position{High: 1 + r.Uint64N(math.MaxUint64), Low: r.Uint64N(math.MaxUint64)}
+			p.Position = Position{High: 1 + r.Uint64N(math.MaxUint64), Low: r.Uint64N(math.MaxUint64)}
 		}
 		if r.coin() {
-			p.generation = 1
+			p.Generation = 1
 		}
-		if marked := r.coin(); marked && p.position.IsULID() {
-			p.mark = dialect.Position{High: p.position.High, Low: p.position.Low + 1 + r.Uint64N(math.MaxUint64-p.position.Low)}
-		} else if marked && p.position.Number() < math.MaxInt64 {
-			p.mark = dialect.Numbered(r.between(p.position.Number()+1, math.MaxInt64))
+		if marked := r.coin(); marked && p.Position.IsULID() {
+			p.Mark = Position{High: p.Position.High, Low: p.Position.Low + 1 + r.Uint64N(math.MaxUint64-p.Position.Low)}
+		} else if marked && p.Position.Number() < math.MaxInt64 {
+			p.Mark = Numbered(r.between(p.Position.Number()+1, math.MaxInt64))
 		}
-		c := p.cursor()
+		c := p.Cursor()
 		if escaped := url.PathEscape(string(c)); escaped != string(c) {
 			t.Fatalf("%q becomes %q in a URL", c, escaped)
 		}
-		back, err := c.parse()
-		if p.seen().IsZero() {
-			p = place{start: true}
+		back, err := c.State()
+		if p.Seen().IsZero() {
+			p = CursorState{Start: true}
 		}
 		if err != nil || back != p {
 			t.Fatalf("%+v is %q, which reads as %+v, %v", p, c, back, err)
 		}
 	})
-	for p, want := range map[place]Cursor{
-		{}:              "",
-		{generation: 1}: "",
-		{generation: 7}: "", // the beginning is of every generation
-		{generation: 1, position: dialect.Numbered(3)}:                            "3",
-		{generation: 7, position: dialect.Numbered(3)}:                            "7:3",
-		{generation: 7, mark: dialect.Numbered(9)}:                                "7:0@9",
-		{generation: 1, position: dialect.Numbered(3), mark: dialect.Numbered(9)}: "3@9",
-		{generation: 1, position: dialect.Numbered(9), mark: dialect.Numbered(9)}: "9",
-		{generation: 7, position: dialect.Position{High: 1 << 60, Low: 9}}:        "7:0G000000000000000000000009",
-		{generation: 1, mark: dialect.Position{High: 1 << 60, Low: 9}}:            "0@0G000000000000000000000009",
+	for p, want := range map[CursorState]Cursor{
+		{}:                                     "",
+		{Generation: 1}:                        "",
+		{Generation: 7}:                        "", // the beginning is of every generation
+		{Generation: 1, Position: Numbered(3)}: "3",
+		{Generation: 7, Position: Numbered(3)}: "7:3",
+		{Generation: 7, Mark: Numbered(9)}:     "7:0@9",
+		{Generation: 1, Position: Numbered(3), Mark: Numbered(9)}:  "3@9",
+		{Generation: 1, Position: Numbered(9), Mark: Numbered(9)}:  "9",
+		{Generation: 7, Position: Position{High: 1 << 60, Low: 9}}: "7:0G000000000000000000000009",
+		{Generation: 1, Mark: Position{High: 1 << 60, Low: 9}}:     "0@0G000000000000000000000009",
 	} {
-		if got := p.cursor(); got != want {
+		if got := p.Cursor(); got != want {
 			t.Errorf("%+v is written %q, want %q", p, got, want)
 		}
 	}
@@ -61,20 +59,20 @@ func TestCursorMalformed(t *testing.T) {
 	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1", "0:1", "-1:1", "a:1", "1:", "1:2:3",
 		"@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4", "3@0G000000000000000000000009", "0G000000000000000000000009@3", "0G000000000000000000000009@0G000000000000000000000008",
 		"0G00000000000000000000000U", "0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１"} {
-		p, err := c.parse()
+		p, err := c.State()
 		var e *Error
 		if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "after" || e.Next == "" {
 			t.Errorf("%q reads as %+v, %v", c, p, err)
 		}
 	}
 	for _, c := range []Cursor{"at:", "at:yesterday", "at:2026-01-31", "at:2026-01-31T12:00:00"} {
-		_, ok, err := c.parseAt()
+		_, ok, err := c.Time()
 		if !ok || !errors.Is(err, InvalidRequest) {
 			t.Errorf("%q: %v, %v", c, ok, err)
 		}
 	}
 	for _, c := range []Cursor{"0", "1:0", "007"} {
-		if _, err := c.parse(); err != nil {
+		if _, err := c.State(); err != nil {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
@@ -88,11 +86,11 @@ func TestCursorAt(t *testing.T) {
 		"at:2026-01-31T12:00:00 05:30":        time.Date(2026, 1, 31, 6, 30, 0, 0, time.UTC), // a '+' that a query string turned into a space
 		At(time.UnixMicro(1)):                 time.UnixMicro(1),
 	} {
-		if got, ok, err := text.parseAt(); err != nil || !ok || !got.Equal(want) {
+		if got, ok, err := text.Time(); err != nil || !ok || !got.Equal(want) {
 			t.Errorf("%q reads as %v, %v, %v", text, got, ok, err)
 		}
 	}
-	if _, ok, _ := Cursor("3").parseAt(); ok {
+	if _, ok, _ := Cursor("3").Time(); ok {
 		t.Error(`"3" is no time`)
 	}
 }

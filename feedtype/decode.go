@@ -1,8 +1,7 @@
-package rowfeed
+package feedtype
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding"
 	"encoding/json"
@@ -15,8 +14,6 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // DecodeOption changes how rows are decoded.
@@ -87,28 +84,6 @@ func (e Entry) Decode(into any, options ...DecodeOption) error {
 		return err
 	}
 	return e.Key.Decode(into)
-}
-
-// Each makes a Consumer's Handle of a function for one entry, with its row in a T, see
-// [Entry.Decode]. For a delete the T has the key's columns alone.
-func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e Entry, row T) error) func(context.Context, *sql.Tx, []Entry) error {
-	return func(ctx context.Context, tx *sql.Tx, entries []Entry) error {
-		for _, e := range entries {
-			var row T
-			decode := e.Decode
-			if e.Op == Delete {
-				decode = e.Key.Decode
-			}
-			err := decode(&row)
-			if err == nil {
-				err = fn(ctx, tx, e, row)
-			}
-			if err != nil {
-				return fmt.Errorf("entry at position %s with key %s: %w", e.Position, e.Key.AppendJSON(nil), err)
-			}
-		}
-		return nil
-	}
 }
 
 // field is a field of a struct and the column it asks for.
@@ -189,7 +164,7 @@ func reach(v reflect.Value, index []int) reflect.Value {
 }
 
 // decodeInto stores a Row's value into a field.
-func decodeInto(to reflect.Value, kind dialect.Kind, v any) error {
+func decodeInto(to reflect.Value, kind Kind, v any) error {
 	if to.Kind() == reflect.Pointer {
 		if v == nil {
 			to.SetZero()
@@ -250,10 +225,10 @@ func documentOf(to reflect.Value, v any) (json.RawMessage, bool) {
 // scan hands a value to a Scanner, as database/sql would. Times go in as time.Time
 // first, which sql.NullTime wants, and else as text, which other types read; text that
 // is no time for the database may be one for the Scanner.
-func scan(to sql.Scanner, kind dialect.Kind, v any) error {
+func scan(to sql.Scanner, kind Kind, v any) error {
 	t, notTime := toTime(kind, v)
 	switch kind {
-	case dialect.Timestamp, dialect.TimestampTZ, dialect.Date:
+	case Timestamp, TimestampTZ, Date:
 		if notTime == nil && to.Scan(t) == nil {
 			return nil
 		}
@@ -287,7 +262,7 @@ func textOf(v any) (string, bool) {
 
 var errKind = errors.New("the types do not go together")
 
-func decodePlain(to reflect.Value, kind dialect.Kind, v any) error {
+func decodePlain(to reflect.Value, kind Kind, v any) error {
 	wrong := func() error { return fmt.Errorf("%w: a value of kind %s (%T) into a %s", errKind, kind, v, to.Type()) }
 	switch to.Kind() {
 	case reflect.Interface:
@@ -302,7 +277,7 @@ func decodePlain(to reflect.Value, kind dialect.Kind, v any) error {
 		if n, isInteger := v.(int64); isInteger && int64(float64(n)) == n && math.Abs(float64(n)) < 1<<53 {
 			f, ok = float64(n), true
 		}
-		if !ok || kind == dialect.Decimal {
+		if !ok || kind == Decimal {
 			return wrong()
 		}
 		if to.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
@@ -325,7 +300,7 @@ func decodePlain(to reflect.Value, kind dialect.Kind, v any) error {
 		case json.RawMessage:
 			to.SetString(string(v))
 		case []byte:
-			if kind == dialect.Binary || !utf8.Valid(v) {
+			if kind == Binary || !utf8.Valid(v) {
 				return wrong()
 			}
 			to.SetString(string(v))
@@ -354,11 +329,11 @@ func decodePlain(to reflect.Value, kind dialect.Kind, v any) error {
 
 // decodeInteger takes whole numbers that the type holds, also those that a decimal
 // column has.
-func decodeInteger(to reflect.Value, kind dialect.Kind, v any, wrong func() error) error {
+func decodeInteger(to reflect.Value, kind Kind, v any, wrong func() error) error {
 	var text string
 	switch v := v.(type) {
 	case string:
-		if kind != dialect.Decimal && kind != dialect.Integer {
+		if kind != Decimal && kind != Integer {
 			return wrong()
 		}
 		text = v
@@ -388,7 +363,7 @@ func decodeInteger(to reflect.Value, kind dialect.Kind, v any, wrong func() erro
 }
 
 // toTime reads the text of a date or time.
-func toTime(kind dialect.Kind, v any) (time.Time, error) {
+func toTime(kind Kind, v any) (time.Time, error) {
 	text, ok := v.(string)
 	if !ok {
 		return time.Time{}, fmt.Errorf("%w: a value of kind %s (%T) into a time.Time", errKind, kind, v)

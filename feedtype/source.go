@@ -1,16 +1,12 @@
-package rowfeed
+package feedtype
 
 import (
 	"context"
 	"time"
-)
-
-// Source is the one seam that everything downstream reads: a *Feed is a Source, an
+) // Source is the one seam that everything downstream reads: a *Feed is a Source, an
 // HTTP client is one, a handler serves one, consumers and relays read one.
-type Source interface {
-	// Fetch answers the entries above req.After, in increasing order of position.
-	Fetch(ctx context.Context, req Request) (Page, error)
-	// Info describes the feed.
+type Source interface { // Fetch answers the entries above req.After, in increasing order of position.
+	Fetch(ctx context.Context, req Request) (Page, error) // Info describes the feed.
 	Info(ctx context.Context) (*Info, error)
 }
 
@@ -67,3 +63,36 @@ type Info struct {
 
 // MaxShardIDs is the greatest number of shards that an Info lists.
 const MaxShardIDs = 10_000
+
+func (r Request) EffectiveLimit() (int, error) {
+	switch {
+	case r.Wait < 0:
+		return 0, Invalid("wait", "%s must not be negative", r.Wait)
+	case r.Limit < 0 || r.Limit > MaxLimit:
+		return 0, Invalid("limit", "%d must be between 1 and %d", r.Limit, MaxLimit)
+	case r.Limit == 0:
+		return DefaultLimit, nil
+	}
+	return r.Limit, nil
+}
+
+// ShardSource is a Source that can say at once how far all shards of its feed are, where
+// each is a feed by itself (see Info.ShardIDs), and can wait until one of them moves: who
+// reads many of them then reads those alone that have something new. A Source that is none
+// is asked for each of them, again and again.
+type ShardSource interface {
+	Source
+	// Standings answers them as soon as their digest is not since, or when wait is over; at once
+	// where wait is 0, or since "".
+	Standings(ctx context.Context, since string, wait time.Duration) (*Standings, error)
+}
+
+// Standings is how far the shards of a feed are, where each is a feed by itself.
+type Standings struct {
+	// Digest stands for all of them: it is to be sent back as since.
+	Digest string `json:"digest"`
+	// Shards has a text for every shard. Where it is not that of a page (Page.Standing) the
+	// shard may have something that the page has not shown. It is nil where nothing is other
+	// than at since.
+	Shards map[int]string `json:"shards,omitempty"`
+}

@@ -1,4 +1,4 @@
-package rowfeed
+package dialect
 
 import (
 	"math"
@@ -18,7 +18,7 @@ func TestKeyIdentity(t *testing.T) {
 	}
 	for _, a := range values {
 		for _, b := range values {
-			if same := keyIdentity([]any{a}) == keyIdentity([]any{b}); same != reflect.DeepEqual(a, b) {
+			if same := KeyIdentity([]any{a}) == KeyIdentity([]any{b}); same != reflect.DeepEqual(a, b) {
 				t.Fatalf("%#v and %#v", a, b)
 			}
 		}
@@ -27,7 +27,7 @@ func TestKeyIdentity(t *testing.T) {
 		{`{"$binary":"/w=="}`}, {`{"$text64":"/w=="}`}}
 	seen := map[string][]any{}
 	for _, key := range different {
-		id := keyIdentity(key)
+		id := KeyIdentity(key)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%#v and %#v are taken for one key", key, other)
 		}
@@ -39,7 +39,7 @@ func TestKeyIdentity(t *testing.T) {
 // every text on SQLite, so that a text read back as a blob would skip rows.
 func TestFillAfterKeepsTypes(t *testing.T) {
 	key := []any{"\xff", []byte{0xff}, "ok", int64(7), 1.0, math.Inf(1)}
-	got, err := decodeKey(encodeKey(key))
+	got, err := DecodeKey(EncodeKey(key))
 	if err != nil || !reflect.DeepEqual(got, key) {
 		t.Errorf("%#v comes back as %#v, %v", key, got, err)
 	}

@@ -1,9 +1,8 @@
-package dialect
+package feedtype
 
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -140,31 +139,3 @@ func ParsePosition(text string) (Position, error) {
 
 // ErrNoULID is about bytes or a text that should be a ULID.
 var ErrNoULID = errors.New("it is no ULID")
-
-// rawULID is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
-// a UUID's text.
-func rawULID(p Position, c Column) any {
-	b := p.Bytes()
-	if c.Kind == Binary || c.Kind == Dynamic {
-		return b[:]
-	}
-	x := hex.EncodeToString(b[:])
-	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
-}
-
-// positionOf reads a ULID from a column's raw form.
-func positionOf(raw any) (Position, error) {
-	text, ok := raw.(string)
-	if b, is := raw.([]byte); is {
-		text, ok = string(b), true
-	}
-	if ok && len(text) == 36 {
-		if b, err := hex.DecodeString(strings.ReplaceAll(text, "-", "")); err == nil {
-			text = string(b)
-		}
-	}
-	if !ok || len(text) != 16 {
-		return Position{}, fmt.Errorf("%T of %d bytes: %w", raw, len(text), ErrNoULID)
-	}
-	return ULIDPosition([16]byte([]byte(text))), nil
-}

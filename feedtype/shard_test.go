@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 import (
 	"bytes"
@@ -10,20 +10,18 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestShardVectors (M18, H24): keys, as an entry shows them, have the shards that testdata/shards.json
+// TestShardVectors (M18, H24): keys, as an entry shows them, have the shards that ../testdata/shards.json
 // says, which another implementation of the rule has written (M18, hazard 24).
 func TestShardVectors(t *testing.T) {
-	data, err := os.ReadFile("testdata/shards.json")
+	data, err := os.ReadFile("../testdata/shards.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var vectors []struct {
 		Name   string
-		Kinds  []dialect.Kind
+		Kinds  []Kind
 		Key    json.RawMessage
 		Text   string
 		CRC32  uint32
@@ -46,7 +44,7 @@ func TestShardVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind := v.Kinds[len(key.columns)]
-			decoded, err := fromJSON(kind, value)
+			decoded, err := ParseValue(kind, value)
 			if doc, ok := decoded.(json.RawMessage); ok && err == nil {
 				decoded, err = fromDatabase(kind, string(doc)) // without the file's blanks
 			}
@@ -73,13 +71,13 @@ func TestShardsInPython(t *testing.T) {
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip(err)
 	}
-	page, err := os.ReadFile("docs/SHARDS.md")
+	page, err := os.ReadFile("../docs/SHARDS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, function, _ := strings.Cut(string(page), "```python\n")
 	function, _, found := strings.Cut(function, "```")
-	data, err := os.ReadFile("testdata/shards.json")
+	data, err := os.ReadFile("../testdata/shards.json")
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

@@ -1,12 +1,9 @@
-package rowfeed
+package feedtype
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // Code is the stable name of a kind of error. It is itself an error, so that
@@ -117,31 +114,8 @@ func (e *Error) Is(target error) bool {
 	return ok && code == e.Code
 }
 
-func invalid(param, format string, args ...any) *Error {
+func Invalid(param, format string, args ...any) *Error {
 	return &Error{Code: InvalidRequest, Param: param, Cause: param + ": " + fmt.Sprintf(format, args...)}
 }
 
-// fail turns a database error into an Error by its class. An Error passes as it is.
-func (db *DB) fail(object, doing string, err error) error {
-	var known *Error
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %s: %w", object, doing, err)
-	}
-	e := &Error{Code: Failed, Object: object, Cause: doing, Err: err}
-	switch db.d.Classify(err) {
-	case dialect.ClassConnection:
-		e.Code, e.Next = Unavailable, "check that the database runs and can be reached, then try again"
-	case dialect.ClassRetry, dialect.ClassLockTimeout:
-		e.Code, e.Next = Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
-	case dialect.ClassPermission:
-		e.Code, e.Next = Refused, "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and readers theirs); where the database is a file, the right to write it and its directory to the user of the process"
-	case dialect.ClassReadOnly:
-		e.Code, e.Next = ReadOnly, "connect to the primary, or wait until this server is one; `rowfeed serve --replica` answers pages from a replica"
-	case dialect.ClassFull:
-		e.Code, e.Next = Unavailable, "free space for the database, then try again; nothing was lost"
-	}
-	return e
-}
+func FeedObject(name string) string { return fmt.Sprintf("feed %q", name) }

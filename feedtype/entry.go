@@ -1,12 +1,10 @@
-package rowfeed
+package feedtype
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // Op is what an entry says of its key.
@@ -39,9 +37,9 @@ func (e Entry) ID(feed string) string {
 
 // Column is a column of a Row.
 type Column struct {
-	Name string       `json:"name"`
-	Type string       `json:"type"` // as the database spells it
-	Kind dialect.Kind `json:"kind"` // how its values travel
+	Name string `json:"name"`
+	Type string `json:"type"` // as the database spells it
+	Kind Kind   `json:"kind"` // how its values travel
 }
 
 // Row is a list of named values. A value is one of int64, uint64 (above the range
@@ -79,7 +77,7 @@ func (r Row) AppendJSON(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, c.Name), ':')
-		dst = appendValue(dst, c.Kind, r.values[i])
+		dst = AppendValue(dst, c.Kind, r.values[i])
 	}
 	return append(dst, '}')
 }
@@ -118,18 +116,18 @@ func ParseEntry(data []byte, generation int64, info *Info) (e Entry, ok bool, er
 		return Entry{}, false, fmt.Errorf("entry: %w", err)
 	}
 	e = Entry{Position: wire.Position, Shard: wire.Shard, Op: wire.Op, Generation: generation}
-	if e.Key, ok, err = parseRow(wire.Key, info.Key); err != nil || !ok {
+	if e.Key, ok, err = ParseRow(wire.Key, info.Key); err != nil || !ok {
 		return Entry{}, ok, err
 	}
 	if wire.Op == Upsert {
-		if e.Row, ok, err = parseRow(wire.Row, info.Columns); err != nil || !ok {
+		if e.Row, ok, err = ParseRow(wire.Row, info.Columns); err != nil || !ok {
 			return Entry{}, ok, err
 		}
 	}
 	return e, true, nil
 }
 
-func parseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, error) {
+func ParseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, error) {
 	if len(members) != len(columns) {
 		return Row{}, false, nil
 	}
@@ -139,11 +137,22 @@ func parseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, 
 		if !ok {
 			return Row{}, false, nil
 		}
-		v, err := fromJSON(c.Kind, data)
+		v, err := ParseValue(c.Kind, data)
 		if err != nil {
 			return Row{}, false, fmt.Errorf("column %q: %w", c.Name, err)
 		}
 		r.values[i] = v
 	}
 	return r, true, nil
+}
+
+// newRow makes a row of what the database answered, in its place.
+func NewRow(columns []Column, values []any) (Row, error) {
+	for i, v := range values {
+		var err error
+		if values[i], err = fromDatabase(columns[i].Kind, v); err != nil {
+			return Row{}, fmt.Errorf("column %q: %w", columns[i].Name, err)
+		}
+	}
+	return Row{columns: columns, values: values}, nil
 }

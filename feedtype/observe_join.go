@@ -1,4 +1,4 @@
-package rowfeed
+package feedtype
 
 // Observers is one Observer that tells several, one after the other, in their order. Nil ones
 // are left out.
@@ -36,7 +36,7 @@ var nobody = &Observer{
 }
 
 // withDefaults is an Observer whose functions can be called, but for Skipped. o may be nil.
-func (o *Observer) withDefaults() *Observer { return Observers(o, nobody) }
+func (o *Observer) WithDefaults() *Observer { return Observers(o, nobody) }
 
 // both calls both, or the one that is there: what nobody asks for stays nil.
 func both[E any](first, second func(E)) func(E) {

@@ -1,0 +1,130 @@
+package rowfeed
+
+import (
+	"time"
+
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// What a feed's readers handle.
+type (
+	// Source is a feed to read: a [Feed] of this process, or a client of a server.
+	Source = feedtype.Source
+	// Request asks a Source for a page.
+	Request = feedtype.Request
+	// Page is a Source's answer.
+	Page = feedtype.Page
+	// Entry is one entry of a page.
+	Entry = feedtype.Entry
+	// Op says whether an entry's row exists.
+	Op = feedtype.Op
+	// Row has the values of a key, or of a row's delivered columns.
+	Row = feedtype.Row
+	// Column is one of a Row's columns.
+	Column = feedtype.Column
+	// DecodeOption changes what Entry.Decode requires.
+	DecodeOption = feedtype.DecodeOption
+	// Cursor says how far a reader has read.
+	Cursor = feedtype.Cursor
+	// Shards is the part of a feed that a Request asks for.
+	Shards = feedtype.Shards
+	// Info describes a feed to its readers.
+	Info = feedtype.Info
+)
+
+const (
+	// Upsert is the Op of an entry whose row exists.
+	Upsert = feedtype.Upsert
+	// Delete is the Op of an entry whose row is gone.
+	Delete = feedtype.Delete
+	// EveryField makes Entry.Decode refuse a struct with a field for which there is no column.
+	EveryField = feedtype.EveryField
+	// Beginning is the cursor below every position.
+	Beginning = feedtype.Beginning
+	// Now asks for the head at the time of the fetch.
+	Now = feedtype.Now
+	// MaxDataShards is the maximum number of data shards of a feed, and of parts that a Request divides it into.
+	MaxDataShards = feedtype.MaxDataShards
+)
+
+// At asks for the entries published at or after t.
+func At(t time.Time) Cursor { return feedtype.At(t) }
+
+// One asks for one data shard.
+func One(shard int) Shards { return feedtype.One(shard) }
+
+// Part asks for part i of n, i from 0. See [feedtype.Part].
+func Part(i, n int) Shards { return feedtype.Part(i, n) }
+
+// What an application is told of the work.
+type (
+	// Error says what failed, on which object, why, and what to do next.
+	Error = feedtype.Error
+	// Code is the kind of an Error: errors.Is(err, rowfeed.CursorAhead) asks for one.
+	Code = feedtype.Code
+	// Observer has functions that are called when something happens.
+	Observer = feedtype.Observer
+	// Tracer makes spans of what rowfeed does.
+	Tracer = feedtype.Tracer
+
+	PublishEvent  = feedtype.PublishEvent
+	SkipEvent     = feedtype.SkipEvent
+	FetchEvent    = feedtype.FetchEvent
+	RetryEvent    = feedtype.RetryEvent
+	ConsumeEvent  = feedtype.ConsumeEvent
+	SetAsideEvent = feedtype.SetAsideEvent
+	TermEvent     = feedtype.TermEvent
+	TermEventKind = feedtype.TermEventKind
+	TroubleEvent  = feedtype.TroubleEvent
+	LeaseEvent    = feedtype.LeaseEvent
+	JobEvent      = feedtype.JobEvent
+	JobEventKind  = feedtype.JobEventKind
+)
+
+// Observers is one Observer that calls several, in their order. Nil ones are left out.
+func Observers(all ...*Observer) *Observer { return feedtype.Observers(all...) }
+
+// What a TermEvent and a JobEvent tell.
+const (
+	TermBegun     = feedtype.TermBegun
+	TermTakenOver = feedtype.TermTakenOver
+	TermLost      = feedtype.TermLost
+
+	JobBegun      = feedtype.JobBegun
+	JobHandedOver = feedtype.JobHandedOver
+	JobLost       = feedtype.JobLost
+	JobEnded      = feedtype.JobEnded
+	JobStandsBy   = feedtype.JobStandsBy
+)
+
+// The codes of errors. Package feedtype says what each means.
+const (
+	InvalidRequest    = feedtype.InvalidRequest
+	UnknownFeed       = feedtype.UnknownFeed
+	NotInitialized    = feedtype.NotInitialized
+	SchemaVersion     = feedtype.SchemaVersion
+	CursorAhead       = feedtype.CursorAhead
+	GenerationChanged = feedtype.GenerationChanged
+	TombstonesExpired = feedtype.TombstonesExpired
+	EntriesExpired    = feedtype.EntriesExpired
+	Refused           = feedtype.Refused
+	Conflict          = feedtype.Conflict
+	Unavailable       = feedtype.Unavailable
+	UnsafeDurability  = feedtype.UnsafeDurability
+	Locked            = feedtype.Locked
+	HandlerFailed     = feedtype.HandlerFailed
+	ConsumerPaused    = feedtype.ConsumerPaused
+	UnknownConsumer   = feedtype.UnknownConsumer
+	DatabaseChanged   = feedtype.DatabaseChanged
+	ReadOnly          = feedtype.ReadOnly
+	NotConsistent     = feedtype.NotConsistent
+	Sharding          = feedtype.Sharding
+	Filling           = feedtype.Filling
+	LeaseTaken        = feedtype.LeaseTaken
+	LeaseLost         = feedtype.LeaseLost
+	UnknownLease      = feedtype.UnknownLease
+	UnknownToken      = feedtype.UnknownToken
+	Unauthorized      = feedtype.Unauthorized
+	Forbidden         = feedtype.Forbidden
+	Failed            = feedtype.Failed
+)

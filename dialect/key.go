@@ -1,0 +1,50 @@
+package dialect
+
+import (
+	"encoding/binary"
+	"encoding/json"
+
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// decodeKey reads what encodeKey wrote.
+func DecodeKey(text string) (key []any, err error) {
+	var values []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return nil, err
+	}
+	for _, data := range values {
+		v, err := feedtype.ParseValue(feedtype.Dynamic, data)
+		if err != nil {
+			return nil, err
+		}
+		key = append(key, v)
+	}
+	return key, nil
+}
+
+// encodeKey writes raw key values so that decodeKey reads the same values.
+func EncodeKey(key []any) string {
+	dst := []byte{'['}
+	for i, v := range key {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = feedtype.AppendValue(dst, feedtype.Dynamic, v)
+	}
+	return string(append(dst, ']'))
+}
+
+// keyIdentity is a string that two keys share only if all their values are equal.
+func KeyIdentity(key []any) string { return string(AppendIdentity(nil, key)) }
+
+// appendIdentity writes each value with its length behind it: read from the end, it says where
+// each begins.
+func AppendIdentity(id []byte, key []any) []byte {
+	for _, v := range key {
+		start := len(id)
+		id = feedtype.AppendValue(id, feedtype.Dynamic, v)
+		id = binary.BigEndian.AppendUint32(id, uint32(len(id)-start))
+	}
+	return id
+}
