@@ -102,7 +102,7 @@ func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Curso
 	if r.row.aside == 0 {
 		return nil
 	}
-	b := dialect.NewBuilder(r.c.DB.d)
+	b := dialect.NewBuilder(r.c.DB.store.d)
 	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
 	return err
 }
@@ -136,7 +136,7 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 			return errOvertaken
 		}
 	}
-	err := r.c.DB.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
+	err := r.c.DB.store.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
 		if err := t.begin(ctx, tx); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 		return err
 	}
 	var known *feedtype.Error
-	switch r.c.DB.d.Classify(err) {
+	switch r.c.DB.store.d.Classify(err) {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
@@ -196,7 +196,7 @@ func (t *consumerTx) handle(ctx context.Context, fn func() error) error {
 		return err
 	}
 	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
-	d := t.r.c.DB.d
+	d := t.r.c.DB.store.d
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -229,7 +229,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 	if errors.As(err, &later) {
 		return &feedtype.Error{Code: feedtype.Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
 	}
-	d := t.r.c.DB.d
+	d := t.r.c.DB.store.d
 	switch d.Classify(err) {
 	case dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
@@ -267,5 +267,5 @@ func (t *consumerTx) advance(ctx context.Context, to feedtype.Cursor, aside int6
 func (r *consuming) reachable() bool {
 	bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	return r.c.DB.sql.PingContext(bounded) == nil
+	return r.c.DB.store.sql.PingContext(bounded) == nil
 }

@@ -63,7 +63,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		r.outages = 0
 		return nil
 	}
-	err = r.c.DB.fail(r.object(), "consume", err)
+	err = r.c.DB.store.fail(r.object(), "consume", err)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -42,9 +42,9 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 // where nobody does.
 func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
 	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
-	b := dialect.NewBuilder(db.d)
+	b := dialect.NewBuilder(db.store.d)
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+	all, err := dialect.QueryAll(ctx, db.store.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
 		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 // term that begins in between is above its cursor.
 func (r *consuming) deposedHolder(ctx context.Context) (*LeaseStatus, error) {
 	db := r.c.DB
-	rows, err := db.cursorsOf(ctx, db.on(), r.c.Name, r.feed)
+	rows, err := db.cursorsOf(ctx, db.store.on(), r.c.Name, r.feed)
 	if err != nil {
 		return nil, err
 	}

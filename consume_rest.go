@@ -92,9 +92,9 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	db := r.c.DB
-	b := dialect.NewBuilder(db.d)
+	b := dialect.NewBuilder(db.store.d)
 	var releases int
-	err = dialect.QueryRow(ctx, db.on(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
+	err = dialect.QueryRow(ctx, db.store.on(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
 		" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+" AND state = "+b.Arg(LetterRetry), b.Args(), &releases)
 	return releases > 0, err
 }
@@ -104,9 +104,9 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 // pauses the cursor takes it away.
 func (r *consuming) noteFailure(ctx context.Context, why error) (noted bool, err error) {
 	db := r.c.DB
-	err = db.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.d)
-		query := "UPDATE " + db.table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
+	err = db.store.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(db.store.d)
+		query := "UPDATE " + db.store.table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
 			" WHERE consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.shard) +
 			" AND shard_count = " + b.Arg(r.count) + " AND version = " + b.Arg(r.version)
 		if r.epoch != 0 { // without a lease the cursor may have an epoch of before

@@ -178,7 +178,7 @@ func (r *consuming) pause(ctx context.Context, d time.Duration) error {
 // open learns what the source is, and sees to it that the database has the consumer's
 // cursors, one for each shard. Only an instance that starts changes their number.
 func (r *consuming) open(ctx context.Context, starting bool) error {
-	if err := r.c.DB.requireSchema(ctx, r.c.DB.on()); err != nil {
+	if err := r.c.DB.store.requireSchema(ctx, r.c.DB.store.on()); err != nil {
 		return err
 	}
 	info, err := r.c.Source.Info(ctx)

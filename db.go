@@ -113,11 +113,8 @@ func (c Config) validate() error {
 
 // DB is rowfeed on one database. It is safe for concurrent use.
 type DB struct {
-	sql   *sql.DB
-	d     dialect.Dialect
+	store *store
 	cfg   Config
-	names dialect.Names
-	home  string // the connection's schema: where a source is that names none
 	watch *watcher
 	seen  seen // by the watcher's last look
 
@@ -137,21 +134,18 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := full.validate(); err != nil {
 		return nil, err
 	}
-	rf := &DB{
-		sql: db, d: d, cfg: full,
-		names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
-		feeds: make(map[string]*Feed),
-	}
+	s := &store{sql: db, d: d, names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, observer: full.Observer}
+	rf := &DB{store: s, cfg: full, feeds: make(map[string]*Feed)}
 	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
 	if err := db.PingContext(ctx); err != nil {
-		return nil, rf.fail("database", "cannot be reached", err)
+		return nil, s.fail("database", "cannot be reached", err)
 	}
 	var err error
-	if rf.home, err = d.CurrentSchema(ctx, rf.on()); err != nil && rf.names.Schema == "" {
-		return nil, rf.fail("database", "find the current schema", err)
+	if s.home, err = d.CurrentSchema(ctx, s.on()); err != nil && s.names.Schema == "" {
+		return nil, s.fail("database", "find the current schema", err)
 	}
-	if rf.names.Schema == "" {
-		rf.names.Schema = rf.home
+	if s.names.Schema == "" {
+		s.names.Schema = s.home
 	}
 	return rf, nil
 }
@@ -167,11 +161,20 @@ func (db *DB) noPublisher(feed string) error {
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
 }
 
+// store is the database with the names of rowfeed's tables. It runs statements and transactions, and explains errors.
+type store struct {
+	sql      *sql.DB
+	d        dialect.Dialect
+	names    dialect.Names
+	home     string // the connection's schema: where a source is that names none
+	observer *feedtype.Observer
+}
+
 // on runs statements on the pool, each in a transaction of its own.
-func (db *DB) on() dialect.Querier { return dialect.On(db.sql) }
+func (s *store) on() dialect.Querier { return dialect.On(s.sql) }
 
 // table quotes one of rowfeed's own tables.
-func (db *DB) table(base string) string { return dialect.Qualified(db.d, db.names.Table(base)) }
+func (s *store) table(base string) string { return dialect.Qualified(s.d, s.names.Table(base)) }
 
 var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
 

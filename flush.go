@@ -27,7 +27,7 @@ func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRow
 		return unsafeDurability(rows.Forgetful)
 	}
 	if err := f.db.flush(ctx); err != nil {
-		return f.db.fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
+		return f.db.store.fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
 	}
 	f.isDurable(shard, shown)
 	return nil
@@ -58,11 +58,11 @@ func (db *DB) flush(ctx context.Context) error {
 	_, err := db.flushes.do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
-		if done, err := db.d.FlushAlone(ctx, db.on(), db.names); done && err == nil {
+		if done, err := db.store.d.FlushAlone(ctx, db.store.on(), db.store.names); done && err == nil {
 			return struct{}{}, nil
 		} // whatever was in its way, a transaction tells, and tries again
-		return struct{}{}, db.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
-			return db.d.Flush(ctx, tx, db.names)
+		return struct{}{}, db.store.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
+			return db.store.d.Flush(ctx, tx, db.store.names)
 		})
 	})
 	return err

@@ -209,7 +209,7 @@ func (m *member) beat() (time.Duration, error) {
 		return 0, nil
 	}
 	if err != nil {
-		err = m.g.db.fail(groupObject(m.g.name), "renew and look", err)
+		err = m.g.db.store.fail(groupObject(m.g.name), "renew and look", err)
 		for _, fatal := range []feedtype.Code{feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest} {
 			if errors.Is(err, fatal) {
 				return 0, err
@@ -236,7 +236,7 @@ func (m *member) beat() (time.Duration, error) {
 // balance is a beat's work; short says that the member has less than its share.
 func (m *member) balance(ctx context.Context) (short bool, err error) {
 	if !m.known {
-		if err := m.g.db.requireSchema(ctx, m.g.db.on()); err != nil {
+		if err := m.g.db.store.requireSchema(ctx, m.g.db.store.on()); err != nil {
 			return false, err
 		}
 		m.known = true

@@ -64,16 +64,16 @@ func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { r
 
 // admit refuses rows that are in no shard: back-fill would stop at them.
 func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
-	feed := r.feed(db.names)
-	return inNoShard(ctx, db.d, q, feed, func(b *dialect.Builder, condition string) string {
-		return " FROM " + dialect.Qualified(db.d, feed.Source) + " t WHERE " + condition
+	feed := r.feed(db.store.names)
+	return inNoShard(ctx, db.store.d, q, feed, func(b *dialect.Builder, condition string) string {
+		return " FROM " + dialect.Qualified(db.store.d, feed.Source) + " t WHERE " + condition
 	})
 }
 
 // mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
 func (f *Feed) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
-	return inNoShard(ctx, f.db.d, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.db.d, b, feed, "", append(rows(b), condition))
+	return inNoShard(ctx, f.db.store.d, q, feed, func(b *dialect.Builder, condition string) string {
+		return dialect.Unplaced(f.db.store.d, b, feed, "", append(rows(b), condition))
 	})
 }
 
@@ -116,7 +116,7 @@ func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error
 }
 
 func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	if err := run(ctx, q, db.d.FeedDown(r.feed(db.names), table)); err != nil {
+	if err := run(ctx, q, db.store.d.FeedDown(r.feed(db.store.names), table)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
@@ -145,7 +145,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 
 // verify looks at the tables and at the trigger.
 func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	problems, err := db.store.d.Verify(ctx, q, r.feed(db.store.names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +167,9 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	if f.State() == stateFilling {
 		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
 	}
-	d, feed := f.db.d, f.dialectFeed()
+	d, feed := f.db.store.d, f.dialectFeed()
 	var rows []Finding
-	err = f.db.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
+	err = f.db.store.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []Finding{{Rule: rulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.recordYourself()}}
 			return nil
@@ -181,7 +181,7 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
 		return err
 	})
-	return append(findings, rows...), f.db.fail(feedtype.FeedObject(f.name), "check", err)
+	return append(findings, rows...), f.db.store.fail(feedtype.FeedObject(f.name), "check", err)
 }
 
 // repair appends records for rows that have neither a record nor a place, in batches along the
@@ -191,7 +191,7 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 		m.moveFirst(ctx, f)
 		var recorded int64
 		var last []any
-		err = f.db.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
+		err = f.db.store.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
 			recorded, last, err = f.recordBatch(ctx, tx, after)
 			return err
 		})
@@ -207,7 +207,7 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 
 func (outbox) firstWaiting(f *Feed) string {
 	r := f.record.Load()
-	return dialect.FirstRecords(f.db.d, r.feed(f.db.names), f.unseen.since(r.Generation))
+	return dialect.FirstRecords(f.db.store.d, r.feed(f.db.store.names), f.unseen.since(r.Generation))
 }
 
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
@@ -224,8 +224,8 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 	if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
-	b := dialect.NewBuilder(f.db.d)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.d, b, f.dialectFeed(), rows), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.db.store.d)
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.d, b, f.dialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
@@ -237,13 +237,13 @@ func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
 	where := func(b *dialect.Builder) string {
 		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
 	}
-	b := dialect.NewBuilder(f.db.d)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.db.table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.db.store.d)
+	if _, err := tx.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
 		return err
 	}
 	var state string
-	b = dialect.NewBuilder(f.db.d)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.table("feeds")+where(b), b.Args(), &state)
+	b = dialect.NewBuilder(f.db.store.d)
+	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.store.table("feeds")+where(b), b.Args(), &state)
 	switch {
 	case err != nil && !errors.Is(err, errNoRows):
 		return err

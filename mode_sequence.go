@@ -36,14 +36,14 @@ func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, er
 }
 
 func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	return run(ctx, q, db.d.FeedDown(r.feed(db.names), table))
+	return run(ctx, q, db.store.d.FeedDown(r.feed(db.store.names), table))
 }
 
 func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return stateSharding, nil // rows that have a position have no shard of ours
-	case r.feed(db.names).InRows():
+	case r.feed(db.store.names).InRows():
 		return stateActive, nil // rows without a position wait already
 	}
 	return stateFilling, nil
@@ -51,7 +51,7 @@ func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) 
 
 // backfill records the keys of rows as changes.
 func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
-	err = f.db.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+	err = f.db.store.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
 		recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err
 }
 
 func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	steps, err := db.d.Repair(ctx, q, r.feed(db.names), table)
+	steps, err := db.store.d.Repair(ctx, q, r.feed(db.store.names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
 	}
@@ -80,7 +80,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 
 // verify adds to the dialect's findings what triggers do.
 func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.d.Verify(ctx, q, r.feed(db.names), table)
+	problems, err := db.store.d.Verify(ctx, q, r.feed(db.store.names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 		case errors.Is(err, errNoRows):
 			high = middle
 		case err != nil:
-			return feedtype.CursorState{}, f.db.fail(feedtype.FeedObject(f.name), "look for a time", err)
+			return feedtype.CursorState{}, f.db.store.fail(feedtype.FeedObject(f.name), "look for a time", err)
 		case publishedAt >= t.UnixMicro():
 			high, answer = middle, min(answer, position-1)
 		default:
@@ -148,10 +148,10 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 // publishedAbove is the lowest position above one, and when it was published, in
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
 func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
-	b := dialect.NewBuilder(f.db.d)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.d, f.dialectFeed().Positions()) +
+	b := dialect.NewBuilder(f.db.store.d)
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.d, f.dialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-	err = dialect.QueryRow(ctx, f.db.on(), query, b.Args(), &position, &publishedAt)
+	err = dialect.QueryRow(ctx, f.db.store.on(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
 }
 
@@ -167,7 +167,7 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedt
 
 func (sequenced) firstWaiting(f *Feed) string {
 	r := f.record.Load()
-	return dialect.FirstChange(f.db.d, r.feed(f.db.names), f.unseen.since(r.Generation))
+	return dialect.FirstChange(f.db.store.d, r.feed(f.db.store.names), f.unseen.since(r.Generation))
 }
 
 func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }
@@ -216,14 +216,14 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history
 	}
-	b := dialect.NewBuilder(f.db.d)
+	b := dialect.NewBuilder(f.db.store.d)
 	var head, now int64
-	err = dialect.QueryRow(ctx, f.db.on(), "SELECT value, "+f.db.d.Now()+" FROM "+f.db.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
+	err = dialect.QueryRow(ctx, f.db.store.on(), "SELECT value, "+f.db.store.d.Now()+" FROM "+f.db.store.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
 	if errors.Is(err, errNoRows) {
 		return nil // dropped
 	}
 	if err != nil {
-		return f.db.fail(feedtype.FeedObject(f.name), "read its sequence", err)
+		return f.db.store.fail(feedtype.FeedObject(f.name), "read its sequence", err)
 	}
 	if at.Seen().Above(feedtype.Numbered(head)) {
 		return nil // ahead of the feed: the source will refuse it
@@ -238,7 +238,7 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 		switch {
 		case errors.Is(err, errNoRows):
 		case err != nil:
-			return f.db.fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
+			return f.db.store.fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
 		default:
 			age = seconds(max(now-publishedAt, 0))
 		}

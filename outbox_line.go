@@ -35,8 +35,8 @@ var (
 // shards: for a key that has records in two. The first time that takes as long as the database
 // has it; from then on as long as a shard.
 func (f *Feed) beside(ctx context.Context, tx dialect.Querier, fn func() error) error {
-	err := f.db.d.Bounded(ctx, tx, f.line.patience(), fn)
-	if f.db.d.Classify(err) != dialect.ClassLockTimeout {
+	err := f.db.store.d.Bounded(ctx, tx, f.line.patience(), fn)
+	if f.db.store.d.Classify(err) != dialect.ClassLockTimeout {
 		return err
 	}
 	f.line.meet()
@@ -85,7 +85,7 @@ var errUnplaceable = errors.New("its key cannot be placed")
 // unplaceable names a record that stays in the outbox.
 func (f *Feed) unplaceable(shard int, seq int64, err error) error {
 	records := f.dialectFeed().Records()
-	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.d, records), seq)
+	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.store.d, records), seq)
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
 		Next: "look at its key with SELECT * FROM " + of + "; a row with such a key cannot be in the feed: DELETE FROM " + of}
 }

@@ -53,7 +53,7 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (feedtype.Publish
 		before := f.record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
 		now := f.record.Load()
-		if err == nil || f.db.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
+		if err == nil || f.db.store.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
 			now.PrimaryKey == before.PrimaryKey {
 			return e, err
 		}
@@ -69,7 +69,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	l := f.look(ctx)
 	if !full && !l.settles() {
 		r := f.record.Load()
-		waiting, err := f.db.d.HasChanges(ctx, f.db.on(), r.feed(f.db.names), l.in(r.Generation))
+		waiting, err := f.db.store.d.HasChanges(ctx, f.db.store.on(), r.feed(f.db.store.names), l.in(r.Generation))
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "publish", err)
@@ -85,7 +85,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		end(feedtype.SpanEnd{Entries: e.Keys, Err: err})
 	}()
 	for attempt := 1; ; attempt++ {
-		err = f.db.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.db.store.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
 			e, seqs, err = f.publishBatch(ctx, tx, l, limit)
 			return err
 		})
@@ -126,7 +126,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	class := f.db.d.Classify(err)
+	class := f.db.store.d.Classify(err)
 	if class == dialect.ClassUndefined {
 		if err := f.reload(ctx); err != nil {
 			return err
@@ -137,25 +137,25 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 			return because
 		}
 	}
-	return f.db.fail(feedtype.FeedObject(f.name), doing, err)
+	return f.db.store.fail(feedtype.FeedObject(f.name), doing, err)
 }
 
 // notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
 // not as the statement needs it; nil where nothing is known to be wrong with them.
 func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 	r := f.record.Load()
-	table, failed := f.db.describeSource(ctx, f.db.on(), r)
+	table, failed := f.db.describeSource(ctx, f.db.store.on(), r)
 	if errors.Is(failed, feedtype.Refused) {
 		return failed
 	}
 	if failed != nil {
 		return nil
 	}
-	problems, failed := f.db.verify(ctx, f.db.on(), r, table)
+	problems, failed := f.db.verify(ctx, f.db.store.on(), r, table)
 	if failed != nil || len(problems) == 0 {
 		return nil
 	}
-	if _, unfit := r.asAdded(f.db.d, table); unfit != nil {
+	if _, unfit := r.asAdded(f.db.store.d, table); unfit != nil {
 		var refused *feedtype.Error
 		if errors.As(unfit, &refused) {
 			refused.Err = err
@@ -169,9 +169,9 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
-	d, r := f.db.d, f.record.Load()
+	d, r := f.db.store.d, f.record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
-	feed := r.feed(f.db.names)
+	feed := r.feed(f.db.store.names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
@@ -239,7 +239,7 @@ func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dial
 	for i, c := range changes {
 		seqs[i] = c.Seq
 	}
-	n, err := f.db.d.DeleteChanges(ctx, tx, feed, seqs)
+	n, err := f.db.store.d.DeleteChanges(ctx, tx, feed, seqs)
 	return seqs, firstError(err, allDeleted(feed, int(n), len(seqs)))
 }
 
@@ -263,8 +263,8 @@ func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 
 // advance moves the sequence to head, unless somebody else has, or the feed is another.
 func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *record, seq dialect.Sequence, head int64) error {
-	b := dialect.NewBuilder(f.db.d)
-	n, err := tx.Exec(ctx, dialect.Advance(f.db.d, b, r.feed(f.db.names), seq, r.Generation, b.Arg(head)), b.Args()...)
+	b := dialect.NewBuilder(f.db.store.d)
+	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.d, b, r.feed(f.db.store.names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
@@ -279,7 +279,7 @@ func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
 	if fresh || f.db.cfg.UnsafeDurability {
 		return nil
 	}
-	if err := f.db.d.Durability(ctx, tx); err != nil {
+	if err := f.db.store.d.Durability(ctx, tx); err != nil {
 		return unsafeDurability(err)
 	}
 	f.mu.Lock()

@@ -165,7 +165,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 		q.Unserved = unplaced // whoever wants a part of it
 	}
 	floor := f.highest(q.Shard)
-	if r.rows, err = f.db.d.ReadPage(ctx, f.db.sql, l.feed, q); err != nil {
+	if r.rows, err = f.db.store.d.ReadPage(ctx, f.db.store.sql, l.feed, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.generation || r.rows.Signature != l.table.Signature {

@@ -72,22 +72,22 @@ var errNoRows = sql.ErrNoRows
 // database reports a deadlock, a serialization failure or that it is busy, be it
 // at a statement or at COMMIT. fn must therefore be repeatable. An error at COMMIT
 // with an unknown outcome is returned: only the caller knows what to re-read.
-func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func(dialect.Querier) error) error {
+func (s *store) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func(dialect.Querier) error) error {
 	for attempt := 1; ; attempt++ {
-		err := db.once(ctx, p, func(_ *sql.Tx, q dialect.Querier) error { return fn(q) })
+		err := s.once(ctx, p, func(_ *sql.Tx, q dialect.Querier) error { return fn(q) })
 		if err == nil || errors.Is(err, errNothing) {
 			return err
 		}
-		if attempt == maxAttempts || db.d.Classify(err) != dialect.ClassRetry {
+		if attempt == maxAttempts || s.d.Classify(err) != dialect.ClassRetry {
 			return err
 		}
 		if attempt == 1 {
 			// A standby may refuse to begin by the code of something that passes.
-			if _, identity := db.d.Identity(ctx, db.on(), db.names); db.d.Classify(identity) == dialect.ClassReadOnly {
+			if _, identity := s.d.Identity(ctx, s.on(), s.names); s.d.Classify(identity) == dialect.ClassReadOnly {
 				return identity
 			}
 		}
-		db.cfg.Observer.Retried(feedtype.RetryEvent{Doing: doing, Attempt: attempt, Err: err})
+		s.observer.Retried(feedtype.RetryEvent{Doing: doing, Attempt: attempt, Err: err})
 		if err := pause(ctx, backoff(attempt)); err != nil {
 			return err
 		}
@@ -95,15 +95,15 @@ func (db *DB) inTx(ctx context.Context, p dialect.Purpose, doing string, fn func
 }
 
 // once runs fn in a transaction, as a handler sees it and as rowfeed does.
-func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
-	tx, err := db.sql.BeginTx(ctx, db.d.TxOptions(p))
+func (s *store) once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
+	tx, err := s.sql.BeginTx(ctx, s.d.TxOptions(p))
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // after Commit it does nothing
 	q := dialect.On(tx)
-	for _, s := range db.d.Settings(p, db.names) {
-		if _, err := q.Exec(ctx, s); err != nil {
+	for _, setting := range s.d.Settings(p, s.names) {
+		if _, err := q.Exec(ctx, setting); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (db *DB) once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dial
 // reading runs fn in a transaction that only reads, for the settings that keep a planner to
 // the indexes. Its error is the database's.
 func (f *Feed) reading(ctx context.Context, doing string, fn func(dialect.Querier) error) error {
-	return f.db.inTx(ctx, dialect.ForRead, doing+" of "+f.name, fn)
+	return f.db.store.inTx(ctx, dialect.ForRead, doing+" of "+f.name, fn)
 }
 
 // backoff doubles from firstBackoff to maxBackoff, with full jitter.
@@ -141,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // fail turns a database error into an Error by its class. An Error passes as it is.
-func (db *DB) fail(object, doing string, err error) error {
+func (s *store) fail(object, doing string, err error) error {
 	var known *feedtype.Error
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -150,7 +150,7 @@ func (db *DB) fail(object, doing string, err error) error {
 		return fmt.Errorf("%s: %s: %w", object, doing, err)
 	}
 	e := &feedtype.Error{Code: feedtype.Failed, Object: object, Cause: doing, Err: err}
-	switch db.d.Classify(err) {
+	switch s.d.Classify(err) {
 	case dialect.ClassConnection:
 		e.Code, e.Next = feedtype.Unavailable, "check that the database runs and can be reached, then try again"
 	case dialect.ClassRetry, dialect.ClassLockTimeout:

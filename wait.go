@@ -39,7 +39,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 			how, woken, news = f.db.watch.wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
-				return feedtype.Page{}, f.db.fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
+				return feedtype.Page{}, f.db.store.fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
 			case how == quiet && !got.key.ofShard: // what a writer uses late moves no state
 				return got.Page, nil
 			}
@@ -117,7 +117,7 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 		return got, err
 	})
 	if err != nil {
-		return nil, f.db.fail(feedtype.FeedObject(f.name), "read a page", err)
+		return nil, f.db.store.fail(feedtype.FeedObject(f.name), "read a page", err)
 	}
 	got.Entries = slices.Clone(got.Entries)
 	return &got, nil
