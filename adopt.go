@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // adopted is what a new feed takes over: nothing at all, unless it is asked to.
@@ -37,7 +38,7 @@ func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, s
 	if !r.Adopt {
 		return 0, nil
 	}
-	source := dialect.Qualified(db.store.d, r.Source)
+	source := dialect.Qualified(db.store.Dialect, r.Source)
 	refuse := func(format string, args ...any) (int64, error) {
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
 			Next: "set such positions to NULL, for the publisher to give new ones"}
@@ -60,7 +61,7 @@ func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, s
 	switch {
 	case err == nil:
 		return refuse("position %d was given to several rows", *twice)
-	case !errors.Is(err, errNoRows):
+	case !errors.Is(err, store.ErrNoRows):
 		return 0, err
 	case sequence == "":
 		return *highest, nil
@@ -82,10 +83,10 @@ func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from 
 	}
 	object := fmt.Sprintf("table %q", table.String())
 	var value int64
-	b := dialect.NewBuilder(db.store.d)
-	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.store.d, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
+	b := dialect.NewBuilder(db.store.Dialect)
+	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.store.Dialect, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
 	switch {
-	case errors.Is(err, errNoRows):
+	case errors.Is(err, store.ErrNoRows):
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
 	case err != nil:
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
@@ -120,8 +121,8 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 	if table.Column("name") == nil || table.Column(value) == nil {
 		return refuse("--adopt-cursors takes a table of cursors with these columns", "it lacks a column name, or value, or position")
 	}
-	b := dialect.NewBuilder(db.store.d)
-	query := "SELECT name, " + db.store.d.Quote(value) + " FROM " + dialect.Qualified(db.store.d, table.Name)
+	b := dialect.NewBuilder(db.store.Dialect)
+	query := "SELECT name, " + db.store.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.store.Dialect, table.Name)
 	if table.Column("feed") != nil {
 		query += " WHERE feed = " + b.Arg(r.Name)
 	}
@@ -154,9 +155,9 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *record, cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
-		b := dialect.NewBuilder(db.store.d)
-		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.store.d.Now()}
-		_, err := q.Exec(ctx, db.store.d.InsertNew(db.store.table("cursors"),
+		b := dialect.NewBuilder(db.store.Dialect)
+		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.store.Dialect.Now()}
+		_, err := q.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("cursors"),
 			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 			values, []string{"consumer", "feed", "shard"}), b.Args()...)
 		if err != nil {

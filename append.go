@@ -20,7 +20,7 @@ func (f *Feed) appending() *appending {
 	if a := f.appends.Load(); a != nil && a.of == r {
 		return a
 	}
-	d, feed := f.db.store.d, r.feed(f.db.store.names)
+	d, feed := f.db.store.Dialect, r.feed(f.db.store.Names)
 	a := &appending{of: r, feed: feed,
 		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
 	if feed.Outbox {

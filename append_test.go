@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // nowhere is a transaction that does nothing with statements: what is left is what rowfeed does.
@@ -17,7 +18,7 @@ func (nowhere) Exec(context.Context, string, ...any) (int64, error) { return 1, 
 func BenchmarkAppend(b *testing.B) {
 	key := []dialect.Column{{Name: "tenant", Stored: "tenant"}, {Name: "id", Stored: "id"}}
 	feed := func(mode string) *Feed {
-		f := &Feed{db: &DB{d: postgres.Dialect{}, names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}, name: "items"}
+		f := &Feed{db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, name: "items"}
 		f.record.Store(&record{Name: "items", Mode: mode, Key: key})
 		return f
 	}
@@ -43,7 +44,7 @@ func BenchmarkAppend(b *testing.B) {
 
 // TestAppendingFollowsTheRecord: a feed that was dropped and added again has another key, or another mode.
 func TestAppendingFollowsTheRecord(t *testing.T) {
-	f := &Feed{db: &DB{d: postgres.Dialect{}, names: dialect.Names{Prefix: "rowfeed_"}}, name: "items"}
+	f := &Feed{db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, name: "items"}
 	for _, c := range []struct{ mode, column, change, record string }{
 		{ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
 		{ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},

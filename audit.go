@@ -57,33 +57,33 @@ func (db *DB) Audited(ctx context.Context, act Act, do func(context.Context) err
 // BeginAct writes into the audit log that something is about to be done. end is to be called
 // with how it ended, once; it also writes where ctx is over.
 func (db *DB) BeginAct(ctx context.Context, act Act) (end func(error) error, err error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
 	mark := strings.ToLower(rand.Text())
 	var id int64
-	err = db.store.inTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.store.d)
-		values := []string{b.Arg(mark), db.store.d.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)), b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
-		if _, err := tx.Exec(ctx, "INSERT INTO "+db.store.table("audit")+" (mark, at, actor, act, object, detail, outcome) VALUES ("+strings.Join(values, ", ")+")", b.Args()...); err != nil {
+	err = db.store.InTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(db.store.Dialect)
+		values := []string{b.Arg(mark), db.store.Dialect.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)), b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
+		if _, err := tx.Exec(ctx, "INSERT INTO "+db.store.Table("audit")+" (mark, at, actor, act, object, detail, outcome) VALUES ("+strings.Join(values, ", ")+")", b.Args()...); err != nil {
 			return err
 		}
 		// From the newest back, which it is, or nearly: no index is needed.
-		b = dialect.NewBuilder(db.store.d)
-		return dialect.QueryRow(ctx, tx, "SELECT id FROM "+db.store.table("audit")+" WHERE mark = "+b.Arg(mark)+" ORDER BY id DESC LIMIT 1", b.Args(), &id)
+		b = dialect.NewBuilder(db.store.Dialect)
+		return dialect.QueryRow(ctx, tx, "SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+" ORDER BY id DESC LIMIT 1", b.Args(), &id)
 	})
 	if err != nil {
-		return nil, db.store.fail("audit log", "record "+act.Act, err)
+		return nil, db.store.Fail("audit log", "record "+act.Act, err)
 	}
 	return func(outcome error) error {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
 		defer cancel()
-		err := db.store.inTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
-			b := dialect.NewBuilder(db.store.d)
-			_, err := tx.Exec(bounded, "UPDATE "+db.store.table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+" WHERE id = "+b.Arg(id), b.Args()...)
+		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
+			b := dialect.NewBuilder(db.store.Dialect)
+			_, err := tx.Exec(bounded, "UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+" WHERE id = "+b.Arg(id), b.Args()...)
 			return err
 		})
-		return db.store.failOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
+		return db.store.FailOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
 	}, nil
 }
 
@@ -122,22 +122,22 @@ func (db *DB) Acts(ctx context.Context, before int64, limit int) ([]Act, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.store.d)
-	query := "SELECT id, at, actor, act, object, detail, outcome FROM " + db.store.table("audit")
+	b := dialect.NewBuilder(db.store.Dialect)
+	query := "SELECT id, at, actor, act, object, detail, outcome FROM " + db.store.Table("audit")
 	if before > 0 {
 		query += " WHERE id < " + b.Arg(before)
 	}
-	all, err := dialect.QueryAll(ctx, db.store.on(), query+" ORDER BY id DESC LIMIT "+b.Arg(int64(limit)), b.Args(),
+	all, err := dialect.QueryAll(ctx, db.store.On(), query+" ORDER BY id DESC LIMIT "+b.Arg(int64(limit)), b.Args(),
 		func(rows dialect.Rows) (a Act, err error) {
 			var at int64
 			err = rows.Scan(&a.ID, &at, &a.Actor, &a.Act, &a.Object, &a.Detail, &a.Outcome)
 			a.At = time.UnixMicro(at).UTC()
 			return a, err
 		})
-	return all, db.store.fail("audit log", "list it", err)
+	return all, db.store.Fail("audit log", "list it", err)
 }
 
 const (
@@ -156,29 +156,29 @@ func (db *DB) PurgeActs(ctx context.Context, olderThan time.Duration) (total int
 		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log", Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
 			Next: "give a duration like 400d"}
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
 	var now, after int64
-	if err := dialect.QueryRow(ctx, db.store.on(), "SELECT "+db.store.d.Now(), nil, &now); err != nil {
-		return 0, db.store.fail("audit log", "ask for the time", err)
+	if err := dialect.QueryRow(ctx, db.store.On(), "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
+		return 0, db.store.Fail("audit log", "ask for the time", err)
 	}
 	before := now - olderThan.Microseconds()
 	for n := int64(1); n > 0; total += n {
 		// Ids grow with time, so that nothing is read behind the first that stay.
-		b := dialect.NewBuilder(db.store.d)
-		ids, err := dialect.QueryAll(ctx, db.store.on(), "SELECT id FROM "+db.store.table("audit")+" WHERE id > "+b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
+		b := dialect.NewBuilder(db.store.Dialect)
+		ids, err := dialect.QueryAll(ctx, db.store.On(), "SELECT id FROM "+db.store.Table("audit")+" WHERE id > "+b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
 			func(rows dialect.Rows) (id int64, err error) { return id, rows.Scan(&id) })
 		if err != nil || len(ids) == 0 {
-			return total, db.store.fail("audit log", "read it", err)
+			return total, db.store.Fail("audit log", "read it", err)
 		}
-		err = db.store.inTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
-			b := dialect.NewBuilder(db.store.d)
-			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.table("audit")+" WHERE id >= "+b.Arg(ids[0])+" AND id <= "+b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
+		err = db.store.InTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
+			b := dialect.NewBuilder(db.store.Dialect)
+			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+" AND id <= "+b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
 			return err
 		})
 		if err != nil {
-			return total, db.store.fail("audit log", "purge it", err)
+			return total, db.store.Fail("audit log", "purge it", err)
 		}
 		after = ids[len(ids)-1]
 	}

@@ -29,7 +29,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
 			Next: "`rowfeed repair " + f.name + "` records what is missing from a feed with positions of a sequence"}
 	}
-	err = f.db.store.withSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
+	err = f.db.store.WithSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
 		if err := f.reload(ctx); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		return f.beginBackFill(ctx, q)
 	})
 	if err != nil {
-		return 0, f.db.store.fail(feedtype.FeedObject(f.name), "begin back-fill", err)
+		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "begin back-fill", err)
 	}
 	if err := f.reload(ctx); err != nil {
 		return 0, err
@@ -54,9 +54,9 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 
 // knowsPlaces refuses what needs to know which rows never had a place, where places were purged.
 func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.table("shards")+" WHERE feed = "+b.Arg(f.name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
 		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
 			Next: f.recordYourself()}
@@ -84,8 +84,8 @@ func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
 		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.name + "` appends records for rows that have none"}
 	}
 	r.Runs++
-	b := dialect.NewBuilder(f.db.store.d)
-	_, err := q.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET state = "+b.Arg(stateFilling)+", fill_after = NULL, options = "+b.Arg(r.optionsText())+
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	_, err := q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(stateFilling)+", fill_after = NULL, options = "+b.Arg(r.optionsText())+
 		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(stateActive), b.Args()...)
 	return err
 }
@@ -101,7 +101,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 	}
 	feed, behind := f.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
-		if problem := timeColumnProblem(f.db.store.d, l.table, r.TimeColumn); problem != nil {
+		if problem := timeColumnProblem(f.db.store.Dialect, l.table, r.TimeColumn); problem != nil {
 			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}
 		}
 		behind.Time = l.table.Column(r.TimeColumn)
@@ -116,15 +116,15 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 	}
 	var last []any
 	var unready []int
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) (err error) {
 		if behind.Rows, last, err = f.keyRange(ctx, tx, "", after, fillBatch); err != nil {
 			return err
 		}
 		if err := f.mustHaveShards(ctx, tx, feed, behind.Rows); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.db.store.d)
-		unready, err = dialect.QueryAll(ctx, tx, dialect.UnreadyShards(f.db.store.d, b, feed, behind.Rows), b.Args(),
+		b := dialect.NewBuilder(f.db.store.Dialect)
+		unready, err = dialect.QueryAll(ctx, tx, dialect.UnreadyShards(f.db.store.Dialect, b, feed, behind.Rows), b.Args(),
 			func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 		return err
 	})
@@ -132,7 +132,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 		return 0, err
 	}
 	for _, shard := range unready {
-		err := f.db.store.inTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.name, func(tx dialect.Querier) error {
+		err := f.db.store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.name, func(tx dialect.Querier) error {
 			return f.beginFilling(ctx, tx, feed, shard, behind.Run)
 		})
 		if err != nil {
@@ -143,18 +143,18 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err 
 	if last != nil {
 		mark = append([]any{behind.Batch}, last...)
 	}
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
 		if err := f.filled(ctx, tx, r, mark); err != nil {
 			return err
 		}
-		n, err = f.db.store.d.PlaceBehind(ctx, tx, feed, behind)
+		n, err = f.db.store.Dialect.PlaceBehind(ctx, tx, feed, behind)
 		if err == nil && r.Runs > 1 { // places that its snapshot lacks because they were purged have left their mark
 			err = f.knowsPlaces(ctx, tx, "back-fill")
 		}
 		return err
 	})
 	if errors.Is(err, feedtype.Refused) { // for good: the run ends with what it has placed
-		ended := f.db.store.inTx(ctx, dialect.ForRecord, "end back-fill of "+f.name, func(tx dialect.Querier) error { return f.filled(ctx, tx, r, nil) })
+		ended := f.db.store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.name, func(tx dialect.Querier) error { return f.filled(ctx, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
 	return n, err
@@ -174,8 +174,8 @@ func (m outbox) moveFirst(ctx context.Context, f *Feed) {
 // livesFrom settles where the live part of a shard begins, once and for all: at the first ULID that is given in it, with
 // the shard locked. The least place tells it no more when that has moved to the head, or was purged.
 func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
-	b := dialect.NewBuilder(f.db.store.d)
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
 		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard), b.Args()...)
 	return err
 }
@@ -183,7 +183,7 @@ func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, fir
 // beginFilling makes a shard ready for the run that comes to it first, under the shard's lock. Where the shard has given no ULID yet its live
 // part begins at the time of the feed's making, whatever hints its records have.
 func (f *Feed) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
-	d := f.db.store.d
+	d := f.db.store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (f *Feed) beginFilling(ctx context.Context, tx dialect.Querier, feed *diale
 	if row.ULIDState == (dialect.ULIDState{}) {
 		var created int64
 		b := dialect.NewBuilder(d)
-		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.db.store.table("feeds")+" WHERE name = "+b.Arg(f.name), b.Args(), &created); err != nil {
+		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.db.store.Table("feeds")+" WHERE name = "+b.Arg(f.name), b.Args(), &created); err != nil {
 			return err
 		}
 		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), newULIDRandom(), 1)
@@ -206,7 +206,7 @@ func (f *Feed) beginFilling(ctx context.Context, tx dialect.Querier, feed *diale
 		}
 	}
 	b := dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
 	return err
 }
 

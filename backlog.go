@@ -19,12 +19,12 @@ func (f *Feed) Backlog(ctx context.Context, limit int) (Backlog, error) {
 
 // backlog reads the sequence, and counts changes.
 func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog, err error) {
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	var updated, age int64
-	err = dialect.QueryRow(ctx, f.db.store.on(), "SELECT value, updated_at FROM "+f.db.store.table("sequences")+
+	err = dialect.QueryRow(ctx, f.db.store.On(), "SELECT value, updated_at FROM "+f.db.store.Table("sequences")+
 		" WHERE name = "+b.Arg(f.name), b.Args(), &found.Head, &updated)
 	if err != nil {
-		return found, f.db.store.fail(feedtype.FeedObject(f.name), "read its sequence", err)
+		return found, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
 	}
 	if found.Head > 0 {
 		at := time.UnixMicro(updated).UTC()
@@ -33,12 +33,12 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 	// The table may be gone: the rest is still worth knowing.
 	// In a transaction, for its settings: without them a plan that was made while most
 	// rows waited reads the whole table when none does.
-	err = f.db.store.inTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		found.Waiting, age, err = f.db.store.d.Backlog(ctx, tx, f.dialectFeed(), limit)
+	err = f.db.store.InTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
+		found.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, tx, f.dialectFeed(), limit)
 		return err
 	})
-	if err != nil && f.db.store.d.Classify(err) != dialect.ClassUndefined {
-		return found, f.db.store.fail(feedtype.FeedObject(f.name), "count the changes waiting", err)
+	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return found, f.db.store.Fail(feedtype.FeedObject(f.name), "count the changes waiting", err)
 	}
 	found.OldestSeconds = seconds(age)
 	return found, nil

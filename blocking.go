@@ -120,7 +120,7 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 		hintMillis = max(hint.UnixMilli(), 1)
 	}
 	var forgetful, err error
-	t.first, forgetful, err = f.db.store.d.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
+	t.first, forgetful, err = f.db.store.Dialect.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
 	if errors.Is(err, dialect.ErrHintAhead) {
 		err = &feedtype.Error{Code: feedtype.InvalidRequest, Param: "hint", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
 			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
@@ -138,7 +138,7 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 // lockError says what a database's error means for whoever wants a lock.
 func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error {
 	object := fmt.Sprintf("feed %q, shard %d", f.name, shard)
-	switch class := f.db.store.d.Classify(err); {
+	switch class := f.db.store.Dialect.Classify(err); {
 	case errors.Is(err, feedtype.ErrNoULID):
 		return f.holdsNone(shard, err)
 	case errors.Is(err, dialect.ErrNoTransaction):
@@ -161,7 +161,7 @@ func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error
 		return &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
 			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
 	}
-	return f.db.store.fail(object, "lock", err)
+	return f.db.store.Fail(object, "lock", err)
 }
 
 // lockedOut is the error of a wait that has run out. Whether the transaction can go on is
@@ -169,7 +169,7 @@ func (f *Feed) lockError(ctx context.Context, tx Tx, shard int, err error) error
 func (f *Feed) lockedOut(ctx context.Context, tx Tx, object string, shard int, err error) error {
 	e := &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
 		Next: "the transaction is as it was before: lock again, or roll back and begin again later; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"}
-	if f.db.store.d.Usable(ctx, tx) != nil {
+	if f.db.store.Dialect.Usable(ctx, tx) != nil {
 		e.Next = "the transaction cannot go on: roll it back and begin again; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"
 	}
 	if who := f.holderText(ctx, shard); who != "" {
@@ -221,7 +221,7 @@ func (u *ULIDs) of(shard int) (taken, error) {
 // error (Conflict) of one from before them, too. That a transaction has ended it learns from the Tx, see there.
 func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
-		witness, err := u.feed.db.store.d.Witness(ctx, u.tx, u.feed.dialectFeed(), t.shard)
+		witness, err := u.feed.db.store.Dialect.Witness(ctx, u.tx, u.feed.dialectFeed(), t.shard)
 		if err != nil {
 			return u.feed.lockError(ctx, u.tx, t.shard, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // The states of a feed.
@@ -91,10 +92,10 @@ type recordOptions struct {
 // loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
 // read says so by itself, see record.unread.
 func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
   delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column
-FROM ` + db.store.table("feeds")
+FROM ` + db.store.Table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
 	}
@@ -116,11 +117,11 @@ FROM ` + db.store.table("feeds")
 		}
 		r.Capture = dialect.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
-		r.Source.Schema = db.store.home // a printed script does not know it
+		r.Source.Schema = db.store.Home // a printed script does not know it
 		switch {
 		case schema == nil:
 		case *schema == "": // see save
-			r.Source.Schema = db.store.names.Schema
+			r.Source.Schema = db.store.Names.Schema
 		default:
 			r.Source.Schema = *schema
 		}
@@ -144,7 +145,7 @@ FROM ` + db.store.table("feeds")
 		case modes[r.Mode] == nil:
 			r.unread = unknownMode(r.Name, r.Mode)
 		case err != nil:
-			r.unread = damagedRecord(r.Name, db.store.table("feeds"), err)
+			r.unread = damagedRecord(r.Name, db.store.Table("feeds"), err)
 		}
 		return &r, nil
 	})
@@ -193,11 +194,11 @@ type Feed struct {
 	layout  atomic.Pointer[layout]
 	appends atomic.Pointer[appending]
 	fit     fit
-	pages   sharing[pageKey, reading] // of those who wait
+	pages   store.Sharing[pageKey, reading] // of those who wait
 	tail    tail
 	// catchUps are the publishing that consistent requests share, of a shard where each is a feed
 	// by itself.
-	catchUps sharing[int, struct{}]
+	catchUps store.Sharing[int, struct{}]
 	line     line // see outbox.pass
 	unseen   unseen
 
@@ -229,7 +230,7 @@ type layout struct {
 
 // reload reads the feed's record again. When the feed is gone it is forgotten.
 func (f *Feed) reload(ctx context.Context) error {
-	records, err := f.db.loadRecords(ctx, f.db.store.on(), f.name)
+	records, err := f.db.loadRecords(ctx, f.db.store.On(), f.name)
 	if err == nil && (len(records) == 0 || records[0].gone()) {
 		f.db.mu.Lock()
 		delete(f.db.feeds, f.name)
@@ -238,12 +239,12 @@ func (f *Feed) reload(ctx context.Context) error {
 			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	if err != nil {
-		if f.db.store.d.Classify(err) == dialect.ClassUndefined {
-			if err := f.db.store.requireSchema(ctx, f.db.store.on()); err != nil {
+		if f.db.store.Dialect.Classify(err) == dialect.ClassUndefined {
+			if err := f.db.store.RequireSchema(ctx, f.db.store.On()); err != nil {
 				return err // rowfeed's own tables are gone
 			}
 		}
-		return f.db.store.fail(feedtype.FeedObject(f.name), "read its record", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "read its record", err)
 	}
 	f.record.Store(records[0])
 	f.layout.Store(nil)
@@ -268,7 +269,7 @@ func (f *Feed) Generation() int64 { return f.record.Load().Generation }
 // DataShards is the number of data shards, as last read.
 func (f *Feed) DataShards() int { return f.record.Load().DataShards }
 
-func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.store.names) }
+func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.store.Names) }
 
 // describe reads the source table's columns and remembers them.
 func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
@@ -283,7 +284,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{generation: r.Generation, adopt: r.Adopt, feed: r.feed(f.db.store.names), table: table}
+	l := &layout{generation: r.Generation, adopt: r.Adopt, feed: r.feed(f.db.store.Names), table: table}
 	if slices.Contains(unplaced, r.State) {
 		l.unplaced = r.State
 	}
@@ -291,7 +292,7 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	for _, c := range r.Key {
 		l.key = append(l.key, c.ForReaders())
 	}
-	if err := r.mode().describe(f.db.store.d, l.feed, table); err != nil {
+	if err := r.mode().describe(f.db.store.Dialect, l.feed, table); err != nil {
 		return nil, err
 	}
 	l.feed.Columns = l.feed.Delivered(table)
@@ -307,8 +308,8 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 			l.feed.Columns = append(l.feed.Columns, *c)
 		}
 	}
-	if err := r.mayBeSoWide(f.db.store.d, table); err != nil {
-		_, err = r.asAdded(f.db.store.d, table)
+	if err := r.mayBeSoWide(f.db.store.Dialect, table); err != nil {
+		_, err = r.asAdded(f.db.store.Dialect, table)
 		return nil, err
 	}
 	for _, c := range l.feed.Columns {
@@ -319,12 +320,12 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 }
 
 func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
-	table, err := db.store.d.Describe(ctx, q, name)
-	if err != nil && db.store.d.Classify(err) == dialect.ClassUndefined {
+	table, err := db.store.Dialect.Describe(ctx, q, name)
+	if err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
 			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
 	}
-	return table, db.store.fail(fmt.Sprintf("table %q", name.String()), "describe", err)
+	return table, db.store.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
 }
 
 // describeSource describes a feed's table, and refuses one that is gone or has lost a
@@ -334,9 +335,9 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
 			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}
 	}
-	table, err := db.store.d.Describe(ctx, q, r.Source)
-	if err != nil && db.store.d.Classify(err) == dialect.ClassUndefined {
-		now, moved, err := db.store.d.Moved(ctx, q, r.feed(db.store.names))
+	table, err := db.store.Dialect.Describe(ctx, q, r.Source)
+	if err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined {
+		now, moved, err := db.store.Dialect.Moved(ctx, q, r.feed(db.store.Names))
 		if err != nil {
 			return nil, err
 		}
@@ -348,7 +349,7 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {
-		return nil, db.store.fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
+		return nil, db.store.Fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
 	}
 	for _, c := range r.Key {
 		if table.Column(c.Name) == nil {
@@ -363,7 +364,7 @@ func (f *Feed) currentLayout(ctx context.Context) (*layout, error) {
 	if l := f.layout.Load(); l != nil {
 		return l, nil
 	}
-	return f.describe(ctx, f.db.store.on())
+	return f.describe(ctx, f.db.store.On())
 }
 
 // Info describes the feed to its readers.
@@ -371,7 +372,7 @@ func (f *Feed) Info(ctx context.Context) (*feedtype.Info, error) {
 	if err := f.reload(ctx); err != nil {
 		return nil, err
 	}
-	l, err := f.describe(ctx, f.db.store.on())
+	l, err := f.describe(ctx, f.db.store.On())
 	if err != nil {
 		return nil, err
 	}

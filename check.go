@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Finding is something wrong with a feed, or with one of its keys.
@@ -125,12 +126,12 @@ func (f *Feed) inexactKeys(context.Context) ([]string, error) {
 // not to be ready.
 func (f *Feed) strays(ctx context.Context) ([]string, error) {
 	r := f.record.Load()
-	table, err := f.db.describeSource(ctx, f.db.store.on(), r)
+	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.db.store.d.Strays(ctx, f.db.store.on(), r.feed(f.db.store.names), table)
-	return found, f.db.store.fail(feedtype.FeedObject(f.name), "look for triggers elsewhere", err)
+	found, err := f.db.store.Dialect.Strays(ctx, f.db.store.On(), r.feed(f.db.store.Names), table)
+	return found, f.db.store.Fail(feedtype.FeedObject(f.name), "look for triggers elsewhere", err)
 }
 
 // checkKeys finds the keys that break a rule.
@@ -160,7 +161,7 @@ func (x Finding) same(y Finding) bool {
 
 func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
-	err := f.db.store.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
+	err := f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
 		findings = nil
 		twice, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.dialectFeed())+fmt.Sprintf(" LIMIT %d", maxFindings), nil,
 			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
@@ -179,11 +180,11 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 		}
 		return nil
 	})
-	return findings, f.db.store.fail(feedtype.FeedObject(f.name), "check", err)
+	return findings, f.db.store.Fail(feedtype.FeedObject(f.name), "check", err)
 }
 
 func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]Finding, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	side, refs := "p", dialect.StoredRefs(d, feed, "p")
 	if rule.fromSource {
 		side, refs = "t", dialect.KeyRefs(d, feed, "t")
@@ -195,7 +196,7 @@ func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) 
 
 // findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
 func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding Finding) ([]Finding, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
 	for i, c := range feed.Key {
 		selected[i], columns[i] = d.Value(c, refs[i]), c.ForReaders()
@@ -218,7 +219,7 @@ func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, 
 // ruleFrom is FROM and WHERE of a rule. Waiting changes excuse a key, except for a
 // position that should not exist at all.
 func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	source, positions := dialect.Qualified(d, feed.Source), dialect.Qualified(d, feed.Positions())
 	join := dialect.SourceJoin(d, feed, "t", "p")
 	var from string
@@ -229,7 +230,7 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 	}
 	where := strings.ReplaceAll(rule.where, "t.row_is_missing", dialect.Ref(d, "t", feed.Key[0].Name)+" IS NULL")
 	if rule.rule == ruleSequence {
-		return from + " JOIN " + f.db.store.table("sequences") + " s ON s.name = " + b.Arg(f.name) + " WHERE (" + where + ")"
+		return from + " JOIN " + f.db.store.Table("sequences") + " s ON s.name = " + b.Arg(f.name) + " WHERE (" + where + ")"
 	}
 	waiting := dialect.StoredJoin(d, feed, "c", "p")
 	if side == "t" {
@@ -259,10 +260,10 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 
 // repairKeys is Repair for a feed with positions of a sequence.
 func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {
-		return f.settle(ctx, doing, f.db.store.inTx(ctx, dialect.ForRepair, doing, fn))
+		return f.settle(ctx, doing, f.db.store.InTx(ctx, dialect.ForRepair, doing, fn))
 	}
 	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx)
@@ -298,10 +299,10 @@ func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
 
 // countVanished counts keys whose rows are gone although nothing has said so.
 func (f *Feed) countVanished(ctx context.Context) (n int64, err error) {
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	i := slices.IndexFunc(keyRules, func(r keyRule) bool { return r.rule == ruleVanished })
-	err = dialect.QueryRow(ctx, f.db.store.on(), "SELECT count(*)"+f.ruleFrom(b, keyRules[i], "p"), b.Args(), &n)
-	if errors.Is(err, errNoRows) {
+	err = dialect.QueryRow(ctx, f.db.store.On(), "SELECT count(*)"+f.ruleFrom(b, keyRules[i], "p"), b.Args(), &n)
+	if errors.Is(err, store.ErrNoRows) {
 		err = nil
 	}
 	return n, err

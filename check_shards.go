@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // A key in the wrong data shard is in nobody's part: readers of the one that should have it
@@ -35,16 +36,16 @@ type places struct {
 // look reads the places again, or for the first time. errRecordChanged means that the feed
 // is being divided anew, or has been: the division that was looked for is no more.
 func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err error) {
-	if p.keys, err = dialect.WalkKeys(ctx, tx, db.store.d, p.r.feed(db.store.names), p.rows, p.after, checkBatch); err != nil {
+	if p.keys, err = dialect.WalkKeys(ctx, tx, db.store.Dialect, p.r.feed(db.store.Names), p.rows, p.after, checkBatch); err != nil {
 		return err
 	}
 	if len(p.keys) > 0 && p.after != nil && dialect.KeyIdentity(p.keys[0].Key) == dialect.KeyIdentity(p.after) {
 		return fmt.Errorf("the walk along the key does not get beyond %v", p.after)
 	}
 	// The record is read behind the keys: what it is then it was when they were read.
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	var n int64
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
 		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(stateFilling)+", "+b.Arg(stateActive)+")", b.Args(), &n)
 	if err == nil && n != 1 {
 		err = errRecordChanged
@@ -92,7 +93,7 @@ func (f *Feed) walkShards(ctx context.Context, r *record, found func(*places) er
 	for _, rows := range walks {
 		for after := []any(nil); ; {
 			p := &places{r: r, rows: rows, after: after}
-			err := f.db.store.inTx(ctx, dialect.ForRead, "look at the shards of "+f.name, func(tx dialect.Querier) error { return p.look(ctx, tx, f.db) })
+			err := f.db.store.InTx(ctx, dialect.ForRead, "look at the shards of "+f.name, func(tx dialect.Querier) error { return p.look(ctx, tx, f.db) })
 			if err == nil && len(p.wrong) > 0 {
 				err = found(p)
 			}
@@ -159,7 +160,7 @@ func misplacedAs(k dialect.PlaceKey, shard int) string {
 func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 	in := func(give func(dialect.Querier) (int64, error)) error {
 		var n int64
-		err := f.db.store.inTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
+		err := f.db.store.InTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
 			n, err = give(tx)
 			return err
 		})
@@ -174,7 +175,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 			return in(func(tx dialect.Querier) (int64, error) { return f.giveShardsAgain(ctx, tx, p) })
 		}
 		for _, w := range p.wrong {
-			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.feed(f.db.store.names), w) })
+			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.feed(f.db.store.Names), w) })
 			if errors.Is(err, errHeld) {
 				left++
 			} else if err != nil {
@@ -183,7 +184,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		}
 		return nil
 	})
-	if errors.Is(err, errNoRows) { // dropped meanwhile
+	if errors.Is(err, store.ErrNoRows) { // dropped meanwhile
 		err = firstError(f.reload(ctx), err)
 	}
 	if err == nil && left > 0 {
@@ -200,7 +201,7 @@ var errHeld = errors.New("another transaction holds the row")
 // that has had another position meanwhile has got it already. It waits for nobody, and is
 // the whole transaction, so that nobody waits behind a row for the next.
 func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
-	d, b := f.db.store.d, dialect.NewBuilder(f.db.store.d)
+	d, b := f.db.store.Dialect, dialect.NewBuilder(f.db.store.Dialect)
 	stands := "t.feed_sync_id = " + b.Arg(w.Position)
 	// The shard is written for the lock that comes with it, which passes over what others
 	// hold. If the feed is divided anew meanwhile it is the wrong one, until the publisher.
@@ -220,7 +221,7 @@ func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.
 // giveShardsAgain writes shards in the table of positions, and records the keys. The
 // sequence's lock keeps positions, and the division of the feed, as they are.
 func (f *Feed) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
-	d, feed := f.db.store.d, p.r.feed(f.db.store.names)
+	d, feed := f.db.store.Dialect, p.r.feed(f.db.store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}

@@ -73,7 +73,7 @@ func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.T
 		if r.State == stateDropped || r.Capture != dialect.CaptureTrigger {
 			continue
 		}
-		ours := db.store.d.TriggerNames(r.feed(db.store.names))
+		ours := db.store.Dialect.TriggerNames(r.feed(db.store.Names))
 		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
 	}
 	return nil
@@ -102,17 +102,17 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
 func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, base int64, limit int) (int, error) {
-	feed, generation := r.feed(f.db.store.names), r.Generation
+	feed, generation := r.feed(f.db.store.Names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
 	}
 	after := f.takeTurn(generation)
 	shard := r.sharder()
-	n, last, err := f.db.store.d.PlaceRows(ctx, tx, feed, after, limit, base, shard)
+	n, last, err := f.db.store.Dialect.PlaceRows(ctx, tx, feed, after, limit, base, shard)
 	if err == nil && after != nil && n < limit {
 		var rest int
 		var lastOfRest []any
-		rest, lastOfRest, err = f.db.store.d.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n), shard)
+		rest, lastOfRest, err = f.db.store.Dialect.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n), shard)
 		if n += rest; rest > 0 {
 			last = lastOfRest
 		}
@@ -134,8 +134,8 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, bas
 		return 0, nil
 	}
 	var stand int64
-	b := dialect.NewBuilder(f.db.store.d)
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.store.d, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.store.Dialect, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
 		b.Args(), &stand)
 	if err == nil && stand > int64(n) {
 		return n, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
@@ -153,9 +153,9 @@ func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialec
 	if f.db.cfg.Observer.Skipped == nil {
 		return nil
 	}
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	var rows int
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.store.d, feed.Source)+
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.store.Dialect, feed.Source)+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
 	if err == nil && rows > 0 {
 		f.db.cfg.Observer.Skipped(feedtype.SkipEvent{Feed: f.name, Rows: rows})
@@ -191,16 +191,16 @@ func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error)
 	if !feed.InRows() {
 		return 0, nil
 	}
-	b := dialect.NewBuilder(f.db.store.d)
-	return f.db.store.d.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.db.store.table("sequences")+" WHERE name = "+b.Arg(f.name)+
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	return f.db.store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.db.store.Table("sequences")+" WHERE name = "+b.Arg(f.name)+
 		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
 }
 
 // sharedPositions is a query for the positions that more than one key has.
 func (f *Feed) sharedPositions(feed *dialect.Feed) string {
-	from := dialect.Qualified(f.db.store.d, feed.Positions())
+	from := dialect.Qualified(f.db.store.Dialect, feed.Positions())
 	if feed.InRows() {
-		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.db.store.d, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
+		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.db.store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
 	}
 	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
 }
@@ -235,5 +235,5 @@ func (f *Feed) DeleteSQL() []string {
 	if feed.ULIDs != nil {
 		return []string{}
 	}
-	return f.db.store.d.DeleteRow(feed)
+	return f.db.store.Dialect.DeleteRow(feed)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // consistentWait bounds the publishing before a consistent page when the request does
@@ -35,14 +36,14 @@ func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards feedtype.
 	}
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	_, err := f.catchUps.do(over, part.Shard, func(ctx context.Context) (struct{}, error) {
+	_, err := f.catchUps.Do(over, part.Shard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f.mode().publishVisible(ctx, f, part.Shard)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
 			Next: "try again, with a longer wait; `rowfeed status " + f.name + "` tells how much is waiting and who is in the way"}
 	}
-	return f.db.store.fail(feedtype.FeedObject(f.name), "publish what was committed before", err)
+	return f.db.store.Fail(feedtype.FeedObject(f.name), "publish what was committed before", err)
 }
 
 // publishVisible runs passes until the changes that are visible now are published.
@@ -76,7 +77,7 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 		batch.learn(e)
 		if idle++; e.Changes > 0 {
 			idle = 0
-		} else if err := pause(ctx, backoff(idle)); err != nil {
+		} else if err := store.Pause(ctx, store.Backoff(idle)); err != nil {
 			return err
 		}
 		if err := f.stillWaiting(ctx, &rows); err != nil {
@@ -105,7 +106,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 		*rows = waitingRows{}
 		return nil
 	}
-	d := f.db.store.d
+	d := f.db.store.Dialect
 	values := make([]string, len(feed.Key))
 	for i, ref := range dialect.KeyRefs(d, feed, "t") {
 		values[i] = d.Value(feed.Key[i], ref)
@@ -114,7 +115,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 	where, order := dialect.WaitingRows(d, b, feed, nil)
 	query := "SELECT " + strings.Join(values, ", ") + " FROM " + dialect.Qualified(d, feed.Source) + " t" + where + order + " LIMIT " + b.Arg(maxWaitingRows+1)
 	var now []string
-	err := f.db.store.inTx(ctx, dialect.ForRead, "look for rows of "+f.name, func(tx dialect.Querier) (err error) {
+	err := f.db.store.InTx(ctx, dialect.ForRead, "look for rows of "+f.name, func(tx dialect.Querier) (err error) {
 		now, err = dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (string, error) {
 			key, dest := make([]any, len(values)), make([]any, len(values))
 			for i := range key {
@@ -144,10 +145,10 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 // changeSeq is the seq of the first visible change from one end, 0 when nothing waits.
 // The transaction brings settings under which the primary key is what answers it.
 func (f *Feed) changeSeq(ctx context.Context, order string) (seq int64, err error) {
-	err = f.db.store.inTx(ctx, dialect.ForRead, "look for changes of "+f.name, func(tx dialect.Querier) error {
+	err = f.db.store.InTx(ctx, dialect.ForRead, "look for changes of "+f.name, func(tx dialect.Querier) error {
 		feed := f.dialectFeed()
-		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.db.store.d, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
-		if errors.Is(err, errNoRows) {
+		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.db.store.Dialect, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
+		if errors.Is(err, store.ErrNoRows) {
 			seq, err = 0, nil
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // probeTimeout bounds the question whether a connection is alive.
@@ -102,7 +103,7 @@ func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Curso
 	if r.row.aside == 0 {
 		return nil
 	}
-	b := dialect.NewBuilder(r.c.DB.store.d)
+	b := dialect.NewBuilder(r.c.DB.store.Dialect)
 	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
 	return err
 }
@@ -136,7 +137,7 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 			return errOvertaken
 		}
 	}
-	err := r.c.DB.store.once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
+	err := r.c.DB.store.Once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
 		if err := t.begin(ctx, tx); err != nil {
 			return err
@@ -164,13 +165,13 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 		return err
 	}
 	var known *feedtype.Error
-	switch r.c.DB.store.d.Classify(err) {
+	switch r.c.DB.store.Dialect.Classify(err) {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
 		// It passes, unless it is the handler's own doing: a second connection of its own
 		// that waits for this transaction, an error that only looks as if.
-		if r.denials++; r.denials <= maxAttempts {
+		if r.denials++; r.denials <= store.MaxAttempts {
 			return err
 		}
 	}
@@ -196,7 +197,7 @@ func (t *consumerTx) handle(ctx context.Context, fn func() error) error {
 		return err
 	}
 	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
-	d := t.r.c.DB.store.d
+	d := t.r.c.DB.store.Dialect
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -229,7 +230,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 	if errors.As(err, &later) {
 		return &feedtype.Error{Code: feedtype.Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
 	}
-	d := t.r.c.DB.store.d
+	d := t.r.c.DB.store.Dialect
 	switch d.Classify(err) {
 	case dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
@@ -267,5 +268,5 @@ func (t *consumerTx) advance(ctx context.Context, to feedtype.Cursor, aside int6
 func (r *consuming) reachable() bool {
 	bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	return r.c.DB.store.sql.PingContext(bounded) == nil
+	return r.c.DB.store.SQL.PingContext(bounded) == nil
 }

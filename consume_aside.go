@@ -32,15 +32,15 @@ func (r *consuming) letters(b *dialect.Builder) string {
 	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.row.shard)
 }
 
-func (r *consuming) lettersTable() string { return r.c.DB.store.table("dead_letters") }
+func (r *consuming) lettersTable() string { return r.c.DB.store.Table("dead_letters") }
 
 // setAside makes a dead letter of an entry and moves the cursor past it.
 func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		key := e.Key.AppendJSON(nil)
-		now := r.c.DB.store.d.Now()
-		b := dialect.NewBuilder(r.c.DB.store.d)
-		n, err := t.q.Exec(ctx, r.c.DB.store.d.InsertNew(r.lettersTable(),
+		now := r.c.DB.store.Dialect.Now()
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
+		n, err := t.q.Exec(ctx, r.c.DB.store.Dialect.InsertNew(r.lettersTable(),
 			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
 			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
 				b.Arg(string(e.Op)), b.Arg(LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
@@ -93,9 +93,9 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []f
 			rest = append(rest, e)
 			continue
 		}
-		b := dialect.NewBuilder(r.c.DB.store.d)
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
 		n, err := q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
-			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.store.d.Now()+
+			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.store.Dialect.Now()+
 			" WHERE "+r.letters(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
 		switch {
 		case err != nil:
@@ -115,7 +115,7 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
-		b := dialect.NewBuilder(r.c.DB.store.d)
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
 		query := "SELECT key_digest, state FROM " + r.lettersTable() + " WHERE " + r.letters(b)
 		few := r.row.aside <= chunk
 		if !few {
@@ -150,9 +150,9 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 // the cursor stands still meanwhile, or the compare-and-set says so, and no newer
 // version can come between.
 func (r *consuming) release(ctx context.Context) (released bool, err error) {
-	b := dialect.NewBuilder(r.c.DB.store.d)
+	b := dialect.NewBuilder(r.c.DB.store.Dialect)
 	var l letter
-	err = dialect.QueryRow(ctx, r.c.DB.store.on(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
+	err = dialect.QueryRow(ctx, r.c.DB.store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
 		" WHERE "+r.letters(b)+" AND state = "+b.Arg(LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
 		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -181,7 +181,7 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 				return err
 			}
 		}
-		b := dialect.NewBuilder(r.c.DB.store.d)
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
 		n, err := t.q.Exec(ctx, "DELETE FROM "+r.lettersTable()+" WHERE "+r.exactly(b, l), b.Args()...)
 		switch {
 		case err != nil:
@@ -215,10 +215,10 @@ func (r *consuming) exactly(b *dialect.Builder, l letter) string {
 
 // keepAside notes that another attempt has failed.
 func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error {
-	return r.c.DB.store.inTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(r.c.DB.store.d)
+	return r.c.DB.store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
 		_, err := tx.Exec(ctx, "UPDATE "+r.lettersTable()+" SET state = "+b.Arg(LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
-			", last_at = "+r.c.DB.store.d.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
+			", last_at = "+r.c.DB.store.Dialect.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
 		return err
 	})
 }
@@ -305,7 +305,7 @@ func (r *consuming) gone(l letter) ([]feedtype.Entry, error) {
 // forgetPlaces says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
 func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
-	b := dialect.NewBuilder(db.store.d)
-	_, err := tx.Exec(ctx, "UPDATE "+db.store.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+id.where(b), b.Args()...)
+	b := dialect.NewBuilder(db.store.Dialect)
+	_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+id.where(b), b.Args()...)
 	return err
 }

@@ -36,15 +36,15 @@ func scanCursor(rows dialect.Rows) (*cursorRow, error) {
 
 // cursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
 func (db *DB) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*cursorRow, error) {
-	b := dialect.NewBuilder(db.store.d)
-	return dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.table("cursors")+
+	b := dialect.NewBuilder(db.store.Dialect)
+	return dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), scanCursor)
 }
 
 // cursorOf reads a shard's cursor; nil where there is none.
 func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*cursorRow, error) {
-	b := dialect.NewBuilder(db.store.d)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.table("cursors")+
+	b := dialect.NewBuilder(db.store.Dialect)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), scanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -56,16 +56,16 @@ func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed st
 // Consumer.ShardCount.
 func (db *DB) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
 	n, err := db.countOf(ctx, consumer, feed)
-	return max(n, 1), db.store.fail(consumerObject(consumer, feed), "read its cursors", err)
+	return max(n, 1), db.store.Fail(consumerObject(consumer, feed), "read its cursors", err)
 }
 
 // countOf is that number, 0 where the consumer is new.
 func (db *DB) countOf(ctx context.Context, consumer, feed string) (int, error) {
-	whole, err := db.wholeOf(ctx, db.store.on(), consumer, feed)
+	whole, err := db.wholeOf(ctx, db.store.On(), consumer, feed)
 	if err != nil || whole != nil {
 		return whole.count(), err
 	}
-	rows, err := db.cursorsOf(ctx, db.store.on(), consumer, feed)
+	rows, err := db.cursorsOf(ctx, db.store.On(), consumer, feed)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -78,7 +78,7 @@ func (db *DB) countOf(ctx context.Context, consumer, feed string) (int, error) {
 func (r *consuming) loadCursor(ctx context.Context) (*cursorRow, error) {
 	db := r.c.DB
 	for made := false; ; made = true {
-		row, err := db.cursorOf(ctx, db.store.on(), r.c.Name, r.feed, r.shard)
+		row, err := db.cursorOf(ctx, db.store.On(), r.c.Name, r.feed, r.shard)
 		switch {
 		case err != nil:
 			return nil, err
@@ -107,10 +107,10 @@ func (r *consuming) recounted(count int) error {
 // up, tells of a cursor that was elsewhere meanwhile, and makes the row count as affected on
 // every database. A paused consumer is at rest.
 func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *cursorRow) (int64, error) {
-	b := dialect.NewBuilder(db.store.d)
-	return tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+
+	b := dialect.NewBuilder(db.store.Dialect)
+	return tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+
 		" SET value = "+b.Arg(string(next.value))+", generation = "+b.Arg(next.generation)+", aside = "+b.Arg(next.aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.store.d.Now()+
+		", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
 		" WHERE consumer = "+b.Arg(was.consumer)+" AND feed = "+b.Arg(was.feed)+" AND shard = "+b.Arg(was.shard)+
 		" AND shard_count = "+b.Arg(was.shardCount)+
 		" AND version = "+b.Arg(was.version)+

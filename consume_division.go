@@ -46,7 +46,7 @@ func (r *consuming) arrange(ctx context.Context, info *feedtype.Info, starting b
 		if done || err != nil {
 			return err
 		}
-		err = r.c.DB.store.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
+		err = r.c.DB.store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
@@ -58,11 +58,11 @@ func (d *division) dataShards() int { return max(d.info.DataShards, 1) }
 // arranged tells whether nothing is to be done, and learns what is needed otherwise.
 func (d *division) arranged(ctx context.Context) (bool, error) {
 	db := d.c.DB
-	rows, err := db.cursorsOf(ctx, db.store.on(), d.c.Name, d.info.Name)
+	rows, err := db.cursorsOf(ctx, db.store.On(), d.c.Name, d.info.Name)
 	if err != nil {
 		return false, err
 	}
-	if d.former, err = db.wholeOf(ctx, db.store.on(), d.c.Name, d.info.Name); err != nil {
+	if d.former, err = db.wholeOf(ctx, db.store.On(), d.c.Name, d.info.Name); err != nil {
 		return false, err
 	}
 	same, whole, aside := len(rows) == d.count && d.former == nil, true, int64(0)
@@ -78,7 +78,7 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 	}
 	d.aside = aside > 0
 	if same && d.count > 1 && d.aside {
-		letters, err := d.letters(ctx, db.store.on())
+		letters, err := d.letters(ctx, db.store.On())
 		if err != nil {
 			return false, err
 		}
@@ -172,8 +172,8 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 			return err
 		}
 	}
-	b := dialect.NewBuilder(d.c.DB.store.d)
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.store.table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	b := dialect.NewBuilder(d.c.DB.store.Dialect)
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.store.Table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
 	return err
 }
 
@@ -215,14 +215,14 @@ func (d *division) own(b *dialect.Builder) string {
 func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, error) {
 	db := d.c.DB
 	if d.aside {
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
 			return nil, err
 		}
 	}
 	row := func(shard int) (int64, error) {
-		b := dialect.NewBuilder(db.store.d)
-		return tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+		b := dialect.NewBuilder(db.store.Dialect)
+		return tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
 	}
 	made := false
 	n, err := row(0)
@@ -256,10 +256,10 @@ func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, 
 // insert makes a cursor unless it is there.
 func (d *division) insert(ctx context.Context, tx dialect.Querier, r *cursorRow) (int64, error) {
 	db := d.c.DB
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.shard), b.Arg(r.shardCount), b.Arg(string(r.value)), b.Arg(r.generation),
-		b.Arg(r.epoch), "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.store.d.Now()}
-	return tx.Exec(ctx, db.store.d.InsertNew(db.store.table("cursors"),
+		b.Arg(r.epoch), "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.store.Dialect.Now()}
+	return tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("cursors"),
 		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)
 }
@@ -277,10 +277,10 @@ func (d *division) save(ctx context.Context, tx dialect.Querier, old []*cursorRo
 		return nil
 	}
 	db := d.c.DB
-	b := dialect.NewBuilder(db.store.d)
-	n, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET shard_count = "+b.Arg(next.shardCount)+", value = "+b.Arg(string(next.value))+
+	b := dialect.NewBuilder(db.store.Dialect)
+	n, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET shard_count = "+b.Arg(next.shardCount)+", value = "+b.Arg(string(next.value))+
 		", generation = "+b.Arg(next.generation)+", epoch = "+b.Arg(next.epoch)+", paused = "+b.Arg(number(next.paused))+", aside = "+b.Arg(next.aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.store.d.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
+		", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}

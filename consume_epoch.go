@@ -15,18 +15,18 @@ func droppedLease(consumer, feed string) string { return ConsumerGroup(consumer,
 // also those that were dropped; 0 if there was none. It is for Lease.Above of whoever sets
 // Consumer.Epoch: receivers that refuse lower epochs then take what is delivered next.
 func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
 	object := consumerObject(consumer, feed)
-	rows, err := db.cursorsOf(ctx, db.store.on(), consumer, feed)
+	rows, err := db.cursorsOf(ctx, db.store.On(), consumer, feed)
 	if err != nil {
-		return 0, db.store.fail(object, "read its cursors", err)
+		return 0, db.store.Fail(object, "read its cursors", err)
 	}
 	// In this order: who does not find the cursors any more finds what drop has kept of them.
-	kept, err := db.lookAtLease(ctx, db.store.on(), droppedLease(consumer, feed))
+	kept, err := db.lookAtLease(ctx, db.store.On(), droppedLease(consumer, feed))
 	if err != nil {
-		return 0, db.store.fail(object, "read its epoch", err)
+		return 0, db.store.Fail(object, "read its epoch", err)
 	}
 	highest := kept.Epoch
 	for _, row := range rows {
@@ -42,18 +42,18 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	whole := ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
 	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
-	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.store.table("consumers") + " k WHERE k.consumer = " + db.store.table("cursors") + ".consumer AND k.feed = " + db.store.table("cursors") + ".feed)"
+	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.store.Table("consumers") + " k WHERE k.consumer = " + db.store.Table("cursors") + ".consumer AND k.feed = " + db.store.Table("cursors") + ".feed)"
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
-	b := dialect.NewBuilder(db.store.d)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+parts, b.Args()...); err != nil {
+	b := dialect.NewBuilder(db.store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+parts, b.Args()...); err != nil {
 		return err
 	}
 	type highest struct {
 		feed  string
 		epoch int64
 	}
-	b = dialect.NewBuilder(db.store.d)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.store.table("cursors")+" WHERE "+whole.where(b)+
+	b = dialect.NewBuilder(db.store.Dialect)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+whole.where(b)+
 		parts+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
@@ -61,8 +61,8 @@ func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID
 	}
 	for _, h := range all {
 		id.Feed = h.feed
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+id.where(b), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+id.where(b), b.Args()...); err != nil {
 			return err
 		}
 	}
@@ -76,27 +76,27 @@ func (db *DB) keepEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID)
 		epoch          int64
 	}
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
-	b := dialect.NewBuilder(db.store.d)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+	b := dialect.NewBuilder(db.store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
 		return err
 	}
-	b = dialect.NewBuilder(db.store.d)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.store.table("cursors")+" WHERE "+id.where(b)+
+	b = dialect.NewBuilder(db.store.Dialect)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+
 		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		name, now := droppedLease(h.consumer, h.feed), db.store.d.Now()
-		b := dialect.NewBuilder(db.store.d)
+		name, now := droppedLease(h.consumer, h.feed), db.store.Dialect.Now()
+		b := dialect.NewBuilder(db.store.Dialect)
 		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
-		if _, err := tx.Exec(ctx, db.store.d.InsertNew(db.store.table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
+		if _, err := tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
 			values, []string{"name"}), b.Args()...); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(db.store.d)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
+		b = dialect.NewBuilder(db.store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
 			" WHERE name = "+b.Arg(name)+" AND epoch < "+b.Arg(h.epoch), b.Args()...); err != nil {
 			return err
 		}

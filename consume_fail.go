@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Errors that end one application of a page without being anybody's fault.
@@ -39,7 +40,7 @@ func (r *consuming) settle(ctx context.Context, err error) error {
 		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
 			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
 	case errors.Is(err, errOvertaken):
-		return r.pause(ctx, backoff(1))
+		return r.pause(ctx, store.Backoff(1))
 	case errors.As(err, &failed):
 		r.failures++
 		r.row = nil // an operator may have paused the consumer, or moved its cursor
@@ -63,7 +64,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		r.outages = 0
 		return nil
 	}
-	err = r.c.DB.store.fail(r.object(), "consume", err)
+	err = r.c.DB.store.Fail(r.object(), "consume", err)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -74,7 +75,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 			return r.explain(err)
 		}
 	}
-	if r.outages++; r.once && (!errors.Is(err, feedtype.Locked) || r.outages > maxAttempts) {
+	if r.outages++; r.once && (!errors.Is(err, feedtype.Locked) || r.outages > store.MaxAttempts) {
 		return err
 	}
 	r.trouble(err)
@@ -137,9 +138,9 @@ func (r *consuming) backoff(n int) time.Duration {
 	first, most := r.backoffs()
 	shift := min(n-1, 20)
 	if first > most>>shift { // so that nothing overflows
-		return jitter(most)
+		return store.Jitter(most)
 	}
-	return jitter(first << shift)
+	return store.Jitter(first << shift)
 }
 
 // backoffs are the first and the longest of the pauses after failures.

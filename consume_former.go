@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // awaitFormer waits until nobody works any more on the shards that the consumer had before
@@ -32,7 +33,7 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 			r.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("%s still works on a shard of before, under the lease %q", holder.Owner, holder.Name),
 				Next: "wait until it has brought to its end what it has in hand"})
 		}
-		if err := r.pause(ctx, jitter(idle)); err != nil {
+		if err := r.pause(ctx, store.Jitter(idle)); err != nil {
 			return err
 		}
 	}
@@ -42,9 +43,9 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 // where nobody does.
 func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
 	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.store.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
 		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 		r.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: r.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
 			Next: "wait until it has brought to its end what it has in hand"})
 	}
-	return false, r.pause(ctx, jitter(maxIdle))
+	return false, r.pause(ctx, store.Jitter(maxIdle))
 }
 
 // deposedHolder is somebody who holds the lease of another of the consumer's shards under an
@@ -104,7 +105,7 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 // term that begins in between is above its cursor.
 func (r *consuming) deposedHolder(ctx context.Context) (*LeaseStatus, error) {
 	db := r.c.DB
-	rows, err := db.cursorsOf(ctx, db.store.on(), r.c.Name, r.feed)
+	rows, err := db.cursorsOf(ctx, db.store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return nil, err
 	}

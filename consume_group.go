@@ -43,7 +43,7 @@ func (r *consuming) lease() time.Duration {
 func (r *consuming) together(ctx context.Context) error {
 	// Handlers may have their transactions open for long. Where the pool is bounded they
 	// leave connections for pages, and for the leases' renewal above all.
-	if most := r.c.DB.store.sql.Stats().MaxOpenConnections; most > 0 {
+	if most := r.c.DB.store.SQL.Stats().MaxOpenConnections; most > 0 {
 		r.slots = make(chan struct{}, max(1, most-2))
 	}
 	g := r.c.DB.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
@@ -73,12 +73,12 @@ func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
 	if r.byShard { // a worker has had many, and any of them may be this one's
 		return r.c.DB.ConsumerEpoch(ctx, r.c.Name, r.feed)
 	}
-	row, err := r.c.DB.cursorOf(ctx, r.c.DB.store.on(), r.c.Name, r.feed, shard)
+	row, err := r.c.DB.cursorOf(ctx, r.c.DB.store.On(), r.c.Name, r.feed, shard)
 	if err != nil {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
-	kept, err := r.c.DB.lookAtLease(ctx, r.c.DB.store.on(), droppedLease(r.c.Name, r.feed))
+	kept, err := r.c.DB.lookAtLease(ctx, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
 	switch {
 	case err != nil:
 		return 0, err
@@ -139,11 +139,11 @@ func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*L
 	if !slices.ContainsFunc(rows, func(r *cursorRow) bool { return r.shardCount > 1 }) {
 		return nil, nil
 	}
-	b := dialect.NewBuilder(db.store.d)
-	all, err := dialect.QueryAll(ctx, db.store.on(), db.leaseColumns()+" WHERE name >= "+b.Arg(consumerLeases)+
+	b := dialect.NewBuilder(db.store.Dialect)
+	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" WHERE name >= "+b.Arg(consumerLeases)+
 		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), scanLease) // ';' is the one behind ':'
 	if err != nil {
-		return nil, db.store.fail("leases", "list those of consumers", err)
+		return nil, db.store.Fail("leases", "list those of consumers", err)
 	}
 	held := map[string]*LeaseStatus{}
 	for _, s := range all {

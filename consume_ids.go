@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // lookPoll is how often a worker that has much to do looks for shards that have something new.
@@ -121,7 +122,7 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 		return false, w.r.pause(ctx, max(time.Until(next), 0))
 	}
 	if w.vain > 0 { // others' shards move, or servers do not agree
-		if err := w.r.pause(ctx, min(jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
+		if err := w.r.pause(ctx, min(store.Jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
 			return false, err
 		}
 	}
@@ -299,7 +300,7 @@ func (w *worker) settle(t *ownShard, moved bool) {
 		}
 	case t.due:
 		t.vain++
-		t.one.notBefore = time.Now().Add(jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
+		t.one.notBefore = time.Now().Add(store.Jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
 	}
 }
 
@@ -334,6 +335,6 @@ func (w *worker) rest(ctx context.Context, t *ownShard, why error) error {
 		one.trouble(err)
 	}
 	_, most := one.backoffs()
-	one.notBefore = time.Now().Add(jitter(most))
+	one.notBefore = time.Now().Add(store.Jitter(most))
 	return ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // wholeRow is what a consumer has for all shards of a feed each of which is one by itself: a row
@@ -29,8 +30,8 @@ func (r *wholeRow) count() int {
 }
 
 func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
-	b := dialect.NewBuilder(db.store.d)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.store.table("consumers")+
+	b := dialect.NewBuilder(db.store.Dialect)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.store.Table("consumers")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*wholeRow, error) {
 		r, paused := &wholeRow{}, 0
 		err := rows.Scan(&r.shardCount, &paused)
@@ -45,9 +46,9 @@ func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed str
 
 // workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
 func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]*wholeRow, error) {
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	found := map[[2]string]*wholeRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.store.table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.store.Table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
 			r, paused := &wholeRow{}, 0
@@ -62,8 +63,8 @@ func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (ma
 // lockWhole locks the rows of the consumers that id names, and answers how many there are. It
 // counts in them, which has workers read their cursors: see check.
 func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
-	b := dialect.NewBuilder(db.store.d)
-	return tx.Exec(ctx, "UPDATE "+db.store.table("consumers")+" SET version = version + 1 WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args()...)
+	b := dialect.NewBuilder(db.store.Dialect)
+	return tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET version = version + 1 WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args()...)
 }
 
 // arrangeShards sees to it that the consumer has a cursor for each shard that the feed has.
@@ -84,14 +85,14 @@ func (r *consuming) arrangeShards(ctx context.Context, info *feedtype.Info, star
 // arrangeWith knows where a new consumer begins.
 func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool, begins map[int]feedtype.Cursor) error {
 	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: info.Name}
-	return db.store.inTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
+	return db.store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
 		n, err := db.lockWhole(ctx, tx, id)
 		isNew := false
 		if err == nil && n == 0 {
-			b := dialect.NewBuilder(db.store.d)
+			b := dialect.NewBuilder(db.store.Dialect)
 			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
 			values := []string{b.Arg(r.c.Name), b.Arg(info.Name), b.Arg(r.count), "0", "0"}
-			if n, err = tx.Exec(ctx, db.store.d.InsertNew(db.store.table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
+			if n, err = tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
 				isNew = n == 1
 				_, err = db.lockWhole(ctx, tx, id)
 			}
@@ -122,8 +123,8 @@ func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starti
 		}
 		if whole.shardCount != r.count || other {
 			for _, table := range []string{"consumers", "cursors"} {
-				b := dialect.NewBuilder(db.store.d)
-				if _, err := tx.Exec(ctx, "UPDATE "+db.store.table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+				b := dialect.NewBuilder(db.store.Dialect)
+				if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
 					return err
 				}
 			}
@@ -135,7 +136,7 @@ func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starti
 // newShards makes cursors of shards that have come to the feed while this instance works.
 func (r *consuming) newShards(ctx context.Context, shards []int) error {
 	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: r.feed}
-	err := db.store.inTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
+	err := db.store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
 		if _, err := db.lockWhole(ctx, tx, id); err != nil {
 			return err
 		}
@@ -170,13 +171,13 @@ func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed s
 	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
 	const most = 100 // of which each has nine parameters
 	for some := range slices.Chunk(missing, most) {
-		b := dialect.NewBuilder(r.c.DB.store.d)
+		b := dialect.NewBuilder(r.c.DB.store.Dialect)
 		values := make([]string, len(some))
 		for i, shard := range some {
 			values[i] = "(" + strings.Join([]string{b.Arg(r.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(r.count), b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
-				"0", "0", b.Arg(number(paused)), "0", r.c.DB.store.d.Now()}, ", ") + ")"
+				"0", "0", b.Arg(number(paused)), "0", r.c.DB.store.Dialect.Now()}, ", ") + ")"
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.store.table("cursors")+
+		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.store.Table("cursors")+
 			" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES "+strings.Join(values, ", "), b.Args()...)
 		if err != nil {
 			return err
@@ -195,13 +196,13 @@ const unread = -1
 func (w *worker) check(ctx context.Context) error {
 	r := w.r
 	db := r.c.DB
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	var count int
 	var changes int64
-	err := dialect.QueryRow(ctx, db.store.on(), "SELECT shard_count, version FROM "+db.store.table("consumers")+
+	err := dialect.QueryRow(ctx, db.store.On(), "SELECT shard_count, version FROM "+db.store.Table("consumers")+
 		" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed), b.Args(), &count, &changes)
 	switch {
-	case errors.Is(err, errNoRows): // it was dropped, and begins anew
+	case errors.Is(err, store.ErrNoRows): // it was dropped, and begins anew
 		clear(w.shards)
 		w.standings, w.changes = nil, unread
 		return r.open(ctx, false)
@@ -275,7 +276,7 @@ func (w *worker) read(ctx context.Context) error {
 
 // mine are the cursors of the worker's shards.
 func (w *worker) mine(ctx context.Context) ([]*cursorRow, error) {
-	rows, err := w.r.c.DB.cursorsOf(ctx, w.r.c.DB.store.on(), w.r.c.Name, w.r.feed)
+	rows, err := w.r.c.DB.cursorsOf(ctx, w.r.c.DB.store.On(), w.r.c.Name, w.r.feed)
 	if err != nil {
 		return nil, err
 	}
@@ -292,12 +293,12 @@ func (w *worker) claim(ctx context.Context, shards []int) error {
 	db := w.r.c.DB
 	const most = 500
 	for some := range slices.Chunk(shards, most) {
-		err := db.store.inTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
+		err := db.store.InTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
 			if _, err := db.lockWhole(ctx, tx, ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {
 				return err
 			}
-			b := dialect.NewBuilder(db.store.d)
-			query := "UPDATE " + db.store.table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.store.d.Now() +
+			b := dialect.NewBuilder(db.store.Dialect)
+			query := "UPDATE " + db.store.Table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.store.Dialect.Now() +
 				" WHERE consumer = " + b.Arg(w.r.c.Name) + " AND feed = " + b.Arg(w.r.feed) + " AND shard_count = " + b.Arg(w.r.count)
 			epoch := b.Arg(w.r.epoch)
 			list := make([]string, len(some))
@@ -324,8 +325,8 @@ func (w *worker) releases(ctx context.Context) error {
 		return nil
 	}
 	db := w.r.c.DB
-	b := dialect.NewBuilder(db.store.d)
-	shards, err := dialect.QueryAll(ctx, db.store.on(), "SELECT DISTINCT shard FROM "+db.store.table("dead_letters")+" WHERE consumer = "+b.Arg(w.r.c.Name)+
+	b := dialect.NewBuilder(db.store.Dialect)
+	shards, err := dialect.QueryAll(ctx, db.store.On(), "SELECT DISTINCT shard FROM "+db.store.Table("dead_letters")+" WHERE consumer = "+b.Arg(w.r.c.Name)+
 		" AND feed = "+b.Arg(w.r.feed)+" AND state = "+b.Arg(LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	if err != nil {
 		return err

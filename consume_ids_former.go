@@ -33,8 +33,8 @@ func (d *division) fromShards(ctx context.Context, tx dialect.Querier) error {
 		return err
 	}
 	for _, table := range []string{"cursors", "consumers"} {
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := tx.Exec(ctx, "DELETE FROM "+db.store.table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
 			return err
 		}
 	}

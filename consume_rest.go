@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // entryError is the error of an entry that cannot be handled, where nothing is passed over
@@ -60,8 +61,8 @@ func (r *consuming) rest(ctx context.Context, why error) error {
 		r.trouble(err)
 	}
 	_, most := r.backoffs()
-	for left := jitter(most); left > 0 && r.until.Err() == nil; {
-		step := min(left, jitter(pausedPoll))
+	for left := store.Jitter(most); left > 0 && r.until.Err() == nil; {
+		step := min(left, store.Jitter(pausedPoll))
 		left -= step
 		if err := r.pause(ctx, step); err != nil {
 			return err
@@ -92,9 +93,9 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	db := r.c.DB
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	var releases int
-	err = dialect.QueryRow(ctx, db.store.on(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
+	err = dialect.QueryRow(ctx, db.store.On(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
 		" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+" AND state = "+b.Arg(LetterRetry), b.Args(), &releases)
 	return releases > 0, err
 }
@@ -104,9 +105,9 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 // pauses the cursor takes it away.
 func (r *consuming) noteFailure(ctx context.Context, why error) (noted bool, err error) {
 	db := r.c.DB
-	err = db.store.inTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.store.d)
-		query := "UPDATE " + db.store.table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
+	err = db.store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(db.store.Dialect)
+		query := "UPDATE " + db.store.Table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
 			" WHERE consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.shard) +
 			" AND shard_count = " + b.Arg(r.count) + " AND version = " + b.Arg(r.version)
 		if r.epoch != 0 { // without a lease the cursor may have an epoch of before

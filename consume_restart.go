@@ -99,7 +99,7 @@ func (r *consuming) leftBehind(ctx context.Context, page feedtype.Page) error {
 	if r.count == 1 || r.ofShard || g == 0 || !r.row.value.IsBeginning() {
 		return nil
 	}
-	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.store.on(), r.c.Name, r.feed)
+	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return err
 	}

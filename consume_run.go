@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // consuming is one shard of a Consumer at work, in one goroutine.
@@ -108,7 +109,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 			return false, r.isPaused()
 		}
 		r.parked = r.ofShard
-		return false, r.pause(ctx, jitter(pausedPoll))
+		return false, r.pause(ctx, store.Jitter(pausedPoll))
 	}
 	if r.row.aside > 0 && r.releases && r.row.value.Settled() {
 		if released, err := r.release(ctx); released || err != nil {
@@ -188,7 +189,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		// The source answers an empty page at once: pause in its place.
 		idle := r.idle
 		r.idle = min(idle+idle/2+firstIdle, maxIdle)
-		return true, r.pause(ctx, jitter(idle))
+		return true, r.pause(ctx, store.Jitter(idle))
 	}
 	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // consume is Run and RunOnce.
@@ -169,7 +170,7 @@ func (r *consuming) pause(ctx context.Context, d time.Duration) error {
 		r.notBefore = time.Now().Add(d)
 		return nil
 	}
-	if err := pause(r.until, d); err != nil && ctx.Err() != nil {
+	if err := store.Pause(r.until, d); err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return nil
@@ -178,7 +179,7 @@ func (r *consuming) pause(ctx context.Context, d time.Duration) error {
 // open learns what the source is, and sees to it that the database has the consumer's
 // cursors, one for each shard. Only an instance that starts changes their number.
 func (r *consuming) open(ctx context.Context, starting bool) error {
-	if err := r.c.DB.store.requireSchema(ctx, r.c.DB.store.on()); err != nil {
+	if err := r.c.DB.store.RequireSchema(ctx, r.c.DB.store.On()); err != nil {
 		return err
 	}
 	info, err := r.c.Source.Info(ctx)

@@ -84,18 +84,18 @@ type ConsumerStatus struct {
 // Consumers tells how consumers stand, in the order of their names; all of them where
 // id names none.
 func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.store.d)
-	rows, err := dialect.QueryAll(ctx, db.store.on(), "SELECT "+cursorColumns+" FROM "+db.store.table("cursors")+" WHERE "+id.where(b)+
+	b := dialect.NewBuilder(db.store.Dialect)
+	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+
 		" ORDER BY consumer, feed, shard", b.Args(), scanCursor)
 	if err != nil {
-		return nil, db.store.fail(id.String(), "read its cursors", err)
+		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	workers, err := db.workers(ctx, db.store.on(), id)
+	workers, err := db.workers(ctx, db.store.On(), id)
 	if err != nil {
-		return nil, db.store.fail(id.String(), "read its cursors", err)
+		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
 	leases, err := db.shardLeases(ctx, rows)
 	if err != nil {
@@ -135,10 +135,10 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 
 // PausedShards are the shards of a consumer that are paused.
 func (db *DB) PausedShards(ctx context.Context, id ConsumerID) ([]int, error) {
-	b := dialect.NewBuilder(db.store.d)
-	paused, err := dialect.QueryAll(ctx, db.store.on(), "SELECT shard FROM "+db.store.table("cursors")+" WHERE "+id.where(b)+" AND paused <> 0 ORDER BY shard", b.Args(),
+	b := dialect.NewBuilder(db.store.Dialect)
+	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+" AND paused <> 0 ORDER BY shard", b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
-	return paused, db.store.fail(id.String(), "read its cursors", err)
+	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
 
 // PauseConsumer makes a consumer stand still, in whatever process it runs, without a
@@ -156,8 +156,8 @@ func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) 
 func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused int) (int64, error) {
 	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if id.Shard == nil {
-			b := dialect.NewBuilder(db.store.d)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+			b := dialect.NewBuilder(db.store.Dialect)
+			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
 				return "", err
 			}
 		}
@@ -190,9 +190,9 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Curso
 	if err := to.Check(); err != nil {
 		return 0, err
 	}
-	workers, err := db.workers(ctx, db.store.on(), id)
+	workers, err := db.workers(ctx, db.store.On(), id)
 	if err != nil {
-		return 0, db.store.fail(id.String(), "read its cursors", err)
+		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
 	f, err := db.Feed(ctx, id.Feed)
 	switch {
@@ -217,13 +217,13 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Curso
 // seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
 // of them refuses.
 func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
-	rows, err := db.cursorsOf(ctx, db.store.on(), id.Consumer, id.Feed)
+	rows, err := db.cursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
 	if err != nil {
-		return 0, db.store.fail(id.String(), "read its cursors", err)
+		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
 	rows = slices.DeleteFunc(rows, func(r *cursorRow) bool { return id.Shard != nil && *id.Shard != r.shard })
 	if len(rows) == 0 {
-		return 0, db.unknownConsumer(ctx, db.store.on(), id)
+		return 0, db.unknownConsumer(ctx, db.store.On(), id)
 	}
 	at := make([]feedtype.Cursor, len(rows))
 	for i, row := range rows {
@@ -232,16 +232,16 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtyp
 		}
 	}
 	var n int64
-	err = db.store.inTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
+	err = db.store.InTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
 		n = 0
 		if _, err := db.lockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		for i, row := range rows {
 			one := ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.shard}
-			b := dialect.NewBuilder(db.store.d)
-			moved, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.d.Now()+" WHERE "+one.where(b), b.Args()...)
+			b := dialect.NewBuilder(db.store.Dialect)
+			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
+				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+one.where(b), b.Args()...)
 			if err != nil {
 				return err
 			}
@@ -249,7 +249,7 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtyp
 		}
 		return nil
 	})
-	return n, db.store.fail(id.String(), "seek", err)
+	return n, db.store.Fail(id.String(), "seek", err)
 }
 
 // locate answers the cursor that a request for a place means now, and the feed's
@@ -275,19 +275,19 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
-	err = db.store.inTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
+	err = db.store.InTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
 		if _, err := db.lockWhole(ctx, tx, id); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(db.store.d)
+		b := dialect.NewBuilder(db.store.Dialect)
 		what, err := set(tx, b)
 		if err != nil {
 			return err
 		}
-		n, err = tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.d.Now()+
+		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
 			" WHERE "+id.where(b), b.Args()...)
 		if err != nil || n > 0 {
 			return err
@@ -298,7 +298,7 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		}
 		return err
 	})
-	return n, db.store.fail(id.String(), doing, err)
+	return n, db.store.Fail(id.String(), doing, err)
 }
 
 // DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
@@ -311,11 +311,11 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	case id.Shard != nil:
 		return 0, feedtype.Invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
 	// Processed ids may be many: one statement takes as long as they do.
-	err = db.store.inTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
+	err = db.store.InTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
 		// Before all others: who makes cursors of new shards begins with it, too.
 		whole, err := db.lockWhole(ctx, tx, id)
 		if err != nil {
@@ -327,8 +327,8 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 					return err
 				}
 			}
-			b := dialect.NewBuilder(db.store.d)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
+			b := dialect.NewBuilder(db.store.Dialect)
+			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
 				return err
 			}
 		}
@@ -337,29 +337,29 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 		}
 		return nil
 	})
-	return n, db.store.fail(id.String(), "drop", err)
+	return n, db.store.Fail(id.String(), "drop", err)
 }
 
 // knowsConsumer answers an error where there is no cursor of those named.
 func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	var n int64
-	err := dialect.QueryRow(ctx, db.store.on(), "SELECT count(*) FROM "+db.store.table("cursors")+" WHERE "+id.where(b), b.Args(), &n)
+	err := dialect.QueryRow(ctx, db.store.On(), "SELECT count(*) FROM "+db.store.Table("cursors")+" WHERE "+id.where(b), b.Args(), &n)
 	if err == nil && n == 0 {
-		err = db.unknownConsumer(ctx, db.store.on(), id)
+		err = db.unknownConsumer(ctx, db.store.On(), id)
 	}
-	return db.store.fail(id.String(), "look for its cursors", err)
+	return db.store.Fail(id.String(), "look for its cursors", err)
 }
 
 // unknownConsumer says what there is instead.
 func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
 	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	workers, failed := db.workers(ctx, q, ConsumerID{Consumer: id.Consumer})
 	if failed != nil {
 		return e
 	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.store.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.store.Table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)

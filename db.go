@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
@@ -113,12 +114,12 @@ func (c Config) validate() error {
 
 // DB is rowfeed on one database. It is safe for concurrent use.
 type DB struct {
-	store *store
+	store *store.Store
 	cfg   Config
 	watch *watcher
 	seen  seen // by the watcher's last look
 
-	flushes sharing[struct{}, struct{}]
+	flushes store.Sharing[struct{}, struct{}]
 
 	mu    sync.Mutex
 	feeds map[string]*Feed
@@ -134,18 +135,18 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := full.validate(); err != nil {
 		return nil, err
 	}
-	s := &store{sql: db, d: d, names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, observer: full.Observer}
+	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
 	rf := &DB{store: s, cfg: full, feeds: make(map[string]*Feed)}
 	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
 	if err := db.PingContext(ctx); err != nil {
-		return nil, s.fail("database", "cannot be reached", err)
+		return nil, s.Fail("database", "cannot be reached", err)
 	}
 	var err error
-	if s.home, err = d.CurrentSchema(ctx, s.on()); err != nil && s.names.Schema == "" {
-		return nil, s.fail("database", "find the current schema", err)
+	if s.Home, err = d.CurrentSchema(ctx, s.On()); err != nil && s.Names.Schema == "" {
+		return nil, s.Fail("database", "find the current schema", err)
 	}
-	if s.names.Schema == "" {
-		s.names.Schema = s.home
+	if s.Names.Schema == "" {
+		s.Names.Schema = s.Home
 	}
 	return rf, nil
 }
@@ -160,21 +161,6 @@ func (db *DB) noPublisher(feed string) error {
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
 }
-
-// store is the database with the names of rowfeed's tables. It runs statements and transactions, and explains errors.
-type store struct {
-	sql      *sql.DB
-	d        dialect.Dialect
-	names    dialect.Names
-	home     string // the connection's schema: where a source is that names none
-	observer *feedtype.Observer
-}
-
-// on runs statements on the pool, each in a transaction of its own.
-func (s *store) on() dialect.Querier { return dialect.On(s.sql) }
-
-// table quotes one of rowfeed's own tables.
-func (s *store) table(base string) string { return dialect.Qualified(s.d, s.names.Table(base)) }
 
 var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
 

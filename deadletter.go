@@ -49,12 +49,12 @@ type DeadLetter struct {
 // DeadLetters lists a consumer's dead letters, the oldest first; those of every
 // consumer where id names none. key, where it is not nil, is one key, as JSON object.
 func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) ([]DeadLetter, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.store.d)
-	all, err := dialect.QueryAll(ctx, db.store.on(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
-		db.store.table("dead_letters")+" WHERE "+id.where(b)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l DeadLetter, err error) {
+	b := dialect.NewBuilder(db.store.Dialect)
+	all, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
+		db.store.Table("dead_letters")+" WHERE "+id.where(b)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l DeadLetter, err error) {
 		var text string
 		var first, last int64
 		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
@@ -63,7 +63,7 @@ func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessag
 		return l, err
 	})
 	if err != nil {
-		return nil, db.store.fail(id.String(), "read its dead letters", err)
+		return nil, db.store.Fail(id.String(), "read its dead letters", err)
 	}
 	all = slices.DeleteFunc(all, func(l DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
 	if key != nil && len(all) == 0 {
@@ -92,8 +92,8 @@ func SameKey(a, b json.RawMessage) bool {
 // again stays aside. It answers how many dead letters there are to retry.
 func (db *DB) RetryDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.store.d)
-		return tx.Exec(ctx, "UPDATE "+db.store.table("dead_letters")+" SET state = "+b.Arg(LetterRetry)+", last_at = "+db.store.d.Now()+" WHERE "+l.where(b), b.Args()...)
+		b := dialect.NewBuilder(db.store.Dialect)
+		return tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET state = "+b.Arg(LetterRetry)+", last_at = "+db.store.Dialect.Now()+" WHERE "+l.where(b), b.Args()...)
 	})
 }
 
@@ -101,15 +101,15 @@ func (db *DB) RetryDeadLetters(ctx context.Context, id ConsumerID, key json.RawM
 // are never handed over; the next one is again.
 func (db *DB) DropDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.store.d)
-		n, err := tx.Exec(ctx, "DELETE FROM "+db.store.table("dead_letters")+" WHERE "+l.where(b), b.Args()...)
+		b := dialect.NewBuilder(db.store.Dialect)
+		n, err := tx.Exec(ctx, "DELETE FROM "+db.store.Table("dead_letters")+" WHERE "+l.where(b), b.Args()...)
 		if err != nil || n == 0 {
 			return n, err
 		}
 		// The cursor's row comes second, as in the consumer, so that the two cannot wait
 		// for each other.
-		b = dialect.NewBuilder(db.store.d)
-		_, err = tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
+		b = dialect.NewBuilder(db.store.Dialect)
+		_, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
 			" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
 		return n, err
 	})
@@ -134,14 +134,14 @@ func (db *DB) changeLetters(ctx context.Context, id ConsumerID, key json.RawMess
 	}
 	for _, l := range letters {
 		var n int64
-		err := db.store.inTx(ctx, dialect.ForRecord, doing+" a dead letter", func(tx dialect.Querier) (err error) {
+		err := db.store.InTx(ctx, dialect.ForRecord, doing+" a dead letter", func(tx dialect.Querier) (err error) {
 			if _, err = db.lockWhole(ctx, tx, ConsumerID{Consumer: l.Consumer, Feed: l.Feed}); err == nil {
 				n, err = fn(tx, l)
 			}
 			return err
 		})
 		if err != nil {
-			return total, db.store.fail(id.String(), doing+" a dead letter", err)
+			return total, db.store.Fail(id.String(), doing+" a dead letter", err)
 		}
 		total += n
 	}

@@ -22,8 +22,8 @@ type homeless struct {
 
 // letters reads the consumer's dead letters.
 func (d *division) letters(ctx context.Context, q dialect.Querier) ([]homeless, error) {
-	b := dialect.NewBuilder(d.c.DB.store.d)
-	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.store.table("dead_letters")+
+	b := dialect.NewBuilder(d.c.DB.store.Dialect)
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.store.Table("dead_letters")+
 		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
@@ -55,9 +55,9 @@ func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*cu
 	if err != nil {
 		return nil, err
 	}
-	table := d.c.DB.store.table("dead_letters")
+	table := d.c.DB.store.Table("dead_letters")
 	for i, l := range letters {
-		b := dialect.NewBuilder(d.c.DB.store.d)
+		b := dialect.NewBuilder(d.c.DB.store.Dialect)
 		home, set := d.home(l), ""
 		here := func() string {
 			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)

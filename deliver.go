@@ -86,7 +86,7 @@ func (r *consuming) whichAside(ctx context.Context, entries []feedtype.Entry) (m
 	for i, e := range entries {
 		digests[i] = keyDigest(e.Key.AppendJSON(nil))
 	}
-	found, err := r.asideAmong(ctx, r.c.DB.store.on(), digests)
+	found, err := r.asideAmong(ctx, r.c.DB.store.On(), digests)
 	if err != nil {
 		return nil, err
 	}
@@ -191,9 +191,9 @@ func (r *consuming) behind(entries []feedtype.Entry, i int, end feedtype.Cursor)
 func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, error) {
 	db, epoch := r.c.DB, r.epoch
 	if epoch > row.epoch {
-		err := db.store.inTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
-			b := dialect.NewBuilder(db.store.d)
-			_, err := tx.Exec(ctx, "UPDATE "+db.store.table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.store.d.Now()+
+		err := db.store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
+			b := dialect.NewBuilder(db.store.Dialect)
+			_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.store.Dialect.Now()+
 				" WHERE consumer = "+b.Arg(row.consumer)+" AND feed = "+b.Arg(row.feed)+" AND shard = "+b.Arg(row.shard)+
 				" AND shard_count = "+b.Arg(row.shardCount)+ // another division's epochs are not this lease's
 				" AND epoch < "+b.Arg(epoch), b.Args()...)

@@ -30,17 +30,17 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err != nil {
 		return nil, err
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
 	for whole := false; !whole && err == nil; {
-		err = db.store.withSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) (err error) {
+		err = db.store.WithSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) (err error) {
 			whole, err = db.createFeed(ctx, q, spec, source)
 			return err
 		})
 	}
 	if err != nil {
-		return nil, db.store.fail(feedtype.FeedObject(spec.Name), "add", err)
+		return nil, db.store.Fail(feedtype.FeedObject(spec.Name), "add", err)
 	}
 	f, err := db.Feed(ctx, spec.Name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		return false, err
 	}
 	spec = spec.untyped(table)
-	r, err := newRecord(db.store.d, spec, table)
+	r, err := newRecord(db.store.Dialect, spec, table)
 	if err != nil {
 		return false, err
 	}
@@ -114,7 +114,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if exists {
 			// Cursors of the dropped feed must not be taken for cursors of this one.
 			var now int64
-			if err := dialect.QueryRow(ctx, q, "SELECT "+db.store.d.Now(), nil, &now); err != nil {
+			if err := dialect.QueryRow(ctx, q, "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
 				return false, err
 			}
 			r.Generation = max(now/1_000_000, known[0].Generation+1)
@@ -126,36 +126,36 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if _, err := r.mode().up(db, r, table); err != nil {
 			return false, err
 		}
-		if err := db.mustBeFree(ctx, q, r.feed(db.store.names)); err != nil {
+		if err := db.mustBeFree(ctx, q, r.feed(db.store.Names)); err != nil {
 			return false, err
 		}
 		if err := r.mode().admit(ctx, db, q, r); err != nil {
 			return false, err
 		}
-		if r.Identity, err = db.store.d.Identity(ctx, q, db.store.names); err != nil {
+		if r.Identity, err = db.store.Dialect.Identity(ctx, q, db.store.Names); err != nil {
 			return false, err
 		}
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := q.Exec(ctx, r.save(b, db.store.table("feeds"), db.store.names.Schema, exists, db.store.d.Now()), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := q.Exec(ctx, r.save(b, db.store.Table("feeds"), db.store.Names.Schema, exists, db.store.Dialect.Now()), b.Args()...); err != nil {
 			return false, err
 		}
 	}
 	var sequences int64
-	b := dialect.NewBuilder(db.store.d)
-	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.store.table("sequences")+" WHERE name = "+b.Arg(spec.Name), b.Args(), &sequences)
+	b := dialect.NewBuilder(db.store.Dialect)
+	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.store.Table("sequences")+" WHERE name = "+b.Arg(spec.Name), b.Args(), &sequences)
 	if err != nil {
 		return false, err
 	}
 	if sequences == 0 {
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := q.Exec(ctx, insertSequence(b, db.store.table("sequences"), spec.Name, former.first, db.store.d.Now()), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := q.Exec(ctx, insertSequence(b, db.store.Table("sequences"), spec.Name, former.first, db.store.Dialect.Now()), b.Args()...); err != nil {
 			return false, err
 		}
 	}
 	if sequences > 0 && r.Adopt {
 		// An earlier try broke off, and the former publisher may have gone on since.
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := q.Exec(ctx, "UPDATE "+db.store.table("sequences")+" SET value = "+b.Arg(former.first)+", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := q.Exec(ctx, "UPDATE "+db.store.Table("sequences")+" SET value = "+b.Arg(former.first)+", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
 			" AND value < "+b.Arg(former.first), b.Args()...); err != nil {
 			return false, err
 		}
@@ -186,7 +186,7 @@ func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string,
 	if source.Schema == "" || strings.Contains(text, `"`) {
 		return nil
 	}
-	whole, err := db.store.d.Describe(ctx, q, feedtype.TableName{Name: text})
+	whole, err := db.store.Dialect.Describe(ctx, q, feedtype.TableName{Name: text})
 	if err != nil || len(whole.Refusals) > 0 {
 		return nil // what is known already is the better answer
 	}
@@ -196,7 +196,7 @@ func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string,
 }
 
 func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
-	steps, err := db.store.d.FeedUp(r.feed(db.store.names), table)
+	steps, err := db.store.Dialect.FeedUp(r.feed(db.store.Names), table)
 	if err != nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
 	}
@@ -207,20 +207,20 @@ func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
 // the user's own may have the name, and must not be taken for rowfeed's.
 func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
 	for _, name := range f.Tables() {
-		_, err := db.store.d.Describe(ctx, q, name)
+		_, err := db.store.Dialect.Describe(ctx, q, name)
 		if err == nil {
 			return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
 				Next: "give the feed another name, or rowfeed's tables another --prefix"}
 		}
-		if db.store.d.Classify(err) != dialect.ClassUndefined {
+		if db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
 	}
 	if f.ULIDs == nil {
 		return nil
 	}
-	missing, _, err := db.store.d.ULIDProblems(ctx, q, f)
-	if err == nil && len(missing) < len(db.store.d.ULIDDown(f)) {
+	missing, _, err := db.store.Dialect.ULIDProblems(ctx, q, f)
+	if err == nil && len(missing) < len(db.store.Dialect.ULIDDown(f)) {
 		err = &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()), Cause: "one of them exists already, and is not of a feed",
 			Next: "give the feed another name, or rowfeed's tables another --prefix"}
 	}
@@ -232,14 +232,14 @@ func (db *DB) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed
 func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedtype.TableName) error {
 	var ours []feedtype.TableName
 	for _, base := range ownTables {
-		ours = append(ours, db.store.names.Table(base))
+		ours = append(ours, db.store.Names.Table(base))
 	}
 	records, err := db.loadRecords(ctx, q, "")
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		ours = append(ours, r.feed(db.store.names).Tables()...)
+		ours = append(ours, r.feed(db.store.Names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
@@ -258,8 +258,8 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 
 // setState is for those who hold the schema lock.
 func (db *DB) setState(ctx context.Context, q dialect.Querier, name, state string) error {
-	b := dialect.NewBuilder(db.store.d)
-	_, err := q.Exec(ctx, "UPDATE "+db.store.table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+b.Arg(name), b.Args()...)
+	b := dialect.NewBuilder(db.store.Dialect)
+	_, err := q.Exec(ctx, "UPDATE "+db.store.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+b.Arg(name), b.Args()...)
 	return err
 }
 
@@ -270,8 +270,8 @@ var errRecordChanged = errors.New("the feed's record has changed meanwhile")
 // lock, so it must not touch the mark of a drop, nor of another `feed add` that has
 // come further: the row must be as it was read.
 func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []any) error {
-	b := dialect.NewBuilder(f.db.store.d)
-	query := "UPDATE " + f.db.store.table("feeds") + " SET "
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	query := "UPDATE " + f.db.store.Table("feeds") + " SET "
 	if to == nil {
 		query += "state = " + b.Arg(stateActive) + ", fill_after = NULL"
 	} else {
@@ -322,10 +322,10 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 	if err := validFeedName(name); err != nil {
 		return err
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return err
 	}
-	err := db.store.withSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
+	err := db.store.WithSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
 		known, err := db.loadRecords(ctx, q, name)
 		if err != nil {
 			return err
@@ -343,8 +343,8 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err := db.setState(ctx, q, name, stateDropping); err != nil {
 			return err
 		}
-		table, err := db.store.d.Describe(ctx, q, known[0].Source)
-		if err != nil && db.store.d.Classify(err) != dialect.ClassUndefined {
+		table, err := db.store.Dialect.Describe(ctx, q, known[0].Source)
+		if err != nil && db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
 		if err := db.revokeAll(ctx, q, known[0]); err != nil {
@@ -353,8 +353,8 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err := known[0].mode().down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(db.store.d)
-		if _, err := q.Exec(ctx, "DELETE FROM "+db.store.table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.store.Dialect)
+		if _, err := q.Exec(ctx, "DELETE FROM "+db.store.Table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
 			return err
 		}
 		return db.setState(ctx, q, name, stateDropped)
@@ -362,5 +362,5 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 	db.mu.Lock()
 	delete(db.feeds, name)
 	db.mu.Unlock()
-	return db.store.fail(feedtype.FeedObject(name), "drop", err)
+	return db.store.Fail(feedtype.FeedObject(name), "drop", err)
 }

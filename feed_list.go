@@ -17,7 +17,7 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	if f != nil && f.record.Load().unread == nil {
 		return f, nil
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
 	if f == nil {
@@ -47,12 +47,12 @@ func (db *DB) remember(f *Feed) *Feed {
 // Feeds answers all feeds, ordered by name. One whose record this version cannot read (it is
 // of a mode that came later, or damaged) is among them, and refuses by itself what it is asked.
 func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	records, err := db.loadRecords(ctx, db.store.on(), "")
+	records, err := db.loadRecords(ctx, db.store.On(), "")
 	if err != nil {
-		return nil, db.store.fail("feeds", "list", err)
+		return nil, db.store.Fail("feeds", "list", err)
 	}
 	var all []*Feed
 	for _, r := range records {

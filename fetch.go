@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // emptyPages bounds how many pages without any entry to show one Fetch reads.
@@ -85,7 +86,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		}
 		var left int
 		if got.Page, left, err = l.assemble(rows); err != nil {
-			return reading{}, f.db.store.fail(feedtype.FeedObject(f.name), "read a row", err)
+			return reading{}, f.db.store.Fail(feedtype.FeedObject(f.name), "read a row", err)
 		}
 		vanished += left
 		got.More = more
@@ -159,7 +160,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			return nil, nil, err
 		}
 		floor := f.highest(asked.Shard)
-		rows, err := f.db.store.d.ReadPage(ctx, f.db.store.sql, l.feed, asked)
+		rows, err := f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.feed, asked)
 		switch {
 		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
 			if err := f.notSetBack(floor, rows.Generation, rows.Given); err != nil {
@@ -170,12 +171,12 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			}
 			f.saw(asked.Shard, rows.Generation, rows.Given) // not before: a crash may take it back, and nobody was shown it
 			return rows, l, nil
-		case err != nil && f.db.store.d.Classify(err) == dialect.ClassRetry && try < tries:
-			if err := pause(ctx, backoff(try)); err != nil {
+		case err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassRetry && try < tries:
+			if err := store.Pause(ctx, store.Backoff(try)); err != nil {
 				return nil, nil, err
 			}
 			continue
-		case err != nil && f.db.store.d.Classify(err) != dialect.ClassUndefined || try == tries:
+		case err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined || try == tries:
 			unindexed := ""
 			if err != nil && asked.To > 0 {
 				unindexed, _ = f.VerifyParts(ctx) // where that fails the page's own error tells
@@ -187,12 +188,12 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 				err = f.settle(ctx, "read a page", errors.New("the table's columns change too fast"))
 			case unindexed != "":
 				err = f.withoutIndex(unindexed)
-			case f.db.store.d.Classify(err) == dialect.ClassUndefined: // the index that the statement names is gone
+			case f.db.store.Dialect.Classify(err) == dialect.ClassUndefined: // the index that the statement names is gone
 				err = f.settle(ctx, "read a page", err)
 			case errors.Is(err, feedtype.ErrNoULID):
 				err = f.holdsNone(asked.Shard, err)
 			}
-			return nil, nil, f.db.store.fail(feedtype.FeedObject(f.name), "read a page", err)
+			return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
 		}
 		// A table, a column or the feed itself is another one now.
 		if err := f.reload(ctx); err != nil {
@@ -281,8 +282,8 @@ func (f *Feed) unlessReadOnly(ctx context.Context, refusal error) error {
 	if f.db.cfg.Replica || !errors.Is(refusal, feedtype.CursorAhead) && !errors.Is(refusal, feedtype.DatabaseChanged) && !errors.Is(refusal, feedtype.GenerationChanged) {
 		return refusal
 	}
-	if _, err := f.db.store.d.Identity(ctx, f.db.store.on(), f.db.store.names); err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "read a page", err)
+	if _, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names); err != nil {
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
 	}
 	return refusal
 }

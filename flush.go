@@ -27,7 +27,7 @@ func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRow
 		return unsafeDurability(rows.Forgetful)
 	}
 	if err := f.db.flush(ctx); err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
 	}
 	f.isDurable(shard, shown)
 	return nil
@@ -55,14 +55,14 @@ func (f *Feed) isDurable(shard int, at feedtype.CursorState) {
 // flush returns when everything that the caller has read is on the database's disk.
 // However many wait, one flush is under way and one more is about to begin.
 func (db *DB) flush(ctx context.Context) error {
-	_, err := db.flushes.do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
+	_, err := db.flushes.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
-		if done, err := db.store.d.FlushAlone(ctx, db.store.on(), db.store.names); done && err == nil {
+		if done, err := db.store.Dialect.FlushAlone(ctx, db.store.On(), db.store.Names); done && err == nil {
 			return struct{}{}, nil
 		} // whatever was in its way, a transaction tells, and tries again
-		return struct{}{}, db.store.inTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
-			return db.store.d.Flush(ctx, tx, db.store.names)
+		return struct{}{}, db.store.InTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
+			return db.store.Dialect.Flush(ctx, tx, db.store.Names)
 		})
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Group shares a number of jobs among all who run it, in any number of processes: each
@@ -209,7 +210,7 @@ func (m *member) beat() (time.Duration, error) {
 		return 0, nil
 	}
 	if err != nil {
-		err = m.g.db.store.fail(groupObject(m.g.name), "renew and look", err)
+		err = m.g.db.store.Fail(groupObject(m.g.name), "renew and look", err)
 		for _, fatal := range []feedtype.Code{feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest} {
 			if errors.Is(err, fatal) {
 				return 0, err
@@ -217,12 +218,12 @@ func (m *member) beat() (time.Duration, error) {
 		}
 		m.failures++
 		m.g.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Err: err})
-		return jitter(min(outage(m.failures), m.g.ttl/4)), nil
+		return store.Jitter(min(outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
 	// Somewhat before a third of the term, so that two beats may fail; see halfway for those
 	// that hang.
-	wait := m.g.ttl/4 + jitter(m.g.ttl/24)
+	wait := m.g.ttl/4 + store.Jitter(m.g.ttl/24)
 	if !short {
 		m.hungry = 0
 		return wait, nil
@@ -230,13 +231,13 @@ func (m *member) beat() (time.Duration, error) {
 	// Others are on their way to hand over; or they are not, since what they have in hand
 	// takes its time: that is asked for ever less often.
 	m.hungry++
-	return min(wait, jitter(m.g.ttl/24<<min(m.hungry-1, 8))), nil
+	return min(wait, store.Jitter(m.g.ttl/24<<min(m.hungry-1, 8))), nil
 }
 
 // balance is a beat's work; short says that the member has less than its share.
 func (m *member) balance(ctx context.Context) (short bool, err error) {
 	if !m.known {
-		if err := m.g.db.store.requireSchema(ctx, m.g.db.store.on()); err != nil {
+		if err := m.g.db.store.RequireSchema(ctx, m.g.db.store.On()); err != nil {
 			return false, err
 		}
 		m.known = true

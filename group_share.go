@@ -24,10 +24,10 @@ type groupLook struct {
 // look reads the group's leases by one statement.
 func (g *Group) look(ctx context.Context) (*groupLook, error) {
 	prefix := groupPrefix(g.name, g.jobs)
-	b := dialect.NewBuilder(g.db.store.d)
+	b := dialect.NewBuilder(g.db.store.Dialect)
 	asked := time.Now()
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	rows, err := dialect.QueryAll(ctx, g.db.store.on(), g.db.leaseColumns()+" WHERE name >= "+b.Arg(prefix)+
+	rows, err := dialect.QueryAll(ctx, g.db.store.On(), g.db.leaseColumns()+" WHERE name >= "+b.Arg(prefix)+
 		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), scanLease)
 	if err != nil {
 		return nil, err

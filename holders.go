@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // ShardStatus is how a shard of a feed with ULIDs stands.
@@ -68,22 +69,22 @@ func (blocking) status(ctx context.Context, f *Feed, s *Status) (err error) {
 // Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
 // how much of that the database tells. There are none of other feeds.
 func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, err error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	shards = []ShardStatus{}
 	if feed.ULIDs == nil {
 		return shards, "", nil
 	}
-	holdings, by, err := d.Holders(ctx, f.db.store.on(), feed)
+	holdings, by, err := d.Holders(ctx, f.db.store.On(), feed)
 	if err != nil && d.Classify(err) != dialect.ClassPermission { // then it tells what it may
-		return shards, "", f.db.store.fail(feedtype.FeedObject(f.name), "look who has its shards", err)
+		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "look who has its shards", err)
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.on(), "SELECT "+d.Now(), nil, &now); err != nil {
-		return shards, "", f.db.store.fail(feedtype.FeedObject(f.name), "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+d.Now(), nil, &now); err != nil {
+		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "ask for the time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
 	if err != nil && d.Classify(err) != dialect.ClassUndefined { // a table that is gone is a problem of its own
-		return shards, "", f.db.store.fail(feedtype.FeedObject(f.name), "read the heads of its shards", err)
+		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "read the heads of its shards", err)
 	}
 	for _, head := range heads {
 		shard := ShardStatus{Shard: head.shard, Waiting: []Session{}}
@@ -127,11 +128,11 @@ type shardHead struct {
 // heads are those of the feed's shards: of all that holdings name, which may be too new to
 // be seen, and of the first others.
 func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
 	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
-		" FROM " + f.db.store.table("shards") + " s WHERE s.feed = " + b.Arg(f.name)
+		" FROM " + f.db.store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.name)
 	named := make([]string, 0, len(holdings))
 	for _, h := range holdings {
 		named = append(named, b.Arg(h.Shard))
@@ -141,7 +142,7 @@ func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHe
 	} else {
 		query += " ORDER BY s.shard"
 	}
-	heads, err := dialect.QueryAll(ctx, f.db.store.on(), query+" LIMIT "+b.Arg(max(MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
+	heads, err := dialect.QueryAll(ctx, f.db.store.On(), query+" LIMIT "+b.Arg(max(MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
 		return h, rows.Scan(&h.shard, &h.last)
 	})
 	for _, h := range holdings {
@@ -160,7 +161,7 @@ const holderWait = 3 * time.Second
 func (f *Feed) holderText(ctx context.Context, shard int) string {
 	ctx, cancel := context.WithTimeout(ctx, holderWait)
 	defer cancel()
-	all, _, err := f.db.store.d.Holders(ctx, f.db.store.on(), f.dialectFeed())
+	all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.dialectFeed())
 	i := slices.IndexFunc(all, func(h dialect.Holding) bool { return h.Shard == shard && h.Holder != nil })
 	if err != nil || i < 0 {
 		return ""
@@ -225,12 +226,12 @@ func (f *Feed) Unblock(ctx context.Context, req UnblockRequest) (*Unblocked, err
 	if feed.ULIDs == nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
 	}
-	holdings, told, err := f.db.store.d.Holders(ctx, f.db.store.on(), feed)
+	holdings, told, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), feed)
 	if err != nil {
-		return nil, f.db.store.fail(object, "look who has its shards", err)
+		return nil, f.db.store.Fail(object, "look who has its shards", err)
 	}
 	if told == dialect.ToldNothing {
-		_, err := f.db.store.d.EndHolder(ctx, f.db.store.on(), feed, dialect.Holding{})
+		_, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), feed, dialect.Holding{})
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: nobody can tell who has a shard", Err: cmp.Or(err, errors.ErrUnsupported), Next: "end the process that has its transaction open"}
 	}
 	shard, err := f.toUnblock(holdings, told, req.Shard)
@@ -289,9 +290,9 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- f.db.store.once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
-			_, err := f.db.store.d.LockShard(ctx, q, f.dialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
-			return cmp.Or(err, errNothing) // rolled back: nobody else is to wait for this
+		ended <- f.db.store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
+			_, err := f.db.store.Dialect.LockShard(ctx, q, f.dialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
+			return cmp.Or(err, store.ErrNothing) // rolled back: nobody else is to wait for this
 		})
 	}()
 	done = func() { cancel(); <-ended }
@@ -300,22 +301,22 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 		case err := <-ended:
 			ended <- err
 			switch {
-			case errors.Is(err, errNothing):
+			case errors.Is(err, store.ErrNothing):
 				return dialect.Holding{Shard: shard}, done, nil
-			case f.db.store.d.Classify(err) == dialect.ClassLockTimeout:
+			case f.db.store.Dialect.Classify(err) == dialect.ClassLockTimeout:
 				err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
 					Next: "`rowfeed status` lists those that it may be; end the right one by the database's own means"}
 			default:
-				err = f.db.store.fail(feedtype.FeedObject(f.name), "wait for the shard", err)
+				err = f.db.store.Fail(feedtype.FeedObject(f.name), "wait for the shard", err)
 			}
 			done()
 			return h, nil, err
 		case <-time.After(200 * time.Millisecond): // more often some databases would not look anew
 		}
-		all, _, err := f.db.store.d.Holders(ctx, f.db.store.on(), f.dialectFeed())
+		all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.dialectFeed())
 		if err != nil {
 			done()
-			return h, nil, f.db.store.fail(feedtype.FeedObject(f.name), "look who has its shards", err)
+			return h, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look who has its shards", err)
 		}
 		if h = holdingOf(all, shard); h.Holder != nil {
 			return h, done, nil
@@ -328,8 +329,8 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 	object := fmt.Sprintf("feed %q, shard %d", f.name, h.Shard)
 	found := &Unblocked{Shard: h.Shard, Waiting: []Session{}}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.on(), "SELECT "+f.db.store.d.Now(), nil, &now); err != nil {
-		return nil, f.db.store.fail(object, "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+f.db.store.Dialect.Now(), nil, &now); err != nil {
+		return nil, f.db.store.Fail(object, "ask for the time", err)
 	}
 	for _, w := range h.Waiting {
 		found.Waiting = append(found.Waiting, session(w, now))
@@ -350,9 +351,9 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 	if found.Holder = &holder; req.DryRun {
 		return found, nil
 	}
-	ended, err := f.db.store.d.EndHolder(ctx, f.db.store.on(), f.dialectFeed(), h)
+	ended, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), f.dialectFeed(), h)
 	if err != nil {
-		return nil, f.db.store.fail(object, "end "+sessionText(*h.Holder), err)
+		return nil, f.db.store.Fail(object, "end "+sessionText(*h.Holder), err)
 	}
 	if !ended {
 		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + sessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}

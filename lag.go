@@ -25,11 +25,11 @@ func (m blocking) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) e
 func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
-		return 0, f.db.store.fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
+		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.on(), "SELECT "+f.db.store.d.Now(), nil, &now); err != nil {
-		return 0, f.db.store.fail(feedtype.FeedObject(f.name), "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+f.db.store.Dialect.Now(), nil, &now); err != nil {
+		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "ask for the time", err)
 	}
 	left = mostBehind
 	for _, s := range cursors {
@@ -67,15 +67,15 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 	slices.Sort(shards)
 	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
-		b := dialect.NewBuilder(f.db.store.d)
-		_, err := dialect.QueryAll(ctx, f.db.store.on(), dialect.GreatestULIDs(f.db.store.d, b, f.dialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+		b := dialect.NewBuilder(f.db.store.Dialect)
+		_, err := dialect.QueryAll(ctx, f.db.store.On(), dialect.GreatestULIDs(f.db.store.Dialect, b, f.dialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 			var shard int
 			var last dialect.ScanULID
 			err := rows.Scan(&shard, &last)
 			heads[shard] = last.Position
 			return struct{}{}, err
 		})
-		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.db.store.d.Classify(err) != dialect.ClassUndefined {
+		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return nil, err
 		}
 	}
@@ -121,8 +121,8 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) err
 	for _, shard := range f.db.filled(ctx, f.name, shards) {
 		age := int64(-1)
 		if left--; left >= 0 {
-			if _, age, err = f.db.store.d.Backlog(ctx, f.db.store.on(), f.dialectFeed(), 0, shard); err != nil {
-				return f.db.store.fail(feedtype.FeedObject(f.name), "look how long records wait", err)
+			if _, age, err = f.db.store.Dialect.Backlog(ctx, f.db.store.On(), f.dialectFeed(), 0, shard); err != nil {
+				return f.db.store.Fail(feedtype.FeedObject(f.name), "look how long records wait", err)
 			}
 		}
 		for _, s := range atHead[shard] {

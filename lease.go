@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Lease is a named job that one holder at a time may do, in any number of processes.
@@ -112,7 +113,7 @@ func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 			}
 		}
 		look := max(0, min(wait, time.Duration(taken.ExpiresInSeconds*float64(time.Second))))
-		if err := pause(ctx, look+mathrand.N(look/4+20*time.Millisecond)); err != nil {
+		if err := store.Pause(ctx, look+mathrand.N(look/4+20*time.Millisecond)); err != nil {
 			return nil, fmt.Errorf("%s: acquire: %w", leaseObject(l.name), err)
 		}
 	}
@@ -124,15 +125,15 @@ func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
 		return nil, nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		seen, err := l.db.lookAtLease(ctx, l.db.store.on(), l.name)
+		seen, err := l.db.lookAtLease(ctx, l.db.store.On(), l.name)
 		switch {
 		case err != nil:
-			return nil, nil, l.db.store.fail(leaseObject(l.name), "look who holds it", err)
-		case seen.held() || attempt > maxAttempts: // the latter: it was, each time, when we came to take it
+			return nil, nil, l.db.store.Fail(leaseObject(l.name), "look who holds it", err)
+		case seen.held() || attempt > store.MaxAttempts: // the latter: it was, each time, when we came to take it
 			return nil, seen, nil
 		}
 		if t, err := l.take(ctx, seen); t != nil || err != nil {
-			return t, nil, l.db.store.fail(leaseObject(l.name), "acquire it", err)
+			return t, nil, l.db.store.Fail(leaseObject(l.name), "acquire it", err)
 		}
 	}
 }
@@ -149,30 +150,30 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 		}
 	}
 	t := newTerm(l, l.newOwner(), max(seen.Epoch, above)+1)
-	now, ttl := l.db.store.d.Now(), l.ttl.Microseconds()
-	b := dialect.NewBuilder(l.db.store.d)
+	now, ttl := l.db.store.Dialect.Now(), l.ttl.Microseconds()
+	b := dialect.NewBuilder(l.db.store.Dialect)
 	var query string
 	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
-		query = "INSERT INTO " + l.db.store.table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
+		query = "INSERT INTO " + l.db.store.Table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
 			b.Arg(l.name) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
 	} else {
-		query = "UPDATE " + l.db.store.table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
+		query = "UPDATE " + l.db.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
 			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
 			" WHERE name = " + b.Arg(l.name) + " AND epoch = " + b.Arg(seen.Epoch) +
 			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
 	}
 	var asked time.Time
-	err := l.db.store.inTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
+	err := l.db.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
 		asked = time.Now()
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
-			err = errNothing
+			err = store.ErrNothing
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, errNothing) || l.db.store.d.Classify(err) == dialect.ClassDuplicate:
+	case errors.Is(err, store.ErrNothing) || l.db.store.Dialect.Classify(err) == dialect.ClassDuplicate:
 		return nil, nil
 	case ctx.Err() != nil:
 		_ = t.letGo(ctx)
@@ -203,11 +204,11 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 // makes the row another one in any case: MySQL counts the rows that have changed. More
 // than one term are those of a group's member.
 func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
-	b := dialect.NewBuilder(l.db.store.d)
-	now := l.db.store.d.Now()
-	query := "UPDATE " + l.db.store.table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
+	b := dialect.NewBuilder(l.db.store.Dialect)
+	now := l.db.store.Dialect.Now()
+	query := "UPDATE " + l.db.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
 		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
-	err = l.db.store.inTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
+	err = l.db.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err

@@ -38,7 +38,7 @@ const (
 func (s *LeaseStatus) held() bool { return s.State == LeaseHeld }
 
 func (db *DB) leaseColumns() string {
-	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + db.store.d.Now() + " FROM " + db.store.table("leases")
+	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("leases")
 }
 
 func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
@@ -61,7 +61,7 @@ func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
 // lookAtLease reads a lease's row; one that nobody has acquired yet is free, with
 // epoch 0.
 func (db *DB) lookAtLease(ctx context.Context, q dialect.Querier, name string) (*LeaseStatus, error) {
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	found, err := dialect.QueryAll(ctx, q, db.leaseColumns()+" WHERE name = "+b.Arg(name), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
@@ -74,12 +74,12 @@ func (db *DB) lookAtLease(ctx context.Context, q dialect.Querier, name string) (
 
 // Leases lists all leases that were ever acquired, by name. See CurrentLeases.
 func (db *DB) Leases(ctx context.Context) ([]*LeaseStatus, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, db.store.on(), db.leaseColumns()+" ORDER BY name", nil, scanLease)
+	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" ORDER BY name", nil, scanLease)
 	if err != nil {
-		return nil, db.store.fail("leases", "list them", err)
+		return nil, db.store.Fail("leases", "list them", err)
 	}
 	return all, nil
 }
@@ -92,8 +92,8 @@ func (db *DB) CurrentLeases(ctx context.Context) ([]*LeaseStatus, error) {
 	if err != nil || !slices.ContainsFunc(all, (*LeaseStatus).isConsumers) {
 		return all, err
 	}
-	prefixes, err := dialect.QueryAll(ctx, db.store.on(), "SELECT consumer, feed, shard_count FROM "+db.store.table("cursors")+
-		" UNION SELECT consumer, feed, shard_count FROM "+db.store.table("consumers"), nil,
+	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+db.store.Table("cursors")+
+		" UNION SELECT consumer, feed, shard_count FROM "+db.store.Table("consumers"), nil,
 		func(rows dialect.Rows) (prefix string, err error) {
 			var consumer, feed string
 			var count int
@@ -101,7 +101,7 @@ func (db *DB) CurrentLeases(ctx context.Context) ([]*LeaseStatus, error) {
 			return groupPrefix(ConsumerGroup(consumer, feed), count), err
 		})
 	if err != nil {
-		return nil, db.store.fail("leases", "list the consumers", err)
+		return nil, db.store.Fail("leases", "list the consumers", err)
 	}
 	return slices.DeleteFunc(all, func(s *LeaseStatus) bool {
 		return s.isConsumers() && !s.held() && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
@@ -114,9 +114,9 @@ func (s *LeaseStatus) isConsumers() bool { return strings.HasPrefix(s.Name, cons
 // freeLease frees the lease of the condition; it keeps its epoch, which must never
 // come again.
 func (db *DB) freeLease(ctx context.Context, which func(*dialect.Builder) string) (n int64, err error) {
-	b := dialect.NewBuilder(db.store.d)
-	query := "UPDATE " + db.store.table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " + which(b)
-	err = db.store.inTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
+	b := dialect.NewBuilder(db.store.Dialect)
+	query := "UPDATE " + db.store.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " + which(b)
+	err = db.store.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err
 	})
@@ -130,13 +130,13 @@ func (db *DB) freeLease(ctx context.Context, which func(*dialect.Builder) string
 // that there is; another one that term only, and the code Conflict says that it is over.
 // A lease that is free stays so.
 func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*LeaseStatus, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	seen, err := db.lookAtLease(ctx, db.store.on(), name)
+	seen, err := db.lookAtLease(ctx, db.store.On(), name)
 	switch {
 	case err != nil:
-		return nil, db.store.fail(leaseObject(name), "look who holds it", err)
+		return nil, db.store.Fail(leaseObject(name), "look who holds it", err)
 	case seen.Epoch == 0:
 		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
 	case epoch != 0 && epoch != seen.Epoch:
@@ -148,7 +148,7 @@ func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*Leas
 		return "name = " + b.Arg(name) + " AND owner = " + b.Arg(seen.Owner) + " AND epoch = " + b.Arg(seen.Epoch)
 	})
 	if err != nil {
-		return nil, db.store.fail(leaseObject(name), "release it", err)
+		return nil, db.store.Fail(leaseObject(name), "release it", err)
 	}
 	if n != 1 {
 		return nil, changedHands(name, "its term ended in this moment")

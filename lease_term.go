@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Term is one holding of a Lease, from an acquire to its end. Two terms never share an
@@ -147,7 +148,7 @@ func (t *Term) Renew(ctx context.Context) error {
 	defer cancel()
 	asked, n, err := t.lease.prolong(bounded, t)
 	if err != nil {
-		return t.lease.db.store.fail(leaseObject(t.lease.name), "renew it", err)
+		return t.lease.db.store.Fail(leaseObject(t.lease.name), "renew it", err)
 	}
 	if n != 1 {
 		t.lose("it has expired, or somebody else has acquired or released it")
@@ -165,13 +166,13 @@ func (t *Term) Renew(ctx context.Context) error {
 // for READ COMMITTED; at stricter levels it fails with a serialization failure when the
 // term was renewed since the transaction began.
 func (t *Term) Assert(ctx context.Context, tx Tx) error {
-	b := dialect.NewBuilder(t.lease.db.store.d)
+	b := dialect.NewBuilder(t.lease.db.store.Dialect)
 	// A write that changes nothing anybody reads: SQLite has no other lock than that for
 	// writing, and a plain read may be of an old snapshot.
-	n, err := tx.Exec(ctx, "UPDATE "+t.lease.db.store.table("leases")+" SET renewals = renewals + 1 WHERE "+t.own(b)+
-		" AND expires_at > "+t.lease.db.store.d.Now(), b.Args()...)
+	n, err := tx.Exec(ctx, "UPDATE "+t.lease.db.store.Table("leases")+" SET renewals = renewals + 1 WHERE "+t.own(b)+
+		" AND expires_at > "+t.lease.db.store.Dialect.Now(), b.Args()...)
 	if err != nil {
-		return t.lease.db.store.fail(leaseObject(t.lease.name), "assert it", err)
+		return t.lease.db.store.Fail(leaseObject(t.lease.name), "assert it", err)
 	}
 	if n != 1 {
 		return t.lose("it has expired, or somebody else has acquired or released it")
@@ -197,11 +198,11 @@ func (t *Term) Release(ctx context.Context) error {
 		return nil
 	}
 	if unknown == nil {
-		if seen, failed := db.lookAtLease(ctx, db.store.on(), t.lease.name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
+		if seen, failed := db.lookAtLease(ctx, db.store.On(), t.lease.name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
 			return nil
 		}
 	}
-	return db.store.fail(object, "release it", err)
+	return db.store.Fail(object, "release it", err)
 }
 
 // letGo frees a lease as well as it can, also after ctx has ended: without it the next
@@ -242,9 +243,9 @@ func (t *Term) keep(ctx context.Context) {
 	for {
 		wait := t.lease.ttl / 3
 		if failures > 0 {
-			wait = min(backoff(failures), wait)
+			wait = min(store.Backoff(failures), wait)
 		}
-		if pause(ctx, wait) != nil {
+		if store.Pause(ctx, wait) != nil {
 			return
 		}
 		bounded, cancel := halfway(ctx, t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // outbox is the mode whose positions are ULIDs that whoever reads first gives to the records
@@ -64,16 +65,16 @@ func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { r
 
 // admit refuses rows that are in no shard: back-fill would stop at them.
 func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
-	feed := r.feed(db.store.names)
-	return inNoShard(ctx, db.store.d, q, feed, func(b *dialect.Builder, condition string) string {
-		return " FROM " + dialect.Qualified(db.store.d, feed.Source) + " t WHERE " + condition
+	feed := r.feed(db.store.Names)
+	return inNoShard(ctx, db.store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+		return " FROM " + dialect.Qualified(db.store.Dialect, feed.Source) + " t WHERE " + condition
 	})
 }
 
 // mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
 func (f *Feed) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
-	return inNoShard(ctx, f.db.store.d, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.db.store.d, b, feed, "", append(rows(b), condition))
+	return inNoShard(ctx, f.db.store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+		return dialect.Unplaced(f.db.store.Dialect, b, feed, "", append(rows(b), condition))
 	})
 }
 
@@ -86,7 +87,7 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	}
 	b := dialect.NewBuilder(d)
 	key, err := dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), from(b, condition)+" LIMIT 1", b.Args())
-	if errors.Is(err, errNoRows) {
+	if errors.Is(err, store.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
@@ -116,7 +117,7 @@ func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error
 }
 
 func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	if err := run(ctx, q, db.store.d.FeedDown(r.feed(db.store.names), table)); err != nil {
+	if err := run(ctx, q, db.store.Dialect.FeedDown(r.feed(db.store.Names), table)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
@@ -145,7 +146,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 
 // verify looks at the tables and at the trigger.
 func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.d.Verify(ctx, q, r.feed(db.store.names), table)
+	problems, err := db.store.Dialect.Verify(ctx, q, r.feed(db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +168,9 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	if f.State() == stateFilling {
 		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
 	}
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	var rows []Finding
-	err = f.db.store.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
+	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []Finding{{Rule: rulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.recordYourself()}}
 			return nil
@@ -181,7 +182,7 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
 		return err
 	})
-	return append(findings, rows...), f.db.store.fail(feedtype.FeedObject(f.name), "check", err)
+	return append(findings, rows...), f.db.store.Fail(feedtype.FeedObject(f.name), "check", err)
 }
 
 // repair appends records for rows that have neither a record nor a place, in batches along the
@@ -191,7 +192,7 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 		m.moveFirst(ctx, f)
 		var recorded int64
 		var last []any
-		err = f.db.store.inTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
+		err = f.db.store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
 			recorded, last, err = f.recordBatch(ctx, tx, after)
 			return err
 		})
@@ -207,7 +208,7 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 
 func (outbox) firstWaiting(f *Feed) string {
 	r := f.record.Load()
-	return dialect.FirstRecords(f.db.store.d, r.feed(f.db.store.names), f.unseen.since(r.Generation))
+	return dialect.FirstRecords(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
@@ -224,8 +225,8 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 	if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
-	b := dialect.NewBuilder(f.db.store.d)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.d, b, f.dialectFeed(), rows), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.dialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
@@ -237,15 +238,15 @@ func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
 	where := func(b *dialect.Builder) string {
 		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
 	}
-	b := dialect.NewBuilder(f.db.store.d)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
 		return err
 	}
 	var state string
-	b = dialect.NewBuilder(f.db.store.d)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.store.table("feeds")+where(b), b.Args(), &state)
+	b = dialect.NewBuilder(f.db.store.Dialect)
+	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.store.Table("feeds")+where(b), b.Args(), &state)
 	switch {
-	case err != nil && !errors.Is(err, errNoRows):
+	case err != nil && !errors.Is(err, store.ErrNoRows):
 		return err
 	case state == stateFilling:
 		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}

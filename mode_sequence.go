@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // sequenced is the mode whose positions a publisher gives.
@@ -36,14 +37,14 @@ func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, er
 }
 
 func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	return run(ctx, q, db.store.d.FeedDown(r.feed(db.store.names), table))
+	return run(ctx, q, db.store.Dialect.FeedDown(r.feed(db.store.Names), table))
 }
 
 func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return stateSharding, nil // rows that have a position have no shard of ours
-	case r.feed(db.store.names).InRows():
+	case r.feed(db.store.Names).InRows():
 		return stateActive, nil // rows without a position wait already
 	}
 	return stateFilling, nil
@@ -51,7 +52,7 @@ func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) 
 
 // backfill records the keys of rows as changes.
 func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
 		recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err
 }
 
 func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	steps, err := db.store.d.Repair(ctx, q, r.feed(db.store.names), table)
+	steps, err := db.store.Dialect.Repair(ctx, q, r.feed(db.store.Names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
 	}
@@ -80,7 +81,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 
 // verify adds to the dialect's findings what triggers do.
 func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.d.Verify(ctx, q, r.feed(db.store.names), table)
+	problems, err := db.store.Dialect.Verify(ctx, q, r.feed(db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +133,10 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 		middle := low + (high-low)/2
 		position, publishedAt, err := f.publishedAbove(ctx, middle)
 		switch {
-		case errors.Is(err, errNoRows):
+		case errors.Is(err, store.ErrNoRows):
 			high = middle
 		case err != nil:
-			return feedtype.CursorState{}, f.db.store.fail(feedtype.FeedObject(f.name), "look for a time", err)
+			return feedtype.CursorState{}, f.db.store.Fail(feedtype.FeedObject(f.name), "look for a time", err)
 		case publishedAt >= t.UnixMicro():
 			high, answer = middle, min(answer, position-1)
 		default:
@@ -148,10 +149,10 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 // publishedAbove is the lowest position above one, and when it was published, in
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
 func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
-	b := dialect.NewBuilder(f.db.store.d)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.d, f.dialectFeed().Positions()) +
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.dialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-	err = dialect.QueryRow(ctx, f.db.store.on(), query, b.Args(), &position, &publishedAt)
+	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
 }
 
@@ -167,7 +168,7 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedt
 
 func (sequenced) firstWaiting(f *Feed) string {
 	r := f.record.Load()
-	return dialect.FirstChange(f.db.store.d, r.feed(f.db.store.names), f.unseen.since(r.Generation))
+	return dialect.FirstChange(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 
 func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }
@@ -216,14 +217,14 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history
 	}
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	var head, now int64
-	err = dialect.QueryRow(ctx, f.db.store.on(), "SELECT value, "+f.db.store.d.Now()+" FROM "+f.db.store.table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
-	if errors.Is(err, errNoRows) {
+	err = dialect.QueryRow(ctx, f.db.store.On(), "SELECT value, "+f.db.store.Dialect.Now()+" FROM "+f.db.store.Table("sequences")+" WHERE name = "+b.Arg(f.name), b.Args(), &head, &now)
+	if errors.Is(err, store.ErrNoRows) {
 		return nil // dropped
 	}
 	if err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "read its sequence", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
 	}
 	if at.Seen().Above(feedtype.Numbered(head)) {
 		return nil // ahead of the feed: the source will refuse it
@@ -236,9 +237,9 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 	if behind > 0 {
 		_, publishedAt, err := f.publishedAbove(ctx, at.Position.Number())
 		switch {
-		case errors.Is(err, errNoRows):
+		case errors.Is(err, store.ErrNoRows):
 		case err != nil:
-			return f.db.store.fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
+			return f.db.store.Fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
 		default:
 			age = seconds(max(now-publishedAt, 0))
 		}

@@ -126,11 +126,11 @@ func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Tabl
 }
 
 func (blocking) up(db *DB, r *record, _ *dialect.Table) ([]dialect.Step, error) {
-	return db.store.d.ULIDUp(r.feed(db.store.names)), nil
+	return db.store.Dialect.ULIDUp(r.feed(db.store.Names)), nil
 }
 
 func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
-	if err := run(ctx, q, db.store.d.ULIDDown(r.feed(db.store.names))); err != nil {
+	if err := run(ctx, q, db.store.Dialect.ULIDDown(r.feed(db.store.Names))); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
@@ -138,8 +138,8 @@ func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 
 // forgetShards removes the states of a feed's shards.
 func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) error {
-	b := dialect.NewBuilder(db.store.d)
-	_, err := q.Exec(ctx, "DELETE FROM "+db.store.table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
+	b := dialect.NewBuilder(db.store.Dialect)
+	_, err := q.Exec(ctx, "DELETE FROM "+db.store.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
 }
 
@@ -150,11 +150,11 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 		return err
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, q, "SELECT "+db.store.d.Now(), nil, &now); err != nil {
+	if err := dialect.QueryRow(ctx, q, "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return eachShard(ctx, db.store.d, q, r.feed(db.store.names), func(shard int, last feedtype.Position) error {
+	return eachShard(ctx, db.store.Dialect, q, r.feed(db.store.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
@@ -166,18 +166,18 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 
 // begin lets shards that have rows already go on above them.
 func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
-	err := eachShard(ctx, db.store.d, q, r.feed(db.store.names), func(shard int, last feedtype.Position) error {
+	err := eachShard(ctx, db.store.Dialect, q, r.feed(db.store.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
-		b := dialect.NewBuilder(db.store.d)
+		b := dialect.NewBuilder(db.store.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
 		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
-		n, err := q.Exec(ctx, db.store.d.InsertNew(db.store.table("shards"), columns, values, columns[:2]), b.Args()...)
+		n, err := q.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("shards"), columns, values, columns[:2]), b.Args()...)
 		if err != nil || n == 1 {
 			return err
 		}
 		// One that is left over may be above the rows, or below them; the millisecond tells.
-		b = dialect.NewBuilder(db.store.d)
-		_, err = q.Exec(ctx, "UPDATE "+db.store.table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
+		b = dialect.NewBuilder(db.store.Dialect)
+		_, err = q.Exec(ctx, "UPDATE "+db.store.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
 			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+b.Arg(state.TimeMillis), b.Args()...)
 		return err
 	})
@@ -210,7 +210,7 @@ func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 }
 
 func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	all, other, err := db.store.d.ULIDProblems(ctx, q, r.feed(db.store.names))
+	all, other, err := db.store.Dialect.ULIDProblems(ctx, q, r.feed(db.store.Names))
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 		return nil, err
 	}
 	all = append(append(all, other...), elsewhere...)
-	columns, problems := ulidsAgain(db.store.d, table, r.ULIDs)
+	columns, problems := ulidsAgain(db.store.Dialect, table, r.ULIDs)
 	for _, p := range problems {
 		all = append(all, p.what+"; "+p.next)
 	}
@@ -236,17 +236,17 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
 func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	columns, problems := ulidsAgain(db.store.d, table, r.ULIDs)
+	columns, problems := ulidsAgain(db.store.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
-		if err := run(ctx, q, db.store.d.ULIDDown(r.feed(db.store.names))); err != nil {
+		if err := run(ctx, q, db.store.Dialect.ULIDDown(r.feed(db.store.Names))); err != nil {
 			return err
 		}
 	}
 	r.ULIDs = columns
-	return run(ctx, q, db.store.d.ULIDUp(r.feed(db.store.names)))
+	return run(ctx, q, db.store.Dialect.ULIDUp(r.feed(db.store.Names)))
 }
 
 // part is one shard: the one that is asked for, or the only one that there is.
@@ -287,8 +287,8 @@ func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.
 
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
-	b := dialect.NewBuilder(f.db.store.d)
-	query, feed := "SELECT shard FROM "+f.db.store.table("shards")+" WHERE feed = "+b.Arg(f.name), f.dialectFeed()
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.dialectFeed()
 	if !feed.Outbox {
 		query += " AND time_ms <> 0"
 	}
@@ -297,13 +297,13 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	if feed.Outbox { // what was not moved yet is of a shard, too, and, asked for first, in one list or the other
 		var waiting bool
 		among := f.glance().among
-		if waiting, err = f.db.store.d.HasRecords(ctx, f.db.store.on(), feed, among); waiting {
+		if waiting, err = f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), feed, among); waiting {
 			waits, err = f.recordShards(ctx, among, limit)
 		}
 	}
 	var shards []int
 	if err == nil {
-		shards, err = dialect.QueryAll(ctx, f.db.store.on(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
+		shards, err = dialect.QueryAll(ctx, f.db.store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
 	}
 	if len(waits) > 0 {
 		shards = append(shards, waits...)
@@ -314,7 +314,7 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	if shards == nil {
 		shards = []int{} // of other feeds it is nil
 	}
-	return shards, f.db.store.fail(feedtype.FeedObject(f.name), "list its shards", err)
+	return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "list its shards", err)
 }
 
 func (blocking) takes(p feedtype.Position) bool { return p.IsULID() }
@@ -400,7 +400,7 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 		return findings, f.settle(ctx, "check its ULIDs", err)
 	}
 	findings = []Finding{}
-	d, q := f.db.store.d, f.db.store.on()
+	d, q := f.db.store.Dialect, f.db.store.On()
 	err = eachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // lockPatience is how long a mover of an outbox waits for what another transaction has: a
@@ -35,8 +36,8 @@ var (
 // shards: for a key that has records in two. The first time that takes as long as the database
 // has it; from then on as long as a shard.
 func (f *Feed) beside(ctx context.Context, tx dialect.Querier, fn func() error) error {
-	err := f.db.store.d.Bounded(ctx, tx, f.line.patience(), fn)
-	if f.db.store.d.Classify(err) != dialect.ClassLockTimeout {
+	err := f.db.store.Dialect.Bounded(ctx, tx, f.line.patience(), fn)
+	if f.db.store.Dialect.Classify(err) != dialect.ClassLockTimeout {
 		return err
 	}
 	f.line.meet()
@@ -85,7 +86,7 @@ var errUnplaceable = errors.New("its key cannot be placed")
 // unplaceable names a record that stays in the outbox.
 func (f *Feed) unplaceable(shard int, seq int64, err error) error {
 	records := f.dialectFeed().Records()
-	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.store.d, records), seq)
+	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.store.Dialect, records), seq)
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
 		Next: "look at its key with SELECT * FROM " + of + "; a row with such a key cannot be in the feed: DELETE FROM " + of}
 }
@@ -179,7 +180,7 @@ func (l *line) tried(shard int, err error) {
 	}
 	h.tries++
 	h.why = whyHeld(err)
-	h.again = time.Now().Add(backoff(h.tries))
+	h.again = time.Now().Add(store.Backoff(h.tries))
 	if h.why == errKeyHeld { // that took lockPatience of the others' time, who are to have more of it
 		h.again = time.Now().Add(5 * lockPatience)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 const (
@@ -89,11 +90,11 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name, Shard: shard})
 	defer func() { end(feedtype.SpanEnd{Entries: moved.records, Err: err}) }()
 	for attempt, raised := 1, false; ; attempt++ {
-		err = f.db.store.inTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.db.store.InTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
 			moved, err = m.moveBatch(ctx, tx, f, l, shard, stuck, limit, bounds, raised)
 			return err
 		})
-		if errors.Is(err, errKeyAbove) && attempt < maxAttempts {
+		if errors.Is(err, errKeyAbove) && attempt < store.MaxAttempts {
 			raised = true
 			continue
 		}
@@ -105,13 +106,13 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 		}
 	}
 	switch {
-	case errors.Is(err, errNothing):
+	case errors.Is(err, store.ErrNothing):
 		return movement{}, nil
 	case errors.Is(err, errUnplaceable):
 		return movement{taken: moved.taken, last: moved.last}, err
 	case errors.Is(err, errShardHeld):
 		return movement{}, f.heldError("records of it wait, and are not to be moved", whyHeld(err), shard)
-	case f.db.store.d.Classify(err) == dialect.ClassPermission:
+	case f.db.store.Dialect.Classify(err) == dialect.ClassPermission:
 		return movement{}, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
 			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
 	case err != nil:
@@ -135,8 +136,8 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
 func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
-	d, r := f.db.store.d, f.record.Load()
-	feed := r.feed(f.db.store.names)
+	d, r := f.db.store.Dialect, f.record.Load()
+	feed := r.feed(f.db.store.Names)
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return movement{}, err
@@ -144,7 +145,7 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lo
 	// A statement of its own behind the lock: it sees what the mover before has left.
 	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.in(r.Generation), stuck, limit)
 	if err == nil && len(records) == 0 {
-		err = errNothing
+		err = store.ErrNothing
 	}
 	if err != nil {
 		return movement{}, err
@@ -172,16 +173,16 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lo
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
 func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
-	d, r := f.db.store.d, f.record.Load()
+	d, r := f.db.store.Dialect, f.record.Load()
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return state, err
 	}
-	identity, err := d.Identity(ctx, tx, f.db.store.names)
+	identity, err := d.Identity(ctx, tx, f.db.store.Names)
 	if err != nil {
 		return state, err
 	}
 	floor := f.highest(shard)
-	state, err = d.LockShard(ctx, tx, r.feed(f.db.store.names), shard, bounds)
+	state, err = d.LockShard(ctx, tx, r.feed(f.db.store.Names), shard, bounds)
 	if d.Classify(err) == dialect.ClassLockTimeout {
 		err = fmt.Errorf("%w: %w", errShardHeld, err)
 	}
@@ -252,7 +253,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedty
 	r := f.record.Load()
 	e, among := feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
 	if !full && !l.settles() {
-		waiting, err := f.db.store.d.HasRecords(ctx, f.db.store.on(), r.feed(f.db.store.names), among)
+		waiting, err := f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), r.feed(f.db.store.Names), among)
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "look into its outbox", err)
@@ -300,7 +301,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedty
 // recordShards are the first shards in which records wait, among some numbers; limit 0: all.
 func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) (shards []int, err error) {
 	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.db.store.d, f.dialectFeed(), among, limit)
+		shards, err = dialect.RecordShards(ctx, q, f.db.store.Dialect, f.dialectFeed(), among, limit)
 		return err
 	})
 	return shards, err
@@ -313,7 +314,7 @@ func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) 
 func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 	var newest int64
 	err := f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		newest, err = dialect.NewestRecord(ctx, q, f.db.store.d, f.dialectFeed(), shard)
+		newest, err = dialect.NewestRecord(ctx, q, f.db.store.Dialect, f.dialectFeed(), shard)
 		return err
 	})
 	if err != nil {

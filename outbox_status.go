@@ -20,11 +20,11 @@ func (m outbox) status(ctx context.Context, f *Feed, s *Status) (err error) {
 func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err error) {
 	var age int64
 	err = f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
-		b.Waiting, age, err = f.db.store.d.Backlog(ctx, q, f.dialectFeed(), limit)
+		b.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, q, f.dialectFeed(), limit)
 		return err
 	})
-	if err != nil && f.db.store.d.Classify(err) != dialect.ClassUndefined {
-		return b, f.db.store.fail(feedtype.FeedObject(f.name), "count the records waiting", err)
+	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return b, f.db.store.Fail(feedtype.FeedObject(f.name), "count the records waiting", err)
 	}
 	b.OldestSeconds = seconds(max(age, 0))
 	return b, nil

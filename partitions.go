@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Partitions of PostgreSQL come and go while a feed is there. PostgreSQL copies the trigger for rows to a new
@@ -59,7 +60,7 @@ func attachedOf(table *dialect.Table) []string {
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
 func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
-	fresh, err := f.newPartitions(ctx, f.db.store.on(), f.record.Load())
+	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.record.Load())
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
@@ -88,8 +89,8 @@ func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *record) 
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := f.db.store.d.NewPartitions(ctx, q, r.feed(f.db.store.names), table)
-	return fresh, f.db.store.fail(feedtype.FeedObject(f.name), "look for new partitions", err)
+	fresh, err := f.db.store.Dialect.NewPartitions(ctx, q, r.feed(f.db.store.Names), table)
+	return fresh, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 }
 
 // keepPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
@@ -114,7 +115,7 @@ func (r *record) hasPartitions(table *dialect.Table) bool {
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
 func (f *Feed) takeInAll(ctx context.Context) error {
 	r := f.record.Load()
-	fresh, err := f.newPartitions(ctx, f.db.store.on(), r)
+	fresh, err := f.newPartitions(ctx, f.db.store.On(), r)
 	if err != nil {
 		return err
 	}
@@ -122,17 +123,17 @@ func (f *Feed) takeInAll(ctx context.Context) error {
 	for _, p := range fresh {
 		err := f.mayTakeIn(p)
 		if err == nil {
-			err = f.db.store.d.WithSchemaLock(ctx, f.db.store.sql, f.db.store.names, func(q dialect.Querier) error {
+			err = f.db.store.Dialect.WithSchemaLock(ctx, f.db.store.SQL, f.db.store.Names, func(q dialect.Querier) error {
 				_, err := f.takeIn(ctx, q, r, []dialect.NewPartition{p})
 				return err
 			})
 		}
-		if err != nil && f.db.store.d.Classify(err) == dialect.ClassLockTimeout {
+		if err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassLockTimeout {
 			err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Err: err,
 				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
 				Next:  "wait: the publisher tries again within a minute"}
 		}
-		first = firstError(first, f.db.store.fail(feedtype.FeedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
+		first = firstError(first, f.db.store.Fail(feedtype.FeedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
 	}
 	return first
 }
@@ -205,13 +206,13 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	table, err := f.db.describeSource(ctx, f.db.store.on(), r)
+	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
 	if err != nil || !r.hasPartitions(table) {
 		return 0, err
 	}
-	fresh, err := f.db.store.d.NewPartitions(ctx, f.db.store.on(), r.feed(f.db.store.names), table)
+	fresh, err := f.db.store.Dialect.NewPartitions(ctx, f.db.store.On(), r.feed(f.db.store.Names), table)
 	if err != nil || len(fresh) > 0 {
-		return 0, f.db.store.fail(feedtype.FeedObject(f.name), "look for new partitions", err)
+		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 	}
 	now := &partitions{Attached: attachedOf(table), Head: head}
 	known := r.Partitions
@@ -251,7 +252,7 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 // partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
 func (f *Feed) partitionsFail(ctx context.Context, err error) error {
 	const doing = "record the keys of partitions that were attached, detached, dropped or truncated"
-	if f.db.store.d.Classify(err) != dialect.ClassPermission {
+	if f.db.store.Dialect.Classify(err) != dialect.ClassPermission {
 		return f.settle(ctx, doing, err)
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing, Err: err,
@@ -275,21 +276,21 @@ func (f *Feed) followedTo(known, now *partitions) int64 {
 }
 
 func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
-	b := dialect.NewBuilder(f.db.store.d)
-	query := "SELECT value FROM " + f.db.store.table("sequences") + " WHERE name = " + b.Arg(f.name)
-	err = dialect.QueryRow(ctx, f.db.store.on(), query, b.Args(), &value)
-	return value, f.db.store.fail(feedtype.FeedObject(f.name), "read its sequence", err)
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	query := "SELECT value FROM " + f.db.store.Table("sequences") + " WHERE name = " + b.Arg(f.name)
+	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &value)
+	return value, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
 }
 
 // publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
 // it waits for the pass that is at work.
 func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.d.LockSequence(ctx, tx, f.dialectFeed())
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.dialectFeed())
 		value = seq.Value
 		return err
 	})
-	return value, f.db.store.fail(feedtype.FeedObject(f.name), "read its sequence", err)
+	return value, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
 }
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
@@ -300,7 +301,7 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 	of.Source = p.Name
 	part.record.Store(&of)
 	if r.mode().hasOutbox() {
-		if err := f.knowsPlaces(ctx, f.db.store.on(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
+		if err := f.knowsPlaces(ctx, f.db.store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
 			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
@@ -343,7 +344,7 @@ func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64
 
 // recordGone is a step of recordVanished. It answers up to where it has looked.
 func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
 	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
@@ -363,7 +364,7 @@ func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int
 // others for half of the time.
 func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
 	begun := time.Now()
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) (err error) {
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) (err error) {
 		n, err = step(tx)
 		return err
 	})
@@ -373,13 +374,13 @@ func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64
 	if n > 0 {
 		f.Wake()
 	}
-	return n, pause(ctx, time.Since(begun))
+	return n, store.Pause(ctx, time.Since(begun))
 }
 
 // savePartitions has the record name other partitions, unless it has become another since it was read: then the next
 // look compares again.
 func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions) error {
-	err := f.db.store.withSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
+	err := f.db.store.WithSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
 		records, err := f.db.loadRecords(ctx, q, f.name)
 		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation ||
 			!records[0].Partitions.equal(read.Partitions) {
@@ -391,5 +392,5 @@ func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions
 	if err == nil {
 		err = f.reload(ctx)
 	}
-	return f.db.store.fail(feedtype.FeedObject(f.name), "note its partitions", err)
+	return f.db.store.Fail(feedtype.FeedObject(f.name), "note its partitions", err)
 }

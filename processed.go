@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // MarkProcessed notes, in the transaction of a receiver's effects, that an entry has
@@ -35,10 +36,10 @@ func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e
 		return false, err
 	}
 	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
-	b := dialect.NewBuilder(db.store.d)
-	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.store.d.Now()}
-	n, err := tx.Exec(ctx, db.store.d.InsertNew(db.store.table("processed"), columns, values, columns[:5]), b.Args()...)
-	return n == 1, db.store.fail(consumerObject(consumer, feed), "mark an entry as processed", err)
+	b := dialect.NewBuilder(db.store.Dialect)
+	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.store.Dialect.Now()}
+	n, err := tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("processed"), columns, values, columns[:5]), b.Args()...)
+	return n == 1, db.store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
 // orderedPosition is a position as text that sorts as positions do.
@@ -57,7 +58,7 @@ const purgeSize = 2000
 // come again, and those of older generations. Without a cursor (Beginning) it is that
 // of the consumer of this name in this database. It answers how many there were.
 func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
 	object := consumerObject(consumer, feed)
@@ -74,12 +75,12 @@ func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo fe
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	b := dialect.NewBuilder(db.store.d)
-	parts, err := dialect.QueryAll(ctx, db.store.on(), "SELECT DISTINCT generation, shard FROM "+db.store.table("processed")+
+	b := dialect.NewBuilder(db.store.Dialect)
+	parts, err := dialect.QueryAll(ctx, db.store.On(), "SELECT DISTINCT generation, shard FROM "+db.store.Table("processed")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation), b.Args(),
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
-		return 0, db.store.fail(object, "purge processed ids", err)
+		return 0, db.store.Fail(object, "purge processed ids", err)
 	}
 	for _, p := range parts {
 		last := at.Position.Ordered()
@@ -87,12 +88,12 @@ func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo fe
 			last = strings.Repeat("Z", 40) // above every position
 		}
 		for n := int64(math.MaxInt64); n >= purgeSize; total += n {
-			err := db.store.inTx(ctx, dialect.ForRecord, "purge processed ids", func(tx dialect.Querier) (err error) {
+			err := db.store.InTx(ctx, dialect.ForRecord, "purge processed ids", func(tx dialect.Querier) (err error) {
 				n, err = db.purgeBatch(ctx, tx, consumer, feed, p.generation, p.shard, last)
 				return err
 			})
 			if err != nil {
-				return total, db.store.fail(object, "purge processed ids", err)
+				return total, db.store.Fail(object, "purge processed ids", err)
 			}
 		}
 	}
@@ -105,27 +106,27 @@ func (db *DB) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed
 		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
 			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
 	}
-	b := dialect.NewBuilder(db.store.d)
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.store.table("processed")+where(b, last)+
+	b := dialect.NewBuilder(db.store.Dialect)
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.store.Table("processed")+where(b, last)+
 		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
-	if err != nil && !errors.Is(err, errNoRows) {
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	b = dialect.NewBuilder(db.store.d)
-	return tx.Exec(ctx, "DELETE FROM "+db.store.table("processed")+where(b, last), b.Args()...)
+	b = dialect.NewBuilder(db.store.Dialect)
+	return tx.Exec(ctx, "DELETE FROM "+db.store.Table("processed")+where(b, last), b.Args()...)
 }
 
 // lowestCursor is the cursor of a consumer's shard that is furthest behind.
 func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	id := ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.store.on(), "SELECT value FROM "+db.store.table("cursors")+" WHERE "+id.where(b), b.Args(),
+	values, err := dialect.QueryAll(ctx, db.store.On(), "SELECT value FROM "+db.store.Table("cursors")+" WHERE "+id.where(b), b.Args(),
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
-		return "", db.store.fail(id.String(), "read its cursors", err)
+		return "", db.store.Fail(id.String(), "read its cursors", err)
 	}
 	if len(values) == 0 {
-		return "", db.unknownConsumer(ctx, db.store.on(), id)
+		return "", db.unknownConsumer(ctx, db.store.On(), id)
 	}
 	lowest, found := feedtype.CursorState{}, false
 	for _, c := range values {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Publish gives positions to every change that is waiting, in passes of one
@@ -27,7 +28,7 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) {
 		}
 		switch {
 		case errors.Is(err, errShardHeld) && time.Since(since) < lockPatience:
-			if err := pause(ctx, backoff(max(idle, 1))); err != nil {
+			if err := store.Pause(ctx, store.Backoff(max(idle, 1))); err != nil {
 				return n, err
 			}
 		case err != nil:
@@ -53,7 +54,7 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (feedtype.Publish
 		before := f.record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
 		now := f.record.Load()
-		if err == nil || f.db.store.d.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
+		if err == nil || f.db.store.Dialect.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
 			now.PrimaryKey == before.PrimaryKey {
 			return e, err
 		}
@@ -69,7 +70,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	l := f.look(ctx)
 	if !full && !l.settles() {
 		r := f.record.Load()
-		waiting, err := f.db.store.d.HasChanges(ctx, f.db.store.on(), r.feed(f.db.store.names), l.in(r.Generation))
+		waiting, err := f.db.store.Dialect.HasChanges(ctx, f.db.store.On(), r.feed(f.db.store.Names), l.in(r.Generation))
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "publish", err)
@@ -79,22 +80,22 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	var err error
 	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name})
 	defer func() {
-		if errors.Is(err, errNothing) { // somebody else has published it
+		if errors.Is(err, store.ErrNothing) { // somebody else has published it
 			err = nil
 		}
 		end(feedtype.SpanEnd{Entries: e.Keys, Err: err})
 	}()
 	for attempt := 1; ; attempt++ {
-		err = f.db.store.inTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.db.store.InTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
 			e, seqs, err = f.publishBatch(ctx, tx, l, limit)
 			return err
 		})
 		// The record in hand may be older than a bump.
 		bumped := errors.Is(err, feedtype.DatabaseChanged) && attempt == 1
-		if !errors.Is(err, errStale) && !bumped || attempt == maxAttempts {
+		if !errors.Is(err, errStale) && !bumped || attempt == store.MaxAttempts {
 			break
 		}
-		if err := pause(ctx, backoff(attempt)); err != nil {
+		if err := store.Pause(ctx, store.Backoff(attempt)); err != nil {
 			return e, err
 		}
 		if err := f.reload(ctx); err != nil {
@@ -102,7 +103,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		}
 		l = f.look(ctx) // of the feed as it is now
 	}
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, store.ErrNothing) {
 		f.looked(l, e.Generation, nil, true, nil)
 		return feedtype.PublishEvent{Feed: f.name}, nil
 	}
@@ -126,7 +127,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	class := f.db.store.d.Classify(err)
+	class := f.db.store.Dialect.Classify(err)
 	if class == dialect.ClassUndefined {
 		if err := f.reload(ctx); err != nil {
 			return err
@@ -137,25 +138,25 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 			return because
 		}
 	}
-	return f.db.store.fail(feedtype.FeedObject(f.name), doing, err)
+	return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 }
 
 // notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
 // not as the statement needs it; nil where nothing is known to be wrong with them.
 func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 	r := f.record.Load()
-	table, failed := f.db.describeSource(ctx, f.db.store.on(), r)
+	table, failed := f.db.describeSource(ctx, f.db.store.On(), r)
 	if errors.Is(failed, feedtype.Refused) {
 		return failed
 	}
 	if failed != nil {
 		return nil
 	}
-	problems, failed := f.db.verify(ctx, f.db.store.on(), r, table)
+	problems, failed := f.db.verify(ctx, f.db.store.On(), r, table)
 	if failed != nil || len(problems) == 0 {
 		return nil
 	}
-	if _, unfit := r.asAdded(f.db.store.d, table); unfit != nil {
+	if _, unfit := r.asAdded(f.db.store.Dialect, table); unfit != nil {
 		var refused *feedtype.Error
 		if errors.As(unfit, &refused) {
 			refused.Err = err
@@ -169,15 +170,15 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
-	d, r := f.db.store.d, f.record.Load()
+	d, r := f.db.store.Dialect, f.record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
-	feed := r.feed(f.db.store.names)
+	feed := r.feed(f.db.store.Names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
 	floor := f.highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
-	if errors.Is(err, errNoRows) {
+	if errors.Is(err, store.ErrNoRows) {
 		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "it has no row in the sequences table",
 			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
 	}
@@ -223,7 +224,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 		return e, nil, err
 	}
 	if len(changes)+rows == 0 {
-		return e, nil, errNothing
+		return e, nil, store.ErrNothing
 	}
 	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
 	e.Head = seq.Value + int64(e.Keys)
@@ -239,7 +240,7 @@ func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dial
 	for i, c := range changes {
 		seqs[i] = c.Seq
 	}
-	n, err := f.db.store.d.DeleteChanges(ctx, tx, feed, seqs)
+	n, err := f.db.store.Dialect.DeleteChanges(ctx, tx, feed, seqs)
 	return seqs, firstError(err, allDeleted(feed, int(n), len(seqs)))
 }
 
@@ -254,7 +255,7 @@ func allDeleted(feed *dialect.Feed, n, of int) error {
 func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 	switch {
 	case all.Changes == 0:
-		return errNothing
+		return store.ErrNothing
 	case all.Deleted == all.Changes && !all.Advanced:
 		return errStale
 	}
@@ -263,8 +264,8 @@ func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 
 // advance moves the sequence to head, unless somebody else has, or the feed is another.
 func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *record, seq dialect.Sequence, head int64) error {
-	b := dialect.NewBuilder(f.db.store.d)
-	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.d, b, r.feed(f.db.store.names), seq, r.Generation, b.Arg(head)), b.Args()...)
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.Dialect, b, r.feed(f.db.store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
@@ -279,7 +280,7 @@ func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
 	if fresh || f.db.cfg.UnsafeDurability {
 		return nil
 	}
-	if err := f.db.store.d.Durability(ctx, tx); err != nil {
+	if err := f.db.store.Dialect.Durability(ctx, tx); err != nil {
 		return unsafeDurability(err)
 	}
 	f.mu.Lock()

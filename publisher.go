@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // verifyEvery is how often a publisher looks whether its triggers are in place and
@@ -36,7 +37,7 @@ var errCannotPublish = errors.New("the publisher fails again and again")
 // with 0 it never gives up.
 func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
-	looks := pace{longest: f.db.cfg.IdlePoll}
+	looks := store.Pace{Longest: f.db.cfg.IdlePoll}
 	failures, full := 0, false
 	var verified time.Time
 	defer f.db.watch.serve(f.name)()
@@ -76,9 +77,9 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			err = failed
 		}
 		if e.Changes > 0 {
-			looks.brought(e.Changes, time.Now())
+			looks.Brought(e.Changes, time.Now())
 		}
-		idle := looks.pause(time.Now())
+		idle := looks.Pause(time.Now())
 		switch {
 		case failed == nil && e.Changes > 0:
 			batch.learn(e)

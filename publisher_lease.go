@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // turnPatience is how often in a row a publisher fails before it gives up its turn.
@@ -47,7 +48,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 			if errors.Is(gaveUp, errCannotPublish) {
 				// The lease is released: whatever keeps this publisher from its work (a missing
 				// right, a network of its own) may not keep the others.
-				if pause(ctx, jitter(lease.ttl)) != nil {
+				if store.Pause(ctx, store.Jitter(lease.ttl)) != nil {
 					return nil
 				}
 				continue
@@ -68,7 +69,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		failures++
 		f.setProblems([]string{withoutDriver(err)})
 		observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
-		if pause(ctx, outage(failures)) != nil {
+		if store.Pause(ctx, outage(failures)) != nil {
 			return nil
 		}
 	}

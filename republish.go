@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Key is the values of a feed's key columns, in the key's order: int64, string,
@@ -48,7 +49,7 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 		if err := f.checkKey(key); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.db.store.d)
+		b := dialect.NewBuilder(f.db.store.Dialect)
 		query := append(make([]byte, 0, len(first)+64), first...)
 		for _, v := range key {
 			query = append(append(query, b.Arg(v)...), ", "...)
@@ -77,10 +78,10 @@ func (f *Feed) checkKey(key Key) error {
 
 // keyError says so when it was the key that the database did not take.
 func (f *Feed) keyError(key Key, doing string, err error) error {
-	if f.db.store.d.Classify(err) == dialect.ClassInvalid {
+	if f.db.store.Dialect.Classify(err) == dialect.ClassInvalid {
 		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.record.Load().Key)), Err: err}
 	}
-	return f.db.store.fail(feedtype.FeedObject(f.name), doing, err)
+	return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 }
 
 // UnknownKeys answers those of the keys of which the feed has neither a row nor a
@@ -120,7 +121,7 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 // knows tells whether there is a row or a position of the key. The values are compared
 // with bare columns, as recordKeys writes them into bare columns.
 func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	b := dialect.NewBuilder(d)
 	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
 		conditions := make([]string, len(key))
@@ -132,7 +133,7 @@ func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
 	rows := count(feed.Source, func(c dialect.Column) string { return c.Name })
 	positions := count(feed.Positions(), func(c dialect.Column) string { return c.Stored })
 	var n int64
-	err := dialect.QueryRow(ctx, f.db.store.on(), "SELECT "+rows+" + "+positions, b.Args(), &n)
+	err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+rows+" + "+positions, b.Args(), &n)
 	return n > 0, err
 }
 
@@ -147,7 +148,7 @@ func keyDecl(key []dialect.Column) string {
 // InOwnTx runs fn in a transaction of its own, with retries, and wakes the
 // publisher of this process afterwards.
 func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
-	err := f.db.store.inTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
+	err := f.db.store.InTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
 	if err != nil {
 		return f.settle(ctx, "record changes", err)
 	}
@@ -193,19 +194,19 @@ func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each
 
 // CountWhere counts the rows for which the condition holds, for progress bars.
 func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error) {
-	query := "SELECT count(*) FROM " + dialect.Qualified(f.db.store.d, f.Source()) + " t"
+	query := "SELECT count(*) FROM " + dialect.Qualified(f.db.store.Dialect, f.Source()) + " t"
 	if where != "" {
 		query += " WHERE (" + where + ")"
 	}
-	err = dialect.QueryRow(ctx, f.db.store.on(), query, nil, &n)
-	return n, f.db.store.fail(feedtype.FeedObject(f.name), "count rows", err)
+	err = dialect.QueryRow(ctx, f.db.store.On(), query, nil, &n)
+	return n, f.db.store.Fail(feedtype.FeedObject(f.name), "count rows", err)
 }
 
 // recordRange records the next keys above after, up to limit, in key order, and
 // answers their number and the last of them; nil when there are no more. It reads
 // the source without locking it.
 func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
 	if err != nil {
 		return 0, nil, err
@@ -219,7 +220,7 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 // keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
 // (alias t), and the last of them; nil when there are no more.
 func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	ordered := dialect.OrderedKey(d, feed, "t")
 	above := func(b *dialect.Builder) []string {
 		conds := []string{"1 = 1"}
@@ -234,7 +235,7 @@ func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, af
 	b := dialect.NewBuilder(d)
 	last, err = dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(above(b), " AND ")+
 		" ORDER BY "+strings.Join(ordered, ", ")+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args())
-	if err != nil && !errors.Is(err, errNoRows) {
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return nil, nil, err
 	}
 	if last != nil && after != nil && dialect.KeyIdentity(last) == dialect.KeyIdentity(after) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Another number of data shards moves nearly every key to another shard, so it is a new
@@ -71,7 +72,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 			return changed, nil
 		}
 		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, errRecordChanged) {
-			return false, f.db.store.fail(feedtype.FeedObject(f.name), "begin to give keys other data shards", err)
+			return false, f.db.store.Fail(feedtype.FeedObject(f.name), "begin to give keys other data shards", err)
 		}
 		changed = true // by this call or by another that asks for the same
 		f.Wake()
@@ -88,8 +89,8 @@ func finishSharding(feed string, dataShards int) string {
 func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
-	if feed := to.feed(f.db.store.names); feed.InRows() {
-		table, err := f.db.describeTable(ctx, f.db.store.on(), r.Source)
+	if feed := to.feed(f.db.store.Names); feed.InRows() {
+		table, err := f.db.describeTable(ctx, f.db.store.On(), r.Source)
 		if err != nil {
 			return err
 		}
@@ -97,16 +98,16 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 			return err
 		}
 	}
-	return f.db.store.inTx(ctx, dialect.ForRecord, "shard "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.d.LockSequence(ctx, tx, r.feed(f.db.store.names))
-		if errors.Is(err, errNoRows) {
+	return f.db.store.InTx(ctx, dialect.ForRecord, "shard "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, r.feed(f.db.store.Names))
+		if errors.Is(err, store.ErrNoRows) {
 			return errRecordChanged // dropped
 		}
 		if err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.db.store.d)
-		n, err := tx.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET state = "+b.Arg(stateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
+		b := dialect.NewBuilder(f.db.store.Dialect)
+		n, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(stateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
 			" WHERE name = "+b.Arg(f.name)+" AND state = "+b.Arg(stateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
 		if err != nil {
 			return err
@@ -114,7 +115,7 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 		if n != 1 {
 			return errRecordChanged
 		}
-		for _, s := range bumpSteps(f.db.store.d, f.db.store.names, f.name, orNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, orNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -139,7 +140,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
 			err := f.endSharding(ctx, r)
 			if err != nil && !errors.Is(err, errRecordChanged) {
-				return f.db.store.fail(feedtype.FeedObject(f.name), "make the index by shard", err)
+				return f.db.store.Fail(feedtype.FeedObject(f.name), "make the index by shard", err)
 			}
 			if err := f.reload(ctx); err != nil {
 				return err
@@ -147,20 +148,20 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			continue
 		}
 		var looked, late int64
-		err := f.db.store.inTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
+		err := f.db.store.InTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
 			looked, late, err = f.shardBatch(ctx, tx, r)
 			return err
 		})
 		switch {
 		case errors.Is(err, errRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
-		case errors.Is(err, errNoRows) || err != nil && f.db.store.d.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+		case errors.Is(err, store.ErrNoRows) || err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
 			if err := f.reload(ctx); err != nil {
 				return err
 			}
-			return f.db.store.fail(feedtype.FeedObject(f.name), "give keys their shards", err)
+			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards", err)
 		case err != nil:
-			return f.db.store.fail(feedtype.FeedObject(f.name), "give keys their shards (run it again to go on)", err)
+			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards (run it again to go on)", err)
 		}
 		if late > 0 {
 			if late < former {
@@ -171,7 +172,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
 					Next: "`rowfeed status " + f.name + "` names the transactions; then " + finishSharding(f.name, r.DataShards)}
 			}
-			if err := pause(ctx, backoff(denied)); err != nil {
+			if err := store.Pause(ctx, store.Backoff(denied)); err != nil {
 				return err
 			}
 			continue
@@ -189,7 +190,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 // shardBatch gives the next keys of the walk their shards. It answers how many it looked
 // at, and how many rows others held: then the walk stays where it is.
 func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (looked, late int64, err error) {
-	d, feed := f.db.store.d, r.feed(f.db.store.names)
+	d, feed := f.db.store.Dialect, r.feed(f.db.store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
 	}
@@ -280,9 +281,9 @@ func (r *record) unlessChanged(b *dialect.Builder) string {
 // shardsGiven notes how far the walk has come; nil: no further. The record must be as it
 // was read, or this batch was made for another division of the feed.
 func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, mark []any) error {
-	b := dialect.NewBuilder(f.db.store.d)
+	b := dialect.NewBuilder(f.db.store.Dialect)
 	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.Table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
 		return err
 	}
 	if n != 1 {
@@ -291,34 +292,34 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, m
 	if mark == nil {
 		return nil
 	}
-	b = dialect.NewBuilder(f.db.store.d)
+	b = dialect.NewBuilder(f.db.store.Dialect)
 	set := " SET fill_after = " + b.Arg(dialect.EncodeKey(mark))
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+set+r.unlessChanged(b), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+r.unlessChanged(b), b.Args()...)
 	return err
 }
 
 // endSharding makes or removes the index by bucket, and then the feed is whole: both only
 // while the record is as it was read, which the caller has to look at again.
 func (f *Feed) endSharding(ctx context.Context, r *record) error {
-	err := f.db.store.withSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
-		b := dialect.NewBuilder(f.db.store.d)
+	err := f.db.store.WithSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
+		b := dialect.NewBuilder(f.db.store.Dialect)
 		var n int64
-		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
+		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.Table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
 			return err
 		}
 		if n != 1 {
 			return errRecordChanged
 		}
-		steps, err := f.db.store.d.BucketIndex(ctx, q, r.feed(f.db.store.names))
+		steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.feed(f.db.store.Names))
 		if err != nil {
 			return err
 		}
 		if err := run(ctx, q, steps); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(f.db.store.d)
+		b = dialect.NewBuilder(f.db.store.Dialect)
 		set := " SET state = " + b.Arg(stateActive) + ", fill_after = NULL"
-		_, err = q.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+set+r.unlessChanged(b), b.Args()...)
+		_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+r.unlessChanged(b), b.Args()...)
 		return err // it ends nothing after a bump, which takes another lock
 	})
 	if err == nil {

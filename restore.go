@@ -63,9 +63,9 @@ func sameDatabase(r *record, identity string) error {
 
 // inItsDatabase refuses a database of another identity.
 func (f *Feed) inItsDatabase(ctx context.Context) error {
-	identity, err := f.db.store.d.Identity(ctx, f.db.store.on(), f.db.store.names)
+	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
 	if err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	return sameDatabase(f.record.Load(), identity)
 }
@@ -76,7 +76,7 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]st
 	if db.cfg.Replica {
 		return nil, nil
 	}
-	identity, err := db.store.d.Identity(ctx, q, db.store.names)
+	identity, err := db.store.Dialect.Identity(ctx, q, db.store.Names)
 	if errors.Is(err, dialect.ErrReadOnly) {
 		return nil, nil
 	}
@@ -91,9 +91,9 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]st
 // every house-keeping. Publishing looks by itself; this tells also while nothing is
 // to be published, and writes the identity down where it is not known yet.
 func (f *Feed) sameAsBefore(ctx context.Context) error {
-	identity, err := f.db.store.d.Identity(ctx, f.db.store.on(), f.db.store.names)
+	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
 	if err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	if r := f.record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
@@ -107,9 +107,9 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 }
 
 func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
-	err := f.db.store.inTx(ctx, dialect.ForRecord, "note the database of "+f.name, func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(f.db.store.d)
-		query := "UPDATE " + f.db.store.table("feeds") + " SET database_identity = " + b.Arg(orNull(identity)) + " WHERE name = " + b.Arg(f.name)
+	err := f.db.store.InTx(ctx, dialect.ForRecord, "note the database of "+f.name, func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(f.db.store.Dialect)
+		query := "UPDATE " + f.db.store.Table("feeds") + " SET database_identity = " + b.Arg(orNull(identity)) + " WHERE name = " + b.Arg(f.name)
 		if onlyUnknown {
 			query += " AND database_identity IS NULL"
 		}
@@ -117,7 +117,7 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 		return err
 	})
 	if err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), "note which database it is in", err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), "note which database it is in", err)
 	}
 	return f.reload(ctx)
 }
@@ -136,12 +136,12 @@ func orNull(text string) any {
 // which commits were lost: after restoring a backup, or a failover to a replica that
 // lagged. A database of another identity is the feed's from now on.
 func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
-	err = f.db.store.inTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.d.LockSequence(ctx, tx, f.dialectFeed())
+	err = f.db.store.InTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.dialectFeed())
 		if err != nil {
 			return err
 		}
-		for _, s := range bumpSteps(f.db.store.d, f.db.store.names, f.name, orNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, orNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, f.db.store.fail(feedtype.FeedObject(f.name), "bump", err)
+		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "bump", err)
 	}
 	if err := f.reload(ctx); err != nil {
 		return 0, err
@@ -165,9 +165,9 @@ func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.reload(ctx); err != nil {
 		return false, err
 	}
-	identity, err := f.db.store.d.Identity(ctx, f.db.store.on(), f.db.store.names)
+	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
 	if err != nil {
-		return false, f.db.store.fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
+		return false, f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
 	if f.record.Load().Identity == identity {
 		return false, nil

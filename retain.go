@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Retention is how long the places of a feed with an outbox are kept, of every shard for
@@ -63,7 +64,7 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 	if err := f.mode().keeps(to); err != nil {
 		return err
 	}
-	err := f.db.store.withSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
+	err := f.db.store.WithSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have become another.
 		if err := f.reload(ctx); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 	if err == nil {
 		err = f.reload(ctx)
 	}
-	return f.db.store.fail(feedtype.FeedObject(f.name), "set its retention", err)
+	return f.db.store.Fail(feedtype.FeedObject(f.name), "set its retention", err)
 }
 
 // expiry is the highest position of a shard that need not be kept any longer, and that of
@@ -116,7 +117,7 @@ func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
 			return total, f.heldError("entries of it have expired, and are not to be purged", why, shardsToPurge(left)...)
 		}
 		if due = left; len(due) > 0 {
-			if err := pause(ctx, backoff(tries)); err != nil {
+			if err := store.Pause(ctx, store.Backoff(tries)); err != nil {
 				return total, err
 			}
 		}
@@ -139,7 +140,7 @@ func shardsToPurge(due []expiry) []int {
 func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := purgeBatchSize; n == purgeBatchSize; {
 		var last feedtype.Position
-		err := f.db.store.inTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+		err := f.db.store.InTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
 			n, last, err = f.purgePlaces(ctx, tx, e)
 			return err
 		})
@@ -153,9 +154,9 @@ func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) 
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
 func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
-	d, keep, feed := f.db.store.d, f.Retention(), f.dialectFeed()
+	d, keep, feed := f.db.store.Dialect, f.Retention(), f.dialectFeed()
 	b := dialect.NewBuilder(d)
-	ofFeed := " FROM " + f.db.store.table("shards") + " s WHERE s.feed = "
+	ofFeed := " FROM " + f.db.store.Table("shards") + " s WHERE s.feed = "
 	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
 	switch {
 	case keep.Age > 0:
@@ -197,7 +198,7 @@ func withEntries(all []expiry) (due []expiry) {
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
 func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
-	d, feed := f.db.store.d, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.dialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
 	} else if err != nil {
@@ -218,13 +219,13 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n
 	var high, low int64
 	b = dialect.NewBuilder(d)
 	ofShard := " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(e.shard)
-	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.store.table("shards")+ofShard, b.Args(), &high, &low); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.store.Table("shards")+ofShard, b.Args(), &high, &low); err != nil {
 		return 0, last, err
 	}
 	// Rows placed behind the head may stand below what was purged before.
 	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
 	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
 		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
 	if err != nil {
 		return 0, last, err

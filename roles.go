@@ -63,7 +63,7 @@ func (f *Feed) Grant(ctx context.Context, logins Grants) error {
 			return err
 		}
 		for _, l := range more {
-			if err := f.db.store.d.Grant(ctx, q, l.sql, l.rights); err != nil {
+			if err := f.db.store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
 				_ = f.db.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
 				_ = f.db.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)
@@ -92,32 +92,32 @@ func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
 // PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
 // the script before anything else is granted.
 func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]dialect.Step, error) {
-	logins, err := f.accounts(ctx, f.db.store.on(), logins)
+	logins, err := f.accounts(ctx, f.db.store.On(), logins)
 	if err != nil {
-		return nil, f.db.store.fail(feedtype.FeedObject(f.name), "look for the logins", err)
+		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for the logins", err)
 	}
-	r, others, err := f.db.recordsBeside(ctx, f.db.store.on(), f.name)
+	r, others, err := f.db.recordsBeside(ctx, f.db.store.On(), f.name)
 	if err != nil {
-		return nil, f.db.store.fail(feedtype.FeedObject(f.name), "read its record", err)
+		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read its record", err)
 	}
 	all, err := f.db.rights(r, logins)
 	if err != nil {
 		return nil, err
 	}
-	d, note := f.db.store.d, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	d, note := f.db.store.Dialect, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = r.Grants.without(logins), "the feed forgets them"
-		if all, err = f.db.unneeded(ctx, f.db.store.on(), all, append(others, r)); err != nil {
-			return nil, f.db.store.fail(feedtype.FeedObject(f.name), "look for what the logins need", err)
+		if all, err = f.db.unneeded(ctx, f.db.store.On(), all, append(others, r)); err != nil {
+			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins need", err)
 		}
 	} else {
 		r.Grants = r.Grants.with(logins)
-		if err := f.mayBeGranted(ctx, f.db.store.on(), all); err != nil {
-			return nil, f.db.store.fail(feedtype.FeedObject(f.name), "look for what the logins own", err)
+		if err := f.mayBeGranted(ctx, f.db.store.On(), all); err != nil {
+			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins own", err)
 		}
 	}
 	first, last := d.Frame()
-	steps := append(first, dialect.Step{Note: note, SQL: r.optionsSQL(dialect.NewScript(d), f.db.store.table("feeds"))})
+	steps := append(first, dialect.Step{Note: note, SQL: r.optionsSQL(dialect.NewScript(d), f.db.store.Table("feeds"))})
 	for _, l := range all {
 		if revoke {
 			steps = append(steps, d.RevokeSQL(l.sql, l.rights)...)
@@ -134,7 +134,7 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
-	err := f.db.store.withSchemaLock(ctx, "feed "+doing+" "+f.name, func(q dialect.Querier) error {
+	err := f.db.store.WithSchemaLock(ctx, "feed "+doing+" "+f.name, func(q dialect.Querier) error {
 		logins, err := f.accounts(ctx, q, logins)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 		return change(q, r, others, logins)
 	})
 	if err != nil {
-		return f.db.store.fail(feedtype.FeedObject(f.name), doing, err)
+		return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 	}
 	return f.reload(ctx)
 }
@@ -184,7 +184,7 @@ func (f *Feed) checkLogins(logins Grants) error {
 	}
 	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
 		for _, name := range names {
-			_, err := f.db.store.d.Login(name)
+			_, err := f.db.store.Dialect.Login(name)
 			var refusal *dialect.Refusal
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
@@ -207,7 +207,7 @@ func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (
 	all := func(names []string) (all []string) {
 		for _, name := range names {
 			if err == nil {
-				name, err = f.db.store.d.Account(ctx, q, name)
+				name, err = f.db.store.Dialect.Account(ctx, q, name)
 			}
 			all = append(all, name)
 		}
@@ -221,7 +221,7 @@ func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (
 func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
 	for _, l := range logins {
 		for _, right := range l.rights {
-			owns, err := f.db.store.d.Owns(ctx, q, l.sql, right)
+			owns, err := f.db.store.Dialect.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return err
 			}
@@ -254,8 +254,8 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 		return nil, r.unread
 	}
 	byLogin := map[string][]dialect.Right{}
-	shared := []dialect.Right{dialect.May("SELECT", db.store.names.Table("schema_version")), dialect.May("SELECT", db.store.names.Table("feeds"))}
-	writing, reading := r.mode().rights(db.store.d, r.feed(db.store.names))
+	shared := []dialect.Right{dialect.May("SELECT", db.store.Names.Table("schema_version")), dialect.May("SELECT", db.store.Names.Table("feeds"))}
+	writing, reading := r.mode().rights(db.store.Dialect, r.feed(db.store.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
 	}
@@ -263,11 +263,11 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 		byLogin[name] = slices.Concat(shared, writing)
 	}
 	for _, name := range logins.Readers {
-		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.store.d.FlushRights(db.store.names))
+		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.store.Dialect.FlushRights(db.store.Names))
 	}
 	for _, name := range slices.Sorted(maps.Keys(byLogin)) {
 		l := loginRights{name: name}
-		if l.sql, err = db.store.d.Login(name); err != nil {
+		if l.sql, err = db.store.Dialect.Login(name); err != nil {
 			return nil, err
 		}
 		for _, right := range byLogin[name] {
@@ -287,7 +287,7 @@ func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights,
 		return err
 	}
 	for _, l := range less {
-		if err := db.store.d.Revoke(ctx, q, l.sql, l.rights); err != nil {
+		if err := db.store.Dialect.Revoke(ctx, q, l.sql, l.rights); err != nil {
 			return err
 		}
 	}
@@ -310,7 +310,7 @@ func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRight
 			if slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) }) {
 				continue
 			}
-			owns, err := db.store.d.Owns(ctx, q, l.sql, right)
+			owns, err := db.store.Dialect.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return nil, err
 			}
@@ -346,7 +346,7 @@ func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) erro
 		return err
 	}
 	for _, l := range all {
-		err := db.store.d.Grant(ctx, q, l.sql, l.rights)
+		err := db.store.Dialect.Grant(ctx, q, l.sql, l.rights)
 		var refusal *dialect.Refusal
 		if errors.As(err, &refusal) {
 			err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
@@ -363,8 +363,8 @@ func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *record) err
 	if r.unread != nil {
 		return r.unread // and would be lost in part
 	}
-	b := dialect.NewBuilder(db.store.d)
-	_, err := q.Exec(ctx, r.optionsSQL(b, db.store.table("feeds")), b.Args()...)
+	b := dialect.NewBuilder(db.store.Dialect)
+	_, err := q.Exec(ctx, r.optionsSQL(b, db.store.Table("feeds")), b.Args()...)
 	return err
 }
 

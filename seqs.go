@@ -326,7 +326,7 @@ func (f *Feed) look(ctx context.Context) lookout {
 		var open []dialect.Writer
 		var told bool
 		err := f.reading(ctx, "look who writes to the source", func(tx dialect.Querier) (err error) {
-			open, told, err = f.db.store.d.Writers(ctx, tx, f.dialectFeed())
+			open, told, err = f.db.store.Dialect.Writers(ctx, tx, f.dialectFeed())
 			return err
 		})
 		if err == nil && told {
@@ -337,7 +337,7 @@ func (f *Feed) look(ctx context.Context) lookout {
 }
 
 func (f *Feed) seqsGrow() bool {
-	return f.db.store.d.SeqsGrow() && !f.db.cfg.UnsafeDurability // a crash takes seqs back, too
+	return f.db.store.Dialect.SeqsGrow() && !f.db.cfg.UnsafeDurability // a crash takes seqs back, too
 }
 
 // glance is [unseen.glance] for the feed as last read.

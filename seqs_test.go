@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // TestSeqsAreASet: whatever is taken out of Seqs, in whatever order, they hold the numbers that
@@ -152,7 +153,7 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 // in between, is no surprise, and says nothing of what may come of either.
 func TestTakenFromAFeedMadeAnew(t *testing.T) {
 	var troubles []error
-	f := &Feed{name: "kv", db: &DB{cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
+	f := &Feed{name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
 	f.record.Store(&record{Name: "kv", Mode: ModeSequence})
 	const over, anew = 1, 2
 	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // PrintFeed is the script that AddFeed would run, for a database that is not at
@@ -47,24 +48,24 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 		return nil, err
 	}
 	set := "state = " + d.Literal(state)
-	if identity := d.IdentitySQL(db.store.names); identity != "" {
+	if identity := d.IdentitySQL(db.store.Names); identity != "" {
 		set += ", database_identity = " + identity
 	}
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.store.table("feeds"), db.store.names.Schema, false, d.Now())},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.store.table("sequences"), r.Name, 0, d.Now())},
+		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.store.Table("feeds"), db.store.Names.Schema, false, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.store.Table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
-		{Note: note, SQL: "UPDATE " + db.store.table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
+		{Note: note, SQL: "UPDATE " + db.store.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
 	}, last), nil
 }
 
 // absent is a database that is not at hand: it spells statements, and runs none.
 func absent(d dialect.Dialect, cfg Config) (*DB, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
-	db := &DB{d: d, cfg: cfg, names: dialect.Names{Schema: cfg.Schema, Prefix: cfg.Prefix}, home: home}
-	if db.store.names.Schema == "" {
-		db.store.names.Schema = home
+	db := &DB{store: &store.Store{Dialect: d, Names: dialect.Names{Schema: cfg.Schema, Prefix: cfg.Prefix}, Home: home}, cfg: cfg}
+	if db.store.Names.Schema == "" {
+		db.store.Names.Schema = home
 	}
 	return db, err
 }
@@ -79,9 +80,9 @@ func (db *DB) declaredRecord(spec FeedSpec) (*record, *dialect.Table, error) {
 		return nil, nil, feedtype.Invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
 	}
 	if source.Schema == "" {
-		source.Schema = db.store.home
+		source.Schema = db.store.Home
 	}
-	t := &declared{d: db.store.d, Table: dialect.Table{Name: source}}
+	t := &declared{d: db.store.Dialect, Table: dialect.Table{Name: source}}
 	var index dialect.Index
 	spec.Key = slices.Clone(spec.Key)
 	for i, text := range spec.Key {
@@ -97,7 +98,7 @@ func (db *DB) declaredRecord(spec FeedSpec) (*record, *dialect.Table, error) {
 	}
 	columns := spec.Columns
 	spec.Columns = nil // not to be looked up
-	r, err := newRecord(db.store.d, spec, &t.Table)
+	r, err := newRecord(db.store.Dialect, spec, &t.Table)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,10 +138,10 @@ func (t *declared) column(param, text string) (string, error) {
 func (sequenced) declare(*declared, *FeedSpec) error { return nil }
 
 func (sequenced) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
-	if feed := r.feed(db.store.names); !feed.InRows() {
+	if feed := r.feed(db.store.Names); !feed.InRows() {
 		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.store.d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.store.d, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.store.d, feed, ""), ", ") + " FROM " + dialect.Qualified(db.store.d, feed.Source)}}
+			SQL: "INSERT INTO " + dialect.Qualified(db.store.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.store.Dialect, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.store.Dialect, feed, ""), ", ") + " FROM " + dialect.Qualified(db.store.Dialect, feed.Source)}}
 	}
 	return steps, stateActive, "the feed is ready", nil
 }
@@ -164,14 +165,14 @@ func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
 // script writes the states that begin does. Without them the shards that have rows would not be
 // listed before somebody locks them; ULIDs are taken above the rows in any case.
 func (blocking) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
-	d, feed := db.store.d, r.feed(db.store.names)
+	d, feed := db.store.Dialect, r.feed(db.store.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
 	}
 	position, shard, source := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name), dialect.Qualified(d, feed.Source)+" g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
 	return []dialect.Step{{Note: "shards that have rows already go on above them; the unique index on both columns, the shard first, must be there",
-		SQL: "INSERT INTO " + db.store.table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
+		SQL: "INSERT INTO " + db.store.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
 			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard ORDER BY " + position + " DESC LIMIT 1) AS highest" +
 			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, stateActive, "the feed is ready", nil

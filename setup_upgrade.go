@@ -18,7 +18,7 @@ import (
 // finds what it can of them, Repair records it. Partitions that came or went are an exception: Upgrade
 // records the keys that came or went with them.
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
-	err = f.db.store.withSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
+	err = f.db.store.WithSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
 		if err := f.reload(ctx); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 	if mended, err = f.db.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
-	taken, err := f.db.store.d.Takeovers(ctx, q, r.feed(f.db.store.names), table)
+	taken, err := f.db.store.Dialect.Takeovers(ctx, q, r.feed(f.db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
-	if fresh, err := r.asAdded(f.db.store.d, table); err == nil {
+	if fresh, err := r.asAdded(f.db.store.Dialect, table); err == nil {
 		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be
@@ -126,18 +126,18 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 	if err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(f.db.store.d)
-	_, err = q.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
 	return mended, err
 }
 
 // follow is the record with the schema in which the feed's table is by now, and writes that down.
 func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *record, told []string, err error) {
 	now := *r
-	_, err = db.store.d.Describe(ctx, q, r.Source)
+	_, err = db.store.Dialect.Describe(ctx, q, r.Source)
 	switch {
-	case err != nil && db.store.d.Classify(err) == dialect.ClassUndefined:
-		source, moved, err := db.store.d.Moved(ctx, q, r.feed(db.store.names))
+	case err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined:
+		source, moved, err := db.store.Dialect.Moved(ctx, q, r.feed(db.store.Names))
 		if err != nil || !moved {
 			return r, nil, err
 		}
@@ -149,11 +149,11 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *reco
 		return r, nil, nil
 	}
 	schema := now.Source.Schema
-	if schema == db.store.names.Schema {
+	if schema == db.store.Names.Schema {
 		schema = "" // see save
 	}
-	b := dialect.NewBuilder(db.store.d)
-	set := "UPDATE " + db.store.table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
+	b := dialect.NewBuilder(db.store.Dialect)
+	set := "UPDATE " + db.store.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
 	_, err = q.Exec(ctx, set, b.Args()...)
 	return &now, told, err
 }
@@ -164,7 +164,7 @@ func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string
 	if problem, err = f.db.verifyParts(ctx, q, r); err != nil || problem == "" {
 		return "", err
 	}
-	steps, err := f.db.store.d.BucketIndex(ctx, q, r.feed(f.db.store.names))
+	steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.feed(f.db.store.Names))
 	if err != nil {
 		return "", err
 	}
@@ -182,16 +182,16 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 // verify is Verify, and answers the table too, nil where this login is not shown it.
 func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.record.Load()
-	table, err := f.db.describeSource(ctx, f.db.store.on(), r)
+	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	problems, err := f.db.verify(ctx, f.db.store.on(), r, table)
+	problems, err := f.db.verify(ctx, f.db.store.On(), r, table)
 	if err != nil {
-		return nil, nil, f.db.store.fail(feedtype.FeedObject(f.name), "verify its triggers", err)
+		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "verify its triggers", err)
 	}
 	return table, problems, nil
 }
@@ -199,14 +199,14 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
 // are none of its business.
 func (db *DB) readsOthers(ctx context.Context) bool {
-	all, err := db.loadRecords(ctx, db.store.on(), "")
+	all, err := db.loadRecords(ctx, db.store.On(), "")
 	var granted []string
 	for _, r := range all {
 		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
 	}
 	shown := true
 	if err == nil {
-		shown, err = db.store.d.Shown(ctx, db.store.on(), granted)
+		shown, err = db.store.Dialect.Shown(ctx, db.store.On(), granted)
 	}
 	return err == nil && !shown
 }
@@ -215,7 +215,7 @@ func (db *DB) readsOthers(ctx context.Context) bool {
 // have turned into one that feed add would refuse. A login that is not shown all that there is
 // finds nothing wrong: whoever publishes does.
 func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	if shown, err := db.store.d.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
+	if shown, err := db.store.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
 	problems, err := r.mode().verify(ctx, db, q, r, table)
@@ -223,7 +223,7 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 		return nil, err
 	}
 	var unfit *feedtype.Error
-	if _, refused := r.asAdded(db.store.d, table); errors.As(refused, &unfit) {
+	if _, refused := r.asAdded(db.store.Dialect, table); errors.As(refused, &unfit) {
 		problems = append(problems, unfit.Cause+"; "+unfit.Next)
 	}
 	if r.Regrant {
@@ -268,8 +268,8 @@ func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, erro
 // VerifyParts says why parts of the feed cannot be read, or only slowly, while changes are
 // captured and published, and the whole feed is read, as ever; empty when nothing is wrong.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
-	problem, err = f.db.verifyParts(ctx, f.db.store.on(), f.record.Load())
-	return problem, f.db.store.fail(feedtype.FeedObject(f.name), "verify its index by bucket", err)
+	problem, err = f.db.verifyParts(ctx, f.db.store.On(), f.record.Load())
+	return problem, f.db.store.Fail(feedtype.FeedObject(f.name), "verify its index by bucket", err)
 }
 
 // withoutIndex is the error that a problem of VerifyParts is, for whom it is in the way.
@@ -279,11 +279,11 @@ func (f *Feed) withoutIndex(problem string) error {
 
 // verifyParts leaves an index alone that is there in vain.
 func (db *DB) verifyParts(ctx context.Context, q dialect.Querier, r *record) (problem string, err error) {
-	feed := r.feed(db.store.names)
+	feed := r.feed(db.store.Names)
 	if r.State != stateActive || !feed.ByBucket() {
 		return "", nil
 	}
-	steps, err := db.store.d.BucketIndex(ctx, q, feed)
+	steps, err := db.store.Dialect.BucketIndex(ctx, q, feed)
 	if err != nil || len(steps) == 0 {
 		return "", err
 	}

@@ -79,7 +79,7 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 		how, woken, news := f.db.watch.wait(over, everyShard(f.name), seen, true)
 		switch {
 		case ctx.Err() != nil:
-			return nil, f.db.store.fail(feedtype.FeedObject(f.name), "wait for its shards", ctx.Err())
+			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "wait for its shards", ctx.Err())
 		case how == quiet, over.Err() != nil:
 			return &feedtype.Standings{Digest: since}, nil
 		}
@@ -96,7 +96,7 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 // standings reads how far the feed's shards are.
 func (f *Feed) standings(ctx context.Context) (*feedtype.Standings, error) {
 	fail := func(err error) (*feedtype.Standings, error) {
-		return nil, f.db.store.fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
+		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
 		asked, err := f.db.ask(ctx, question{waiting: true, shards: []watchKey{everyShard(f.name)}})

@@ -78,7 +78,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) {
-		return nil, f.db.store.fail(feedtype.FeedObject(f.name), doing, err)
+		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 	}
 	if unread != nil {
 		s.Problems = append(s.Problems, unread.Error())
@@ -88,7 +88,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if err := f.mode().status(ctx, f, s); err != nil {
 		return nil, err
 	}
-	publisher, err := f.db.lookAtLease(ctx, f.db.store.on(), PublisherLease(f.name))
+	publisher, err := f.db.lookAtLease(ctx, f.db.store.On(), PublisherLease(f.name))
 	if err != nil {
 		return fail("look who publishes", err)
 	}
@@ -109,7 +109,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		problems = []string{err.Error()}
 	}
-	if identity, err := f.db.store.d.Identity(ctx, f.db.store.on(), f.db.store.names); err == nil {
+	if identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names); err == nil {
 		if err := sameDatabase(r, identity); err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -134,9 +134,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 // database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
 // feed with ULIDs is told by Shards.
 func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
-	found, unseen, err := f.db.store.d.Blockers(ctx, f.db.store.on(), f.dialectFeed())
-	if err != nil && f.db.store.d.Classify(err) != dialect.ClassUndefined {
-		return nil, nil, f.db.store.fail(feedtype.FeedObject(f.name), "look for open transactions", err)
+	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.dialectFeed())
+	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for open transactions", err)
 	}
 	all := make([]Blocker, len(found))
 	for i, x := range found {

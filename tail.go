@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // own would: publications, deletes, generations, purges, another database. One who reads
 // alone reads just what he asks for.
 type tail struct {
-	readings sharing[struct{}, *tailReading]
+	readings store.Sharing[struct{}, *tailReading]
 
 	mu   sync.Mutex
 	asks map[tailAsk]int // what is waited for, and by how many: the next reading is to answer it
@@ -107,7 +108,7 @@ func (f *Feed) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dia
 	}
 	patient, end := context.WithTimeout(ctx, tailPatience)
 	defer end()
-	reading, err := t.readings.do(patient, struct{}{}, func(ctx context.Context) (*tailReading, error) { return f.readTail(ctx, ask) })
+	reading, err := t.readings.Do(patient, struct{}{}, func(ctx context.Context) (*tailReading, error) { return f.readTail(ctx, ask) })
 	switch {
 	case ctx.Err() != nil:
 		return nil, nil, false, ctx.Err()
@@ -165,7 +166,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 		q.Unserved = unplaced // whoever wants a part of it
 	}
 	floor := f.highest(q.Shard)
-	if r.rows, err = f.db.store.d.ReadPage(ctx, f.db.store.sql, l.feed, q); err != nil {
+	if r.rows, err = f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.feed, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.generation || r.rows.Signature != l.table.Signature {

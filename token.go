@@ -146,7 +146,7 @@ func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Tok
 	if err := spec.validate(); err != nil {
 		return "", nil, err
 	}
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return "", nil, err
 	}
 	if err := db.viewFits(ctx, spec); err != nil {
@@ -163,14 +163,14 @@ func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Tok
 	raw := make([]byte, tokenBytes)
 	rand.Read(raw) // never fails
 	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw)
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	columns := []string{"name", "sha256", "grants", "view", "created_at", "expires_at"}
-	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)), db.store.d.Now(), "NULL"}
+	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)), db.store.Dialect.Now(), "NULL"}
 	if spec.Expires > 0 {
-		values[5] = db.store.d.Now() + " + " + b.Arg(spec.Expires.Microseconds())
+		values[5] = db.store.Dialect.Now() + " + " + b.Arg(spec.Expires.Microseconds())
 	}
-	query := db.store.d.InsertNew(db.store.table("tokens"), columns, values, columns[:1])
-	err = db.store.inTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
+	query := db.store.Dialect.InsertNew(db.store.Table("tokens"), columns, values, columns[:1])
+	err = db.store.InTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
 			err = &feedtype.Error{Code: feedtype.Conflict, Object: tokenObject(spec.Name), Cause: "there is, or was, a token of this name",
@@ -179,7 +179,7 @@ func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Tok
 		return err
 	})
 	if err != nil {
-		return "", nil, db.store.fail(tokenObject(spec.Name), "add it", err)
+		return "", nil, db.store.Fail(tokenObject(spec.Name), "add it", err)
 	}
 	t, err = db.tokenOf(ctx, text)
 	return text, t, err
@@ -241,11 +241,11 @@ func (db *DB) TokenOf(ctx context.Context, text string) (*Token, error) {
 var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
 
 func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
-	b := dialect.NewBuilder(db.store.d)
-	found, err := dialect.QueryAll(ctx, db.store.on(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
+	b := dialect.NewBuilder(db.store.Dialect)
+	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
 	switch {
 	case err != nil:
-		return nil, db.store.failOwn(ctx, "tokens", "look one up", err)
+		return nil, db.store.FailOwn(ctx, "tokens", "look one up", err)
 	case len(found) == 0 || found[0].State != TokenHolds:
 		return nil, errUnknownToken
 	}
@@ -256,14 +256,14 @@ func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
 // never changes.
 func (db *DB) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
 	for some := range slices.Chunk(tokens, tokensTogether) {
-		b := dialect.NewBuilder(db.store.d)
+		b := dialect.NewBuilder(db.store.Dialect)
 		hashes := make([]string, len(some))
 		for i, t := range some {
 			hashes[i] = b.Arg(t.sha256)
 		}
-		found, err := dialect.QueryAll(ctx, db.store.on(), db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
+		found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
 		if err != nil {
-			return nil, db.store.failOwn(ctx, "tokens", "look which of them hold", err)
+			return nil, db.store.FailOwn(ctx, "tokens", "look which of them hold", err)
 		}
 		for _, t := range found {
 			if t.State == TokenHolds {
@@ -279,15 +279,15 @@ func (t *Token) Same(other *Token) bool { return t.sha256 == other.sha256 }
 
 // Tokens lists all tokens, also those that hold no more, by name.
 func (db *DB) Tokens(ctx context.Context) ([]*Token, error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, db.store.on(), db.tokenColumns()+" ORDER BY name", nil, scanToken)
-	return all, db.store.fail("tokens", "list them", err)
+	all, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" ORDER BY name", nil, scanToken)
+	return all, db.store.Fail("tokens", "list them", err)
 }
 
 func (db *DB) tokenColumns() string {
-	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.d.Now() + " FROM " + db.store.table("tokens")
+	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("tokens")
 }
 
 func scanToken(rows dialect.Rows) (*Token, error) {
@@ -330,22 +330,22 @@ func readRecord(text string, into any) bool {
 // RevokeToken ends a token, and answers whether it was not ended before. Servers learn of
 // it within seconds.
 func (db *DB) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
-	if err := db.store.requireSchema(ctx, db.store.on()); err != nil {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return false, err
 	}
 	var n, known int64
-	err = db.store.inTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
-		b := dialect.NewBuilder(db.store.d)
-		query := "UPDATE " + db.store.table("tokens") + " SET revoked_at = " + db.store.d.Now() + " WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
+	err = db.store.InTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
+		b := dialect.NewBuilder(db.store.Dialect)
+		query := "UPDATE " + db.store.Table("tokens") + " SET revoked_at = " + db.store.Dialect.Now() + " WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
 		if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(db.store.d)
-		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.table("tokens")+" WHERE name = "+b.Arg(name), b.Args(), &known)
+		b = dialect.NewBuilder(db.store.Dialect)
+		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("tokens")+" WHERE name = "+b.Arg(name), b.Args(), &known)
 	})
 	switch {
 	case err != nil:
-		return false, db.store.fail(tokenObject(name), "revoke it", err)
+		return false, db.store.Fail(tokenObject(name), "revoke it", err)
 	case known == 0:
 		return false, &feedtype.Error{Code: feedtype.UnknownToken, Object: tokenObject(name), Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
 	}

@@ -24,7 +24,7 @@ func (f *Feed) purgeTombstones(ctx context.Context) (int, error) {
 		if err != nil || !due {
 			return total, f.settle(ctx, "purge tombstones", err)
 		}
-		err = f.db.store.inTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.db.store.InTx(ctx, dialect.ForPublish, "purge tombstones of "+f.name, func(tx dialect.Querier) (err error) {
 			n, err = f.purgeBatch(ctx, tx)
 			return err
 		})
@@ -41,7 +41,7 @@ func (f *Feed) purgeTombstones(ctx context.Context) (int, error) {
 const purgeBatchSize = 500
 
 func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
-	d := f.db.store.d
+	d := f.db.store.Dialect
 	feed := f.dialectFeed()
 	positions := dialect.Qualified(d, feed.Positions())
 	// Publishers are kept out, so that no key comes back to life between the two steps.
@@ -66,7 +66,7 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 	}
 	b = dialect.NewBuilder(d)
 	highest := expired[len(expired)-1]
-	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.table("feeds")+" SET tombstones_below = "+b.Arg(highest)+
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET tombstones_below = "+b.Arg(highest)+
 		" WHERE name = "+b.Arg(f.name)+" AND tombstones_below < "+b.Arg(highest), b.Args()...)
 	return len(expired), err
 }
@@ -77,7 +77,7 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 func (f *Feed) oldestDue(ctx context.Context) (bool, error) {
 	// Whatever is lower was committed before this look, and so is seen by it.
 	seen, generation := f.highest(0), f.Generation()
-	oldest, err := f.tombstones(ctx, f.db.store.on(), 1)
+	oldest, err := f.tombstones(ctx, f.db.store.On(), 1)
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +113,7 @@ type tombstone struct{ position, age int64 }
 // tombstones_below, which tells a process that has not looked yet, they have all been purged, and
 // whatever has become one since stands higher.
 func (f *Feed) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
-	d, b := f.db.store.d, dialect.NewBuilder(f.db.store.d)
+	d, b := f.db.store.Dialect, dialect.NewBuilder(f.db.store.Dialect)
 	f.mu.Lock()
 	barren := f.barren
 	f.mu.Unlock()

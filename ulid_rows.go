@@ -26,8 +26,8 @@ func findThem(d dialect.Dialect, feed *dialect.Feed) string {
 
 // mustHoldULIDs refuses a table with rows that no page could show.
 func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) error {
-	feed := r.feed(db.store.names)
-	from := noULIDs(db.store.d, feed)
+	feed := r.feed(db.store.Names)
+	from := noULIDs(db.store.Dialect, feed)
 	if from == "" {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) e
 		return err
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
-		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: findThem(db.store.d, feed)}
+		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: findThem(db.store.Dialect, feed)}
 }
 
 // holdsNone is the error of a page, or a lock, that has come upon such a row.
 func (f *Feed) holdsNone(shard int, err error) error {
 	feed := f.dialectFeed()
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
-		Next: findThem(f.db.store.d, feed) + "; `rowfeed check " + f.name + "` names their keys"}
+		Next: findThem(f.db.store.Dialect, feed) + "; `rowfeed check " + f.name + "` names their keys"}
 }
 
 // ulidsNow is the feed with its columns as the table has them now, whose types may be others than
@@ -53,12 +53,12 @@ func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	if feed.Outbox {
 		return feed, nil
 	}
-	table, err := f.db.describeSource(ctx, f.db.store.on(), r)
+	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
 	if err != nil {
 		return nil, err
 	}
 	position, shard := table.Kept(r.ULIDs.Position.Name), table.Kept(r.ULIDs.Shard.Name)
-	if position == nil || shard == nil || !holdsIntegers(shard) || f.db.store.d.ULIDProblem(position) != "" {
+	if position == nil || shard == nil || !holdsIntegers(shard) || f.db.store.Dialect.ULIDProblem(position) != "" {
 		return nil, nil
 	}
 	feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}
@@ -67,12 +67,12 @@ func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 
 // checkULIDs finds such rows.
 func (f *Feed) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []Finding, err error) {
-	from := noULIDs(f.db.store.d, feed)
+	from := noULIDs(f.db.store.Dialect, feed)
 	if from == "" {
 		return nil, nil
 	}
-	err = f.db.store.inTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
-		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.db.store.d, feed, "t"), from, nil, Finding{Rule: ruleBytes,
+	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
+		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.db.store.Dialect, feed, "t"), from, nil, Finding{Rule: ruleBytes,
 			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over. Give it what it lacks, or delete it", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
 		return err
 	})

@@ -19,23 +19,23 @@ func (f *Feed) wholeShards(ctx context.Context, after feedtype.Position) ([]int,
 	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
 		return shards, err
 	}
-	d := f.db.store.d
+	d := f.db.store.Dialect
 	b := dialect.NewBuilder(d)
-	query := "SELECT s.shard FROM " + f.db.store.table("shards") + " s WHERE s.feed = " + b.Arg(f.name) + " AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
+	query := "SELECT s.shard FROM " + f.db.store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.name) + " AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
 		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
-	with, err := dialect.QueryAll(ctx, f.db.store.on(), query, b.Args(), scanShardID)
+	with, err := dialect.QueryAll(ctx, f.db.store.On(), query, b.Args(), scanShardID)
 	if err != nil || len(with) != 1 {
-		return shards, f.db.store.fail(feedtype.FeedObject(f.name), "look which shards have rows", err)
+		return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "look which shards have rows", err)
 	}
 	if !after.IsZero() && after != feedtype.LastPosition {
 		b = dialect.NewBuilder(d)
 		var passed dialect.ScanULID
-		err := dialect.QueryRow(ctx, f.db.store.on(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
+		err := dialect.QueryRow(ctx, f.db.store.On(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
 		if errors.Is(err, sql.ErrNoRows) {
 			return with, nil
 		}
 		if err != nil || passed.Position != after {
-			return shards, f.db.store.fail(feedtype.FeedObject(f.name), "look for the cursor's row", err)
+			return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "look for the cursor's row", err)
 		}
 	}
 	return with, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // pageKey is what a page is the answer to.
@@ -39,14 +40,14 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 			how, woken, news = f.db.watch.wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
-				return feedtype.Page{}, f.db.store.fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
+				return feedtype.Page{}, f.db.store.Fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
 			case how == quiet && !got.key.ofShard: // what a writer uses late moves no state
 				return got.Page, nil
 			}
 		}
 		if before.stuck { // what waits there is news at every look
 			stuck++
-			_ = pause(over, backoff(stuck))
+			_ = store.Pause(over, store.Backoff(stuck))
 		}
 		asked.after = before.Cursor
 		got, err = f.shareInTime(ctx, over, woken, asked)
@@ -93,7 +94,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 func (f *Feed) shareInTime(ctx, over context.Context, woken *crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
 		got, err := f.share(ctx, woken, key)
-		if !errors.Is(err, feedtype.Locked) || pause(over, backoff(tries)) != nil {
+		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
 			return got, err
 		}
 		woken = nil // of a crowd's the answer is kept
@@ -107,7 +108,7 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 	if woken != nil {
 		pages = &woken.pages
 	}
-	got, err := pages.do(ctx, key, func(ctx context.Context) (reading, error) {
+	got, err := pages.Do(ctx, key, func(ctx context.Context) (reading, error) {
 		then := time.Now()
 		if woken != nil {
 			then = woken.at
@@ -117,7 +118,7 @@ func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, 
 		return got, err
 	})
 	if err != nil {
-		return nil, f.db.store.fail(feedtype.FeedObject(f.name), "read a page", err)
+		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
 	}
 	got.Entries = slices.Clone(got.Entries)
 	return &got, nil

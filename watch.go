@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 const (
@@ -59,7 +60,7 @@ type watcher struct {
 	serving  map[string]int // publishers at work in this process, by feed
 	running  bool           // a goroutine looks
 	poke     chan struct{}  // the next look is due earlier, or nobody needs one any more
-	paces    pace           // of looks for those who wait
+	paces    store.Pace     // of looks for those who wait
 	outage   time.Duration  // the pause while looks fail; 0 while they do not
 	due      time.Time      // the next look
 	round    int64          // looks begun
@@ -89,7 +90,7 @@ type crowd struct {
 	size  int
 	// pages are what those woken read: each has asked when it was woken, so that they
 	// share every page whenever each of them gets to run.
-	pages sharing[pageKey, reading]
+	pages store.Sharing[pageKey, reading]
 }
 
 // look finds out what has happened.
@@ -112,7 +113,7 @@ type answer struct {
 }
 
 func newWatcher(waiting, asleep time.Duration, look look) *watcher {
-	return &watcher{look: look, asleep: asleep, paces: pace{longest: waiting}, poke: make(chan struct{}, 1),
+	return &watcher{look: look, asleep: asleep, paces: store.Pace{Longest: waiting}, poke: make(chan struct{}, 1),
 		known: make(map[watchKey]known), crowds: make(map[watched]*crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
 }
 
@@ -139,7 +140,7 @@ func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient
 	what := watched{key, seen}
 	c := w.crowds[what]
 	if c == nil {
-		c = &crowd{moved: make(chan struct{}), since: w.round, pages: sharing[pageKey, reading]{keep: true}}
+		c = &crowd{moved: make(chan struct{}), since: w.round, pages: store.Sharing[pageKey, reading]{Keep: true}}
 		w.crowds[what] = c
 	}
 	c.size++
@@ -200,7 +201,7 @@ func (w *watcher) poked() {
 func (w *watcher) interval() time.Duration {
 	interval := w.asleep
 	if w.waiting > 0 {
-		interval = w.paces.pause(time.Now())
+		interval = w.paces.Pause(time.Now())
 		if len(w.sleepers) > 0 {
 			interval = min(interval, w.asleep)
 		}
@@ -240,14 +241,14 @@ func (w *watcher) run() {
 		w.mu.Lock()
 		w.ended = round
 		if err != nil {
-			w.sure, w.outage = 0, min(2*max(w.outage, w.paces.longest), max(maxWatchPause, w.paces.longest))
+			w.sure, w.outage = 0, min(2*max(w.outage, w.paces.Longest), max(maxWatchPause, w.paces.Longest))
 		} else {
 			w.outage = 0
 		}
 		if a.at != nil {
 			w.sure = round
 			if w.found(round, a.at) {
-				w.paces.brought(1, time.Now())
+				w.paces.Brought(1, time.Now())
 			}
 		}
 		w.rouse(round, a, err)

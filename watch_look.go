@@ -28,8 +28,8 @@ type seen struct {
 // has changed: then whoever sleeps has to ask himself. Others are asked everything at once.
 func (db *DB) look(ctx context.Context, q question) (a answer, err error) {
 	stamp := ""
-	if query := db.store.d.Stamp(); query != "" {
-		if err := dialect.QueryRow(ctx, db.store.on(), query, nil, &stamp); err != nil {
+	if query := db.store.Dialect.Stamp(); query != "" {
+		if err := dialect.QueryRow(ctx, db.store.On(), query, nil, &stamp); err != nil {
 			return answer{}, err
 		}
 		if stamp != "" && stamp == db.seen.stamp && time.Now().Before(db.seen.until) {
@@ -69,18 +69,18 @@ func (s *seen) covers(shards []watchKey) bool {
 func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 	const changed = -1 // in place of a generation
 	var parts []string
-	b := dialect.NewBuilder(db.store.d)
+	b := dialect.NewBuilder(db.store.Dialect)
 	if q.waiting {
 		a.at = make(map[watchKey]standing)
-		feeds := db.store.table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.store.table("sequences")+" s JOIN "+feeds+"s.name")
+		feeds := db.store.Table("feeds") + " f ON f.name = "
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.store.Table("sequences")+" s JOIN "+feeds+"s.name")
 		if len(q.shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.store.table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.shards))
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.store.Table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.shards))
 		}
 	}
 	for _, feed := range q.asleep {
 		if first := db.firstWaiting(feed); first != "" {
-			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", db.store.d.Literal(feed), changed, first))
+			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", db.store.Dialect.Literal(feed), changed, first))
 		}
 	}
 	if len(parts) == 0 {
@@ -96,7 +96,7 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 		}
 	}
 	a.changed = make(map[string]bool)
-	_, err = dialect.QueryAll(ctx, db.store.on(), strings.Join(parts, " UNION ALL "), b.Args(),
+	_, err = dialect.QueryAll(ctx, db.store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key watchKey
 			var at standing
@@ -193,17 +193,17 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	}
 	among := f.glance().among
 	if shards == nil {
-		waiting, err := db.store.d.HasRecords(ctx, db.store.on(), f.dialectFeed(), among)
+		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.dialectFeed(), among)
 		if err == nil && waiting {
 			filled, _ = f.recordShards(ctx, among, 0)
 		}
 		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
-		waiting, err := db.store.d.HasRecords(ctx, db.store.on(), f.dialectFeed(), among, part...)
+		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.dialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.d, f.dialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.Dialect, f.dialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 				return err
 			})
 		}

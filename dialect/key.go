@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// decodeKey reads what encodeKey wrote.
+// DecodeKey reads what encodeKey wrote.
 func DecodeKey(text string) (key []any, err error) {
 	var values []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &values); err != nil {
@@ -23,7 +23,7 @@ func DecodeKey(text string) (key []any, err error) {
 	return key, nil
 }
 
-// encodeKey writes raw key values so that decodeKey reads the same values.
+// EncodeKey writes raw key values so that decodeKey reads the same values.
 func EncodeKey(key []any) string {
 	dst := []byte{'['}
 	for i, v := range key {
@@ -35,10 +35,10 @@ func EncodeKey(key []any) string {
 	return string(append(dst, ']'))
 }
 
-// keyIdentity is a string that two keys share only if all their values are equal.
+// KeyIdentity is a string that two keys share only if all their values are equal.
 func KeyIdentity(key []any) string { return string(AppendIdentity(nil, key)) }
 
-// appendIdentity writes each value with its length behind it: read from the end, it says where
+// AppendIdentity writes each value with its length behind it: read from the end, it says where
 // each begins.
 func AppendIdentity(id []byte, key []any) []byte {
 	for _, v := range key {

@@ -37,7 +37,7 @@ func (c Cursor) Generation() int64 {
 	return 0
 }
 
-// check answers an error for what can be no After of a request.
+// Check answers an error for what can be no After of a request.
 func (c Cursor) Check() error {
 	if c == Now {
 		return nil
@@ -56,16 +56,16 @@ type CursorState struct {
 	Generation int64
 	Position   Position
 	Mark       Position
-	// start says that the consumer begins here and has seen nothing: it is not to be
+	// Start says that the consumer begins here and has seen nothing: it is not to be
 	// told of rows that are gone. A place found by its time is no start, also where it
 	// is below every position.
 	Start bool
 }
 
-// seen is the position up to which the consumer knows of every delete.
+// Seen is the position up to which the consumer knows of every delete.
 func (p CursorState) Seen() Position { return p.Position.Max(p.Mark) }
 
-// cursor writes the place down; a feed without any entry has only the beginning.
+// Cursor writes the place down; a feed without any entry has only the beginning.
 func (p CursorState) Cursor() Cursor {
 	if p.Seen().IsZero() {
 		return Beginning
@@ -143,14 +143,14 @@ func (c Cursor) Time() (t time.Time, ok bool, err error) {
 	return t, true, nil
 }
 
-// inPass tells whether a cursor is on the way of a pass from the beginning: its start
+// InPass tells whether a cursor is on the way of a pass from the beginning: its start
 // mark, which a pass carries until it is through, is written in the cursor itself.
 func (c Cursor) InPass() bool {
 	p, err := c.State()
 	return err == nil && (p.Start || p.Mark.Above(p.Position))
 }
 
-// settled tells whether a cursor is a place outside of a pass. Only there is it known
+// Settled tells whether a cursor is a place outside of a pass. Only there is it known
 // of every key whether its latest version is above or below.
 func (c Cursor) Settled() bool {
 	_, err := c.State()
@@ -185,7 +185,7 @@ func (c Cursor) IsBeginning() bool {
 	return err == nil && p.Start
 }
 
-// above tells whether p is of a later time than q.
+// Above tells whether p is of a later time than q.
 func (p CursorState) Above(q CursorState) bool {
 	return p.Generation > q.Generation || p.Generation == q.Generation && p.Position.Above(q.Position)
 }

@@ -146,7 +146,7 @@ func ParseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, 
 	return r, true, nil
 }
 
-// newRow makes a row of what the database answered, in its place.
+// NewRow makes a row of what the database answered, in its place.
 func NewRow(columns []Column, values []any) (Row, error) {
 	for i, v := range values {
 		var err error

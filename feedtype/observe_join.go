@@ -35,7 +35,7 @@ var nobody = &Observer{
 	Trouble:   func(TroubleEvent) {},
 }
 
-// withDefaults is an Observer whose functions can be called, but for Skipped. o may be nil.
+// WithDefaults is an Observer whose functions can be called, but for Skipped. o may be nil.
 func (o *Observer) WithDefaults() *Observer { return Observers(o, nobody) }
 
 // both calls both, or the one that is there: what nobody asks for stays nil.

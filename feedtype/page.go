@@ -31,7 +31,7 @@ type made struct {
 	forms sync.Map // a form's name to a func() []byte
 }
 
-// forMany is the page for several readers, who share what Shared makes of it.
+// ForMany is the page for several readers, who share what Shared makes of it.
 func (p Page) ForMany() Page {
 	p.made = &made{of: p}
 	return p
@@ -136,7 +136,7 @@ func (p Page) appendEnd(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
-// binaryColumns lists the columns of a binary type, each once: their JSON strings
+// BinaryColumns lists the columns of a binary type, each once: their JSON strings
 // are base64.
 func BinaryColumns(key, columns []Column) []string {
 	names := []string{}

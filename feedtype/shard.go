@@ -126,7 +126,7 @@ func moduloOf(v any, n int) (int, bool) {
 	return 0, false
 }
 
-// shardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
+// ShardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
 // are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if the
 // feed has no such column, of the whole key.
 func ShardBy(column string, key Row, dataShards int) int {

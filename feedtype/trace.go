@@ -62,14 +62,14 @@ func StartSpan(ctx context.Context, t Tracer, s Span) (_ context.Context, end fu
 	return context.WithValue(ctx, tracerKey{}, t), end
 }
 
-// firstSpan is told of the first span that begins in a context, whoever begins it.
+// FirstSpan is told of the first span that begins in a context, whoever begins it.
 type FirstSpan struct {
 	of atomic.Pointer[context.Context]
 }
 
 type firstSpanKey struct{}
 
-// withFirstSpan is a context in which the first span that begins is kept.
+// WithFirstSpan is a context in which the first span that begins is kept.
 func WithFirstSpan(ctx context.Context) (context.Context, *FirstSpan) {
 	first := &FirstSpan{}
 	return context.WithValue(ctx, firstSpanKey{}, first), first

@@ -154,7 +154,7 @@ func instant(text string) string {
 
 func isDigit(s string, i int) bool { return i >= 0 && s[i] >= '0' && s[i] <= '9' }
 
-// appendValue writes a Row's value as JSON.
+// AppendValue writes a Row's value as JSON.
 func AppendValue(dst []byte, kind Kind, v any) []byte {
 	switch v := v.(type) {
 	case nil:

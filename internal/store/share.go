@@ -1,4 +1,4 @@
-package rowfeed
+package store
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// sharing lets those who ask for the same thing at about the same time share one
+// Sharing lets those who ask for the same thing at about the same time share one
 // answer. An answer is shared only with those who had asked before it began to be
 // found, so that it holds whatever had happened when they asked; where keep is set,
 // whoever asks at all asks about one moment that has passed, and every answer will do.
-type sharing[K comparable, V any] struct {
-	keep bool
+type Sharing[K comparable, V any] struct {
+	Keep bool
 
 	mu    sync.Mutex
 	calls map[K]*call[V]
@@ -30,9 +30,9 @@ type call[V any] struct {
 	next   *call[V]           // begins when this one has ended
 }
 
-// do answers what find finds, be it this caller's or another's. The finding goes on
+// Do answers what find finds, be it this caller's or another's. The finding goes on
 // for as long as anybody waits for it; it has the values of its first asker's context.
-func (s *sharing[K, V]) do(ctx context.Context, key K, find func(context.Context) (V, error)) (V, error) {
+func (s *Sharing[K, V]) Do(ctx context.Context, key K, find func(context.Context) (V, error)) (V, error) {
 	s.mu.Lock()
 	c := s.calls[key]
 	switch {
@@ -43,7 +43,7 @@ func (s *sharing[K, V]) do(ctx context.Context, key K, find func(context.Context
 		c = &call[V]{find: find, done: make(chan struct{})}
 		s.calls[key] = c
 		s.begin(ctx, key, c)
-	case !s.keep: // it began before we asked
+	case !s.Keep: // it began before we asked
 		if c.next == nil {
 			c.next = &call[V]{find: find, done: make(chan struct{})}
 		}
@@ -62,7 +62,7 @@ func (s *sharing[K, V]) do(ctx context.Context, key K, find func(context.Context
 }
 
 // begin starts a call; s.mu is held.
-func (s *sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
+func (s *Sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	go func() {
@@ -73,11 +73,11 @@ func (s *sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
 }
 
 // end lets those begin who came while a call was under way.
-func (s *sharing[K, V]) end(ctx context.Context, key K, c *call[V]) {
+func (s *Sharing[K, V]) end(ctx context.Context, key K, c *call[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.calls[key] != c || s.keep:
+	case s.calls[key] != c || s.Keep:
 	case c.next != nil && c.next.askers > 0:
 		s.calls[key] = c.next
 		s.begin(ctx, key, c.next)
@@ -103,14 +103,14 @@ func (c *call[V]) run(ctx context.Context) {
 var errUnfound = errors.New("it ended without an answer")
 
 // leave takes one asker away, and with the last one the call.
-func (s *sharing[K, V]) leave(key K, c *call[V]) {
+func (s *Sharing[K, V]) leave(key K, c *call[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.askers--; c.askers > 0 || c.cancel == nil {
 		return
 	}
 	c.cancel()
-	if s.keep && s.calls[key] == c {
+	if s.Keep && s.calls[key] == c {
 		delete(s.calls, key)
 	}
 }

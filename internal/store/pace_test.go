@@ -1,4 +1,4 @@
-package rowfeed
+package store
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // milliseconds apart in bursts that begin at that rate. It answers how many looks there were, and how long changes
 // waited for theirs: on average, and at most.
 func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
-	p := pace{longest: 50 * time.Millisecond}
+	p := Pace{Longest: 50 * time.Millisecond}
 	start := time.Unix(0, 0)
 	var due []time.Time
 	for at := time.Duration(0); at < time.Minute; at += time.Duration(float64(time.Second) / perSecond) {
@@ -19,7 +19,7 @@ func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
 	}
 	all := len(due)
 	var waited time.Duration
-	for now := start; now.Before(start.Add(time.Minute)); now = now.Add(p.pause(now)) {
+	for now := start; now.Before(start.Add(time.Minute)); now = now.Add(p.Pause(now)) {
 		looks++
 		found := 0
 		for ; found < len(due) && !due[found].After(now); found++ {
@@ -27,7 +27,7 @@ func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
 			waited, most = waited+wait, max(most, wait)
 		}
 		if due = due[found:]; found > 0 {
-			p.brought(found, now)
+			p.Brought(found, now)
 		}
 	}
 	return looks, waited / time.Duration(all), most
@@ -61,23 +61,23 @@ func TestPace(t *testing.T) {
 
 // TestPaceEnds: after the last change pauses grow to the longest, and never beyond.
 func TestPaceEnds(t *testing.T) {
-	p := pace{longest: 50 * time.Millisecond}
+	p := Pace{Longest: 50 * time.Millisecond}
 	now := time.Unix(0, 0)
-	if got := p.pause(now); got != p.longest {
+	if got := p.Pause(now); got != p.Longest {
 		t.Errorf("%s before anything has come", got)
 	}
 	for range 1000 {
 		now = now.Add(5 * time.Millisecond)
-		p.brought(1, now)
+		p.Brought(1, now)
 	}
-	before, looks := p.pause(now), 0
+	before, looks := p.Pause(now), 0
 	if before > 2*time.Millisecond {
 		t.Errorf("%s after a change that came as fast as 1,000 before", before)
 	}
-	for end := now; before < p.longest; looks++ {
+	for end := now; before < p.Longest; looks++ {
 		now = now.Add(before)
-		next := p.pause(now)
-		if next < before || next > p.longest || now.Sub(end) > 5*time.Second {
+		next := p.Pause(now)
+		if next < before || next > p.Longest || now.Sub(end) > 5*time.Second {
 			t.Fatalf("a pause of %s after one of %s, %s after the last change", next, before, now.Sub(end))
 		}
 		before = next

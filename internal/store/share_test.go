@@ -1,4 +1,4 @@
-package rowfeed
+package store
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // who asked later; one that its first asker has left is found for the others.
 func TestSharing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s sharing[string, int]
+		var s Sharing[string, int]
 		began, ended, end := 0, 0, make(chan error)
 		find := func(context.Context) (int, error) {
 			began++
@@ -28,7 +28,7 @@ func TestSharing(t *testing.T) {
 		answers := make(chan answer, 20)
 		ask := func(ctx context.Context, n int) {
 			for range n {
-				go func() { n, err := s.do(ctx, "page", find); answers <- answer{n, err} }()
+				go func() { n, err := s.Do(ctx, "page", find); answers <- answer{n, err} }()
 			}
 			synctest.Wait()
 		}
@@ -71,7 +71,7 @@ func TestSharing(t *testing.T) {
 // was ended for that.
 func TestSharingKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := sharing[string, int]{keep: true}
+		s := Sharing[string, int]{Keep: true}
 		found := 0
 		find := func(ctx context.Context) (int, error) {
 			found++
@@ -84,18 +84,18 @@ func TestSharingKept(t *testing.T) {
 		}
 		impatient, leave := context.WithCancel(t.Context())
 		first := make(chan error)
-		go func() { _, err := s.do(impatient, "page", find); first <- err }()
+		go func() { _, err := s.Do(impatient, "page", find); first <- err }()
 		synctest.Wait()
 		leave()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if n, err := s.do(t.Context(), "page", find); n != 2 || err != nil {
+			if n, err := s.Do(t.Context(), "page", find); n != 2 || err != nil {
 				t.Fatalf("answered %d, %v", n, err)
 			}
 		}
-		if n, err := s.do(t.Context(), "another", find); n != 3 || err != nil {
+		if n, err := s.Do(t.Context(), "another", find); n != 3 || err != nil {
 			t.Fatalf("answered %d, %v", n, err)
 		}
 	})
@@ -106,7 +106,7 @@ func TestSharingKept(t *testing.T) {
 func TestSharingPanics(t *testing.T) {
 	for want, fail := range map[string]func(){"panic: broken\n": func() { panic("broken") }, "without an answer": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {
-			var s sharing[string, int]
+			var s Sharing[string, int]
 			began, end := 0, make(chan struct{})
 			find := func(context.Context) (int, error) {
 				began++
@@ -121,7 +121,7 @@ func TestSharingPanics(t *testing.T) {
 			}
 			answers := make(chan answer, 4)
 			for range 4 {
-				go func() { n, err := s.do(t.Context(), "page", find); answers <- answer{n, err} }()
+				go func() { n, err := s.Do(t.Context(), "page", find); answers <- answer{n, err} }()
 				synctest.Wait()
 			}
 			end <- struct{}{}

@@ -1,4 +1,4 @@
-package rowfeed
+package store
 
 import "time"
 
@@ -15,18 +15,18 @@ const (
 	pacePatience = 8
 )
 
-// pace spaces looks by how often they have brought something of late: changes that come
+// Pace spaces looks by how often they have brought something of late: changes that come
 // every few milliseconds are looked for every one or two, and those that come once in a
 // while as seldom as allowed.
-type pace struct {
-	longest time.Duration
+type Pace struct {
+	Longest time.Duration
 	last    time.Time     // when something came
 	lull    time.Duration // how long it usually takes until something comes; 0 before anything has
 }
 
-// brought notes n changes that a look has found.
-func (p *pace) brought(n int, now time.Time) {
-	slowest := looksPerChange * p.longest // beyond it pauses could not be any longer
+// Brought notes n changes that a look has found.
+func (p *Pace) Brought(n int, now time.Time) {
+	slowest := looksPerChange * p.Longest // beyond it pauses could not be any longer
 	if p.last.IsZero() {
 		p.lull = slowest
 	}
@@ -35,14 +35,14 @@ func (p *pace) brought(n int, now time.Time) {
 	p.lull += (gap - p.lull) / 4
 }
 
-// pause is the time until the next look.
-func (p *pace) pause(now time.Time) time.Duration {
+// Pause is the time until the next look.
+func (p *Pace) Pause(now time.Time) time.Duration {
 	if p.last.IsZero() {
-		return p.longest
+		return p.Longest
 	}
 	since := now.Sub(p.last)
 	pause := max(p.lull/looksPerChange, since/(looksPerChange*pacePatience))
 	// One change may be the first of many.
 	pause = min(pause, max(since/2, firstPause))
-	return min(max(pause, shortestPause), p.longest)
+	return min(max(pause, shortestPause), p.Longest)
 }

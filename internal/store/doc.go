@@ -1,0 +1,4 @@
+// Package store runs rowfeed's statements and transactions on one database. It decides which errors are tried again,
+// how long to wait before that, how a database's error is explained, and what is refused when rowfeed's own tables
+// are missing or of another version. It uses dialect and feedtype. Begin with store.go.
+package store
