@@ -107,7 +107,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 	if err != nil {
 		return nil, err
 	}
-	table, err := db.describeTable(ctx, q, name)
+	table, err := describeTable(ctx, db.store, q, name)
 	if err != nil {
 		return nil, err
 	}

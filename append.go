@@ -16,7 +16,7 @@ type appending struct {
 }
 
 func (f *Feed) appending() *appending {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	if a := f.appends.Load(); a != nil && a.of == r {
 		return a
 	}

@@ -18,8 +18,8 @@ func (nowhere) Exec(context.Context, string, ...any) (int64, error) { return 1, 
 func BenchmarkAppend(b *testing.B) {
 	key := []dialect.Column{{Name: "tenant", Stored: "tenant"}, {Name: "id", Stored: "id"}}
 	feed := func(mode string) *Feed {
-		f := &Feed{db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, name: "items"}
-		f.record.Store(&record{Name: "items", Mode: mode, Key: key})
+		f := &Feed{catalog: &handle{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, name: "items"}
+		f.catalog.record.Store(&record{Name: "items", Mode: mode, Key: key})
 		return f
 	}
 	b.Run("change", func(b *testing.B) {
@@ -44,13 +44,13 @@ func BenchmarkAppend(b *testing.B) {
 
 // TestAppendingFollowsTheRecord: a feed that was dropped and added again has another key, or another mode.
 func TestAppendingFollowsTheRecord(t *testing.T) {
-	f := &Feed{db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, name: "items"}
+	f := &Feed{catalog: &handle{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, name: "items"}
 	for _, c := range []struct{ mode, column, change, record string }{
 		{ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
 		{ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},
 		{ModeOutbox, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, `INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
 	} {
-		f.record.Store(&record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}})
+		f.catalog.record.Store(&record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}})
 		for range 2 {
 			if a := f.appending(); a.change != c.change || a.record != c.record || a.feed.Outbox != (c.record != "") {
 				t.Errorf("%s by %s: %q, %q", c.mode, c.column, a.change, a.record)

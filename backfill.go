@@ -25,12 +25,12 @@ import (
 // from there would miss rows that are placed behind him. Readers in the live part notice nothing; they are not told of
 // the rows. progress may be nil; it is told the number of rows placed so far.
 func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
-	if !f.dialectFeed().Outbox {
+	if !f.catalog.dialectFeed().Outbox {
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
 			Next: "`rowfeed repair " + f.name + "` records what is missing from a feed with positions of a sequence"}
 	}
 	err = f.db.store.WithSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
 		if err := f.knowsPlaces(ctx, q, "back-fill"); err != nil && f.State() == stateActive {
@@ -41,7 +41,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 	if err != nil {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "begin back-fill", err)
 	}
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return 0, err
 	}
 	err = f.fill(ctx, func(rows int64) {
@@ -66,7 +66,7 @@ func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string)
 
 // recordYourself is what only somebody who knows the rows can do.
 func (f *Feed) recordYourself() string {
-	feed := f.dialectFeed()
+	feed := f.catalog.dialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
 	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s WHERE …; a row whose place was kept is delivered once more",
 		feed.Records(), strings.Join(columns, ", "), feed.Source)
@@ -74,7 +74,7 @@ func (f *Feed) recordYourself() string {
 
 // beginBackFill begins a run, or goes on with one that is under way.
 func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
-	r := *f.record.Load()
+	r := *f.catalog.record.Load()
 	switch {
 	case r.State == stateFilling:
 		return nil
@@ -95,11 +95,11 @@ func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
 // but the places themselves.
 func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
 	m.moveFirst(ctx, f)
-	l, err := f.currentLayout(ctx)
+	l, err := f.catalog.currentLayout(ctx)
 	if err != nil {
 		return 0, err
 	}
-	feed, behind := f.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
+	feed, behind := f.catalog.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
 		if problem := timeColumnProblem(f.db.store.Dialect, l.table, r.TimeColumn); problem != nil {
 			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}

@@ -91,11 +91,11 @@ type recordOptions struct {
 
 // loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
 // read says so by itself, see record.unread.
-func (db *DB) loadRecords(ctx context.Context, q dialect.Querier, name string) ([]*record, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
+func loadRecords(ctx context.Context, s *store.Store, q dialect.Querier, name string) ([]*record, error) {
+	b := dialect.NewBuilder(s.Dialect)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
   delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column
-FROM ` + db.store.Table("feeds")
+FROM ` + s.Table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
 	}
@@ -117,11 +117,11 @@ FROM ` + db.store.Table("feeds")
 		}
 		r.Capture = dialect.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
-		r.Source.Schema = db.store.Home // a printed script does not know it
+		r.Source.Schema = s.Home // a printed script does not know it
 		switch {
 		case schema == nil:
 		case *schema == "": // see save
-			r.Source.Schema = db.store.Names.Schema
+			r.Source.Schema = s.Names.Schema
 		default:
 			r.Source.Schema = *schema
 		}
@@ -142,10 +142,10 @@ FROM ` + db.store.Table("feeds")
 		}
 		r.setOptions(decodedOptions)
 		switch {
-		case modes[r.Mode] == nil:
+		case !slices.Contains(modesKnown, r.Mode):
 			r.unread = unknownMode(r.Name, r.Mode)
 		case err != nil:
-			r.unread = damagedRecord(r.Name, db.store.Table("feeds"), err)
+			r.unread = damagedRecord(r.Name, s.Table("feeds"), err)
 		}
 		return &r, nil
 	})
@@ -177,7 +177,7 @@ func (r *record) gone() bool { return r.State == stateDropped || r.State == stat
 
 // feed is the record as the dialects see it, without delivered columns.
 func (r *record) feed(n dialect.Names) *dialect.Feed {
-	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.mode().hasOutbox()}
+	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: modeOf(r).hasOutbox()}
 	if f.Outbox {
 		f.RecordShard = r.ShardColumn
 	}
@@ -190,8 +190,8 @@ type Feed struct {
 	name string
 	wake chan struct{} // a pass is wanted
 
-	record  atomic.Pointer[record]
-	layout  atomic.Pointer[layout]
+	catalog *handle
+
 	appends atomic.Pointer[appending]
 	fit     fit
 	pages   store.Sharing[pageKey, reading] // of those who wait
@@ -214,6 +214,15 @@ type Feed struct {
 	turn   turn // see placeRows
 }
 
+// handle is what is known of a feed: its record, and the table's columns. Nothing of it runs.
+type handle struct {
+	name   string
+	store  *store.Store
+	gone   func() // called when the feed turns out to be gone
+	record atomic.Pointer[record]
+	layout atomic.Pointer[layout]
+}
+
 // layout is a feed with its columns, as of a signature of the table.
 type layout struct {
 	// generation is that of the record that the layout was made of: a feed dropped and
@@ -229,22 +238,20 @@ type layout struct {
 }
 
 // reload reads the feed's record again. When the feed is gone it is forgotten.
-func (f *Feed) reload(ctx context.Context) error {
-	records, err := f.db.loadRecords(ctx, f.db.store.On(), f.name)
+func (f *handle) reload(ctx context.Context) error {
+	records, err := loadRecords(ctx, f.store, f.store.On(), f.name)
 	if err == nil && (len(records) == 0 || records[0].gone()) {
-		f.db.mu.Lock()
-		delete(f.db.feeds, f.name)
-		f.db.mu.Unlock()
+		f.gone()
 		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "there is no such feed",
 			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
 	if err != nil {
-		if f.db.store.Dialect.Classify(err) == dialect.ClassUndefined {
-			if err := f.db.store.RequireSchema(ctx, f.db.store.On()); err != nil {
+		if f.store.Dialect.Classify(err) == dialect.ClassUndefined {
+			if err := f.store.RequireSchema(ctx, f.store.On()); err != nil {
 				return err // rowfeed's own tables are gone
 			}
 		}
-		return f.db.store.Fail(feedtype.FeedObject(f.name), "read its record", err)
+		return f.store.Fail(feedtype.FeedObject(f.name), "read its record", err)
 	}
 	f.record.Store(records[0])
 	f.layout.Store(nil)
@@ -255,24 +262,24 @@ func (f *Feed) reload(ctx context.Context) error {
 func (f *Feed) Name() string { return f.name }
 
 // State is creating, filling, sharding or active, as last read.
-func (f *Feed) State() string { return f.record.Load().State }
+func (f *Feed) State() string { return f.catalog.record.Load().State }
 
 // Capture is how the feed's changes are captured.
-func (f *Feed) Capture() dialect.Capture { return f.record.Load().Capture }
+func (f *Feed) Capture() dialect.Capture { return f.catalog.record.Load().Capture }
 
 // Source is the table that the feed follows.
-func (f *Feed) Source() feedtype.TableName { return f.record.Load().Source }
+func (f *Feed) Source() feedtype.TableName { return f.catalog.record.Load().Source }
 
 // Generation is the feed's generation, as last read.
-func (f *Feed) Generation() int64 { return f.record.Load().Generation }
+func (f *Feed) Generation() int64 { return f.catalog.record.Load().Generation }
 
 // DataShards is the number of data shards, as last read.
-func (f *Feed) DataShards() int { return f.record.Load().DataShards }
+func (f *Feed) DataShards() int { return f.catalog.record.Load().DataShards }
 
-func (f *Feed) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.db.store.Names) }
+func (f *handle) dialectFeed() *dialect.Feed { return f.record.Load().feed(f.store.Names) }
 
 // describe reads the source table's columns and remembers them.
-func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
+func (f *handle) describe(ctx context.Context, q dialect.Querier) (*layout, error) {
 	r := f.record.Load()
 	if r.unread != nil { // it may have been put right
 		if err := f.reload(ctx); err != nil {
@@ -280,11 +287,11 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 		}
 		r = f.record.Load()
 	}
-	table, err := f.db.describeSource(ctx, q, r)
+	table, err := describeSource(ctx, f.store, q, r)
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{generation: r.Generation, adopt: r.Adopt, feed: r.feed(f.db.store.Names), table: table}
+	l := &layout{generation: r.Generation, adopt: r.Adopt, feed: r.feed(f.store.Names), table: table}
 	if slices.Contains(unplaced, r.State) {
 		l.unplaced = r.State
 	}
@@ -292,8 +299,10 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	for _, c := range r.Key {
 		l.key = append(l.key, c.ForReaders())
 	}
-	if err := r.mode().describe(f.db.store.Dialect, l.feed, table); err != nil {
-		return nil, err
+	if r.Mode == ModeBlocking {
+		if err := describeULIDs(f.store.Dialect, l.feed, table); err != nil {
+			return nil, err
+		}
 	}
 	l.feed.Columns = l.feed.Delivered(table)
 	if r.Columns != nil {
@@ -308,9 +317,8 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 			l.feed.Columns = append(l.feed.Columns, *c)
 		}
 	}
-	if err := r.mayBeSoWide(f.db.store.Dialect, table); err != nil {
-		_, err = r.asAdded(f.db.store.Dialect, table)
-		return nil, err
+	if err := r.mayBeSoWide(f.store.Dialect, table); err != nil {
+		return nil, r.becameUnfit(err)
 	}
 	for _, c := range l.feed.Columns {
 		l.columns = append(l.columns, c.ForReaders())
@@ -319,25 +327,25 @@ func (f *Feed) describe(ctx context.Context, q dialect.Querier) (*layout, error)
 	return l, nil
 }
 
-func (db *DB) describeTable(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
-	table, err := db.store.Dialect.Describe(ctx, q, name)
-	if err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined {
+func describeTable(ctx context.Context, s *store.Store, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
+	table, err := s.Dialect.Describe(ctx, q, name)
+	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
 			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
 	}
-	return table, db.store.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
+	return table, s.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
 }
 
 // describeSource describes a feed's table, and refuses one that is gone or has lost a
 // column of the key: nothing can be published or read then, whatever is captured.
-func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) (*dialect.Table, error) {
+func describeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *record) (*dialect.Table, error) {
 	gone := func(what, next string) (*dialect.Table, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
 			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}
 	}
-	table, err := db.store.Dialect.Describe(ctx, q, r.Source)
-	if err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined {
-		now, moved, err := db.store.Dialect.Moved(ctx, q, r.feed(db.store.Names))
+	table, err := s.Dialect.Describe(ctx, q, r.Source)
+	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
+		now, moved, err := s.Dialect.Moved(ctx, q, r.feed(s.Names))
 		if err != nil {
 			return nil, err
 		}
@@ -349,7 +357,7 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
 	}
 	if err != nil {
-		return nil, db.store.Fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
+		return nil, s.Fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
 	}
 	for _, c := range r.Key {
 		if table.Column(c.Name) == nil {
@@ -360,23 +368,23 @@ func (db *DB) describeSource(ctx context.Context, q dialect.Querier, r *record) 
 }
 
 // currentLayout is the remembered layout, or a fresh one.
-func (f *Feed) currentLayout(ctx context.Context) (*layout, error) {
+func (f *handle) currentLayout(ctx context.Context) (*layout, error) {
 	if l := f.layout.Load(); l != nil {
 		return l, nil
 	}
-	return f.describe(ctx, f.db.store.On())
+	return f.describe(ctx, f.store.On())
 }
 
 // Info describes the feed to its readers.
 func (f *Feed) Info(ctx context.Context) (*feedtype.Info, error) {
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return nil, err
 	}
-	l, err := f.describe(ctx, f.db.store.On())
+	l, err := f.catalog.describe(ctx, f.db.store.On())
 	if err != nil {
 		return nil, err
 	}
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	info := &feedtype.Info{Name: r.Name, Mode: r.Mode, State: r.State, Generation: r.Generation,
 		Key: l.key, Columns: l.columns, Base64: feedtype.BinaryColumns(l.key, l.columns), DataShards: r.DataShards, ShardColumn: r.ShardColumn, PositionColumn: r.positionColumn(),
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count}

@@ -51,7 +51,7 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 		err = errRecordChanged
 	}
 	if err == nil {
-		p.wrong, err = p.r.misplaced(p.keys, p.rows)
+		p.wrong, err = misplaced(p.r, p.keys, p.rows)
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 // the code Sharding.
 func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
 	for {
-		r := f.record.Load()
+		r := f.catalog.record.Load()
 		switch {
 		case r.DataShards <= 1:
 			return nil
@@ -78,7 +78,7 @@ func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*place
 		if err := f.walkShards(ctx, r, found); !errors.Is(err, errRecordChanged) {
 			return err
 		}
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		return nil
 	})
 	if errors.Is(err, store.ErrNoRows) { // dropped meanwhile
-		err = firstError(f.reload(ctx), err)
+		err = firstError(f.catalog.reload(ctx), err)
 	}
 	if err == nil && left > 0 {
 		err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),

@@ -13,7 +13,7 @@ import (
 
 // planColumns decides which columns capture "column" adds to the table, and refuses
 // tables that it cannot have or, with Adopt, does not find as it should.
-func (r *record) planColumns(table *dialect.Table) error {
+func planColumns(r *record, table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn {
 		return nil
 	}
@@ -40,13 +40,13 @@ func (r *record) planColumns(table *dialect.Table) error {
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
-	return firstError(r.holdsExactKeys(), r.holdsShards(table))
+	return firstError(holdsExactKeys(r), holdsShards(r, table))
 }
 
 // holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
 // row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
 // left of the one that readers know, so they could never be told of its delete.
-func (r *record) holdsExactKeys() error {
+func holdsExactKeys(r *record) error {
 	for _, c := range r.Key {
 		if r.Capture == dialect.CaptureColumn && !c.Exact {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
@@ -65,7 +65,7 @@ func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.T
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
-	all, err := db.loadRecords(ctx, q, "")
+	all, err := loadRecords(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 	if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {
 		return nil
 	}
-	all, err := db.loadRecords(ctx, q, "")
+	all, err := loadRecords(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (f *Feed) takeTurn(generation int64) []any {
 // resetRows takes positions that cannot be theirs from rows, so that they are
 // published anew, and answers how many.
 func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
-	feed := f.dialectFeed()
+	feed := f.catalog.dialectFeed()
 	if !feed.InRows() {
 		return 0, nil
 	}
@@ -231,7 +231,7 @@ func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
 // one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
 // whose readers are told of no delete.
 func (f *Feed) DeleteSQL() []string {
-	feed := f.dialectFeed()
+	feed := f.catalog.dialectFeed()
 	if feed.ULIDs != nil {
 		return []string{}
 	}

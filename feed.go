@@ -46,7 +46,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err != nil {
 		return nil, err
 	}
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.fill(ctx, progress); err != nil {
@@ -63,7 +63,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // it that must be committed before it is called again for the rest. Every step can be
 // repeated, for databases where DDL commits by itself.
 func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source feedtype.TableName) (whole bool, err error) {
-	table, err := db.describeTable(ctx, q, source)
+	table, err := describeTable(ctx, db.store, q, source)
 	if err != nil || len(table.Refusals) > 0 {
 		err = firstError(db.perhapsDotted(ctx, q, spec.Table, source), err)
 	}
@@ -78,7 +78,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err != nil {
 		return false, err
 	}
-	known, err := db.loadRecords(ctx, q, spec.Name)
+	known, err := loadRecords(ctx, db.store, q, spec.Name)
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +88,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if err := known[0].unread; err != nil {
 			return false, err
 		}
-		if diffs := known[0].differences(r); len(diffs) > 0 {
+		if diffs := differences(known[0], r); len(diffs) > 0 {
 			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
 				Next: "take another name, or drop the feed first"}
 		}
@@ -108,7 +108,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if err := firstError(db.mustBeAlone(ctx, q, r), db.leaveOurs(ctx, q, table)); err != nil {
 			return false, err
 		}
-		if err := r.planColumns(table); err != nil {
+		if err := planColumns(r, table); err != nil {
 			return false, err
 		}
 		if exists {
@@ -123,13 +123,13 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return false, err
 		}
 		// What FeedUp refuses must leave no record where statements commit by themselves.
-		if _, err := r.mode().up(db, r, table); err != nil {
+		if _, err := modeOf(r).up(db, r, table); err != nil {
 			return false, err
 		}
 		if err := db.mustBeFree(ctx, q, r.feed(db.store.Names)); err != nil {
 			return false, err
 		}
-		if err := r.mode().admit(ctx, db, q, r); err != nil {
+		if err := modeOf(r).admit(ctx, db, q, r); err != nil {
 			return false, err
 		}
 		if r.Identity, err = db.store.Dialect.Identity(ctx, q, db.store.Names); err != nil {
@@ -163,7 +163,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
 		return false, err
 	}
-	steps, err := r.mode().up(db, r, table)
+	steps, err := modeOf(r).up(db, r, table)
 	if err != nil {
 		return false, err
 	}
@@ -173,7 +173,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err := run(ctx, q, steps); err != nil {
 		return false, err
 	}
-	state, err := r.mode().begin(ctx, db, q, r)
+	state, err := modeOf(r).begin(ctx, db, q, r)
 	if err != nil {
 		return false, err
 	}
@@ -234,7 +234,7 @@ func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedt
 	for _, base := range ownTables {
 		ours = append(ours, db.store.Names.Table(base))
 	}
-	records, err := db.loadRecords(ctx, q, "")
+	records, err := loadRecords(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
@@ -294,11 +294,11 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []a
 func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
-		r := f.record.Load()
+		r := f.catalog.record.Load()
 		if r.State != stateFilling {
 			return nil
 		}
-		n, err := r.mode().backfill(ctx, f, r)
+		n, err := modeOf(r).backfill(ctx, f, r)
 		switch {
 		case errors.Is(err, errRecordChanged):
 			n = 0
@@ -309,7 +309,7 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 		if total += n; progress != nil && n > 0 {
 			progress(total)
 		}
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -326,7 +326,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		return err
 	}
 	err := db.store.WithSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
-		known, err := db.loadRecords(ctx, q, name)
+		known, err := loadRecords(ctx, db.store, q, name)
 		if err != nil {
 			return err
 		}
@@ -350,7 +350,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if err := db.revokeAll(ctx, q, known[0]); err != nil {
 			return err
 		}
-		if err := known[0].mode().down(ctx, db, q, known[0], table); err != nil {
+		if err := modeOf(known[0]).down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(db.store.Dialect)

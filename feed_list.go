@@ -14,7 +14,7 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	db.mu.Lock()
 	f := db.feeds[name]
 	db.mu.Unlock()
-	if f != nil && f.record.Load().unread == nil {
+	if f != nil && f.catalog.record.Load().unread == nil {
 		return f, nil
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
@@ -23,14 +23,20 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	if f == nil {
 		f = db.newFeed(name)
 	}
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return nil, err
 	}
 	return db.remember(f), nil
 }
 
 func (db *DB) newFeed(name string) *Feed {
-	return &Feed{db: db, name: name, wake: make(chan struct{}, 1), flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
+	h := &handle{name: name, store: db.store}
+	h.gone = func() {
+		db.mu.Lock()
+		delete(db.feeds, name)
+		db.mu.Unlock()
+	}
+	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
 }
 
 // remember answers the one Feed of its name that this DB has: f, or one that is known already.
@@ -50,7 +56,7 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	records, err := db.loadRecords(ctx, db.store.On(), "")
+	records, err := loadRecords(ctx, db.store, db.store.On(), "")
 	if err != nil {
 		return nil, db.store.Fail("feeds", "list", err)
 	}
@@ -60,9 +66,9 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 			continue
 		}
 		f := db.newFeed(r.Name)
-		f.record.Store(r)
+		f.catalog.record.Store(r)
 		f = db.remember(f)
-		f.record.Store(r)
+		f.catalog.record.Store(r)
 		all = append(all, f)
 	}
 	return all, nil

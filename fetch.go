@@ -69,7 +69,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		}
 		shared = shared || together
 		f.fit.learn(rows, limit)
-		got.key, got.at = l.watchKey(rows), standing{generation: rows.Generation, head: rows.Given}
+		got.key, got.at = keyToWatch(l, rows), standing{generation: rows.Generation, head: rows.Given}
 		if asked.after == feedtype.Now {
 			at = feedtype.CursorState{Generation: rows.Generation, Position: rows.Head.Max(rows.EntriesBelow)}
 			if rows.Filling && !rows.LiveFrom.IsZero() { // above all that is being placed
@@ -85,7 +85,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 			rows.Rows = slices.DeleteFunc(rows.Rows, func(r dialect.PageRow) bool { return !r.Position.Above(rows.EntriesBelow) })
 		}
 		var left int
-		if got.Page, left, err = l.assemble(rows); err != nil {
+		if got.Page, left, err = assemble(l, rows); err != nil {
 			return reading{}, f.db.store.Fail(feedtype.FeedObject(f.name), "read a row", err)
 		}
 		vanished += left
@@ -196,7 +196,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
 		}
 		// A table, a column or the feed itself is another one now.
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return nil, nil, err
 		}
 		if err == nil && rows.Signature == "" {
@@ -211,21 +211,21 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 // of the feed may be old, so nothing is refused by it before it was read again.
 func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*layout, error) {
 	for fresh := false; ; fresh = true {
-		l, err := f.currentLayout(ctx)
+		l, err := f.catalog.currentLayout(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if err = f.mode().part(ctx, f, l, q, shards); err == nil || fresh {
 			return l, err
 		}
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // watchKey is what a page's standing is of.
-func (l *layout) watchKey(rows *dialect.PageRows) watchKey {
+func keyToWatch(l *layout, rows *dialect.PageRows) watchKey {
 	return watchKey{feed: l.feed.Name, ofShard: l.feed.ULIDs != nil, shard: rows.Shard}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // assemble makes entries of a page's rows, whose values become theirs, and counts those left
 // out: keys whose row is gone although nothing has published that; their tombstone follows.
-func (l *layout) assemble(rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
+func assemble(l *layout, rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
 	var places labels
 	for i, r := range rows.Rows {

@@ -34,8 +34,6 @@ type mode interface {
 	// complete checks what a spec asks for against the table, and puts into the record what
 	// the mode needs of it.
 	complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error
-	// describe does the same for a feed that is there, whose table may have changed.
-	describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error
 	// up and down are the statements that make and remove what the feed needs in the
 	// database, besides its record; begin does the rest, before the feed is in the state
 	// that it answers.
@@ -99,17 +97,20 @@ type mode interface {
 	lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error
 }
 
+// modesKnown are those that this version can read.
+var modesKnown = []string{ModeSequence, ModeBlocking, ModeOutbox}
+
 var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}, ModeOutbox: outbox{}}
 
 // mode is that of the feed.
-func (r *record) mode() mode {
+func modeOf(r *record) mode {
 	if r.unread != nil {
 		return unreadable{r.unread}
 	}
 	return modes[r.Mode]
 }
 
-func (f *Feed) mode() mode { return f.record.Load().mode() }
+func (f *Feed) mode() mode { return modeOf(f.catalog.record.Load()) }
 
 // Mode is how the feed's positions are made: ModeSequence, ModeBlocking or ModeOutbox.
-func (f *Feed) Mode() string { return f.record.Load().Mode }
+func (f *Feed) Mode() string { return f.catalog.record.Load().Mode }

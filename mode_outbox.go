@@ -61,8 +61,6 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ul
 	return nil
 }
 
-func (outbox) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
-
 // admit refuses rows that are in no shard: back-fill would stop at them.
 func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
 	feed := r.feed(db.store.Names)
@@ -107,7 +105,7 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 
 // keys: what others do by a change a record does.
 func (outbox) keys(f *Feed, doing string) error {
-	feed := f.dialectFeed()
+	feed := f.catalog.dialectFeed()
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
 		Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
 }
@@ -168,7 +166,7 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	if f.State() == stateFilling {
 		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
 	}
-	d, feed := f.db.store.Dialect, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
 	var rows []Finding
 	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
@@ -207,7 +205,7 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 }
 
 func (outbox) firstWaiting(f *Feed) string {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	return dialect.FirstRecords(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 
@@ -222,11 +220,11 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := f.mustHaveShards(ctx, tx, f.dialectFeed(), rows); err != nil {
+	if err := f.mustHaveShards(ctx, tx, f.catalog.dialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.dialectFeed(), rows), b.Args()...); err != nil {
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.catalog.dialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
@@ -234,7 +232,7 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 
 // lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
 func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	where := func(b *dialect.Builder) string {
 		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
 	}

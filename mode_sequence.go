@@ -28,8 +28,6 @@ func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *di
 	return nil
 }
 
-func (sequenced) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return nil }
-
 func (sequenced) admit(context.Context, *DB, dialect.Querier, *record) error { return nil }
 
 func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
@@ -150,7 +148,7 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
 func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.dialectFeed().Positions()) +
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.catalog.dialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
 	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
@@ -167,7 +165,7 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedt
 }
 
 func (sequenced) firstWaiting(f *Feed) string {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	return dialect.FirstChange(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 

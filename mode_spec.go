@@ -93,6 +93,6 @@ func (sequenced) hasOutbox() bool { return false }
 func (blocking) hasOutbox() bool  { return false }
 func (outbox) hasOutbox() bool    { return true }
 
-func (sequenced) keeps(r Retention) error { return r.none() }
-func (blocking) keeps(r Retention) error  { return r.none() }
-func (outbox) keeps(r Retention) error    { return r.validate() }
+func (sequenced) keeps(r Retention) error { return noRetention(r) }
+func (blocking) keeps(r Retention) error  { return noRetention(r) }
+func (outbox) keeps(r Retention) error    { return validRetention(r) }

@@ -116,7 +116,7 @@ func ulidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumn
 }
 
 // describe finds the columns of a feed anew: their types, and the name of the index.
-func (blocking) describe(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
+func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
 	columns, problems := ulidsAgain(d, table, f.ULIDs)
 	if len(problems) > 0 {
 		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
@@ -288,7 +288,7 @@ func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.dialectFeed()
+	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.catalog.dialectFeed()
 	if !feed.Outbox {
 		query += " AND time_ms <> 0"
 	}

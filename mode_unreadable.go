@@ -37,8 +37,6 @@ func (unreadable) hasOutbox() bool { return false }
 
 func (m unreadable) complete(dialect.Dialect, *record, FeedSpec, *dialect.Table) error { return m.why }
 
-func (m unreadable) describe(dialect.Dialect, *dialect.Feed, *dialect.Table) error { return m.why }
-
 func (m unreadable) admit(context.Context, *DB, dialect.Querier, *record) error { return m.why }
 
 func (m unreadable) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, m.why }
@@ -92,7 +90,7 @@ func (unreadable) firstWaiting(*Feed) string { return "" }
 
 // pass looks whether the record was put right.
 func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return feedtype.PublishEvent{Feed: f.name}, err
 	}
 	return f.mode().pass(ctx, f, limit, full)

@@ -60,7 +60,7 @@ func attachedOf(table *dialect.Table) []string {
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
 func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
-	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.record.Load())
+	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.catalog.record.Load())
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
@@ -85,7 +85,7 @@ func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *record) 
 	if r.Capture != dialect.CaptureTrigger {
 		return nil, nil
 	}
-	table, err := f.db.describeSource(ctx, q, r)
+	table, err := describeSource(ctx, f.db.store, q, r)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 }
 
 // hasPartitions tells whether there is something to follow.
-func (r *record) hasPartitions(table *dialect.Table) bool {
+func hasPartitions(r *record, table *dialect.Table) bool {
 	return r.Capture == dialect.CaptureTrigger && r.State != stateCreating &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
@@ -114,7 +114,7 @@ func (r *record) hasPartitions(table *dialect.Table) bool {
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
 func (f *Feed) takeInAll(ctx context.Context) error {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	fresh, err := f.newPartitions(ctx, f.db.store.On(), r)
 	if err != nil {
 		return err
@@ -160,21 +160,21 @@ func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *record, fresh 
 	if len(fresh) == 0 {
 		return nil, nil
 	}
-	records, err := f.db.loadRecords(ctx, q, f.name)
+	records, err := loadRecords(ctx, f.db.store, q, f.name)
 	if err != nil {
 		return nil, err
 	}
 	if len(records) == 0 || records[0].gone() {
-		return nil, f.reload(ctx)
+		return nil, f.catalog.reload(ctx)
 	}
 	r := records[0]
 	if r.Generation != of.Generation || r.Source != of.Source {
-		return nil, f.reload(ctx) // the feed was made anew since its partitions were read
+		return nil, f.catalog.reload(ctx) // the feed was made anew since its partitions were read
 	}
 	known := partitions{}
 	if r.Partitions != nil {
 		known = *r.Partitions
-	} else if table, err := f.db.describeSource(ctx, q, r); err != nil {
+	} else if table, err := describeSource(ctx, f.db.store, q, r); err != nil {
 		return nil, err
 	} else {
 		known.Attached = attachedOf(table) // the feed was made by a version that named none
@@ -198,16 +198,16 @@ func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *record, fresh 
 // followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
 // date, and answers how many. It does nothing while a partition lacks its trigger.
 func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return 0, err
 	}
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	head, err := f.sequenceValue(ctx) // before the partitions are read, see partitions.Head
 	if err != nil {
 		return 0, err
 	}
-	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
-	if err != nil || !r.hasPartitions(table) {
+	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	if err != nil || !hasPartitions(r, table) {
 		return 0, err
 	}
 	fresh, err := f.db.store.Dialect.NewPartitions(ctx, f.db.store.On(), r.feed(f.db.store.Names), table)
@@ -235,7 +235,7 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 			return total, f.partitionsFail(ctx, err)
 		}
 	}
-	if !r.mode().hasOutbox() {
+	if !modeOf(r).hasOutbox() {
 		to, err := f.publishedUpTo(ctx)
 		if err != nil {
 			return total, err
@@ -257,7 +257,7 @@ func (f *Feed) partitionsFail(ctx context.Context, err error) error {
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing, Err: err,
 		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
-			"grant it INSERT on " + f.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
+			"grant it INSERT on " + f.catalog.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
 }
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
@@ -286,7 +286,7 @@ func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
 // it waits for the pass that is at work.
 func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.dialectFeed())
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.dialectFeed())
 		value = seq.Value
 		return err
 	})
@@ -299,15 +299,15 @@ func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partitio
 	// The partition as a table with a feed of its own, whose changes are the feed's.
 	part, of := &Feed{db: f.db, name: f.name, wake: f.wake}, *r
 	of.Source = p.Name
-	part.record.Store(&of)
-	if r.mode().hasOutbox() {
+	part.catalog.record.Store(&of)
+	if modeOf(r).hasOutbox() {
 		if err := f.knowsPlaces(ctx, f.db.store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
 			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
 			return 0, err
 		}
-		return r.mode().repair(ctx, part)
+		return modeOf(r).repair(ctx, part)
 	}
 	for after, more := []any(nil), true; more; {
 		var last []any
@@ -344,7 +344,7 @@ func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64
 
 // recordGone is a step of recordVanished. It answers up to where it has looked.
 func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
-	d, feed := f.db.store.Dialect, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
 	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
@@ -381,7 +381,7 @@ func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64
 // look compares again.
 func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions) error {
 	err := f.db.store.WithSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
-		records, err := f.db.loadRecords(ctx, q, f.name)
+		records, err := loadRecords(ctx, f.db.store, q, f.name)
 		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation ||
 			!records[0].Partitions.equal(read.Partitions) {
 			return err
@@ -390,7 +390,7 @@ func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions
 		return f.db.saveOptions(ctx, q, records[0])
 	})
 	if err == nil {
-		err = f.reload(ctx)
+		err = f.catalog.reload(ctx)
 	}
 	return f.db.store.Fail(feedtype.FeedObject(f.name), "note its partitions", err)
 }

@@ -51,9 +51,9 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (feedtype.Publish
 		return feedtype.PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
 	}
 	for {
-		before := f.record.Load()
+		before := f.catalog.record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
-		now := f.record.Load()
+		now := f.catalog.record.Load()
 		if err == nil || f.db.store.Dialect.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
 			now.PrimaryKey == before.PrimaryKey {
 			return e, err
@@ -69,7 +69,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	started := time.Now()
 	l := f.look(ctx)
 	if !full && !l.settles() {
-		r := f.record.Load()
+		r := f.catalog.record.Load()
 		waiting, err := f.db.store.Dialect.HasChanges(ctx, f.db.store.On(), r.feed(f.db.store.Names), l.in(r.Generation))
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
@@ -98,7 +98,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		if err := store.Pause(ctx, store.Backoff(attempt)); err != nil {
 			return e, err
 		}
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return e, err
 		}
 		l = f.look(ctx) // of the feed as it is now
@@ -129,7 +129,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 	}
 	class := f.db.store.Dialect.Classify(err)
 	if class == dialect.ClassUndefined {
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 // notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
 // not as the statement needs it; nil where nothing is known to be wrong with them.
 func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
-	r := f.record.Load()
-	table, failed := f.db.describeSource(ctx, f.db.store.On(), r)
+	r := f.catalog.record.Load()
+	table, failed := describeSource(ctx, f.db.store, f.db.store.On(), r)
 	if errors.Is(failed, feedtype.Refused) {
 		return failed
 	}
@@ -156,7 +156,7 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 	if failed != nil || len(problems) == 0 {
 		return nil
 	}
-	if _, unfit := r.asAdded(f.db.store.Dialect, table); unfit != nil {
+	if _, unfit := asAdded(r, f.db.store.Dialect, table); unfit != nil {
 		var refused *feedtype.Error
 		if errors.As(unfit, &refused) {
 			refused.Err = err
@@ -170,7 +170,7 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
-	d, r := f.db.store.Dialect, f.record.Load()
+	d, r := f.db.store.Dialect, f.catalog.record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
 	feed := r.feed(f.db.store.Names)
 	if err := f.assertDurable(ctx, tx); err != nil {
@@ -207,7 +207,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 		return e, nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its sequence has reached the end of int64"}
 	}
 	// Deletes and wishes first, so that they are never above a row that came after them.
-	assignments, err := r.assign(changes, seq.Value)
+	assignments, err := assignments(r, changes, seq.Value)
 	if err != nil {
 		return e, nil, err
 	}
@@ -297,7 +297,7 @@ func unsafeDurability(err error) error {
 // assign collapses changes by key and numbers the keys from above base, in the
 // order of each key's last change. The last explicit wish (republish, unpublish) of
 // a key's changes holds, whatever a repair has recorded.
-func (r *record) assign(changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
+func assignments(r *record, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
 	type fate struct {
 		last int // index of the key's last change
 		kind dialect.ChangeKind

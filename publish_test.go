@@ -19,7 +19,7 @@ func BenchmarkAssign(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if as, err := r.assign(changes, 100); err != nil || len(as) != len(changes) {
+				if as, err := assignments(r, changes, 100); err != nil || len(as) != len(changes) {
 					b.Fatal(as, err)
 				}
 			}

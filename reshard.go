@@ -46,7 +46,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
-	if f.dialectFeed().ULIDs != nil {
+	if f.catalog.dialectFeed().ULIDs != nil {
 		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
 			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
 	}
@@ -54,10 +54,10 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 		return false, err
 	}
 	for {
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return false, err
 		}
-		r := f.record.Load()
+		r := f.catalog.record.Load()
 		conflict := func(next, format string, args ...any) (bool, error) {
 			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
 		}
@@ -90,11 +90,11 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 	to := *r
 	to.DataShards = dataShards
 	if feed := to.feed(f.db.store.Names); feed.InRows() {
-		table, err := f.db.describeTable(ctx, f.db.store.On(), r.Source)
+		table, err := describeTable(ctx, f.db.store, f.db.store.On(), r.Source)
 		if err != nil {
 			return err
 		}
-		if err := firstError(to.holdsExactKeys(), to.holdsShards(table)); err != nil {
+		if err := firstError(holdsExactKeys(&to), holdsShards(&to, table)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 	var total, former int64
 	denied := 0
 	for {
-		r := f.record.Load()
+		r := f.catalog.record.Load()
 		switch {
 		case r.DataShards != wanted:
 			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
@@ -142,7 +142,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			if err != nil && !errors.Is(err, errRecordChanged) {
 				return f.db.store.Fail(feedtype.FeedObject(f.name), "make the index by shard", err)
 			}
-			if err := f.reload(ctx); err != nil {
+			if err := f.catalog.reload(ctx); err != nil {
 				return err
 			}
 			continue
@@ -156,7 +156,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		case errors.Is(err, errRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
 		case errors.Is(err, store.ErrNoRows) || err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
-			if err := f.reload(ctx); err != nil {
+			if err := f.catalog.reload(ctx); err != nil {
 				return err
 			}
 			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards", err)
@@ -181,7 +181,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		if total += looked; progress != nil && looked > 0 {
 			progress(total)
 		}
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (l
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
 	}
-	stage, after := r.walk()
+	stage, after := walk(r)
 	rows := stage == walkRows
 	keys, err := dialect.WalkKeys(ctx, tx, d, feed, rows, after, reshardBatch)
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (l
 	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
 		return 0, 0, fmt.Errorf("the walk along the key does not get beyond %v", after)
 	}
-	wrong, err := r.misplaced(keys, rows)
+	wrong, err := misplaced(r, keys, rows)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -232,7 +232,7 @@ func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (l
 
 // walk is the stage that the walk along the keys is in, and the key behind which it goes
 // on.
-func (r *record) walk() (stage int, after []any) {
+func walk(r *record) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
 	}
@@ -245,7 +245,7 @@ func (r *record) walk() (stage int, after []any) {
 
 // misplaced are the places of the keys whose shard is not that of the key. A row that
 // waits gets its shard with its position.
-func (r *record) misplaced(keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+func misplaced(r *record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
 	shardOf := r.sharder()
 	for _, k := range keys {
@@ -270,7 +270,7 @@ func (r *record) misplaced(keys []dialect.PlaceKey, rows bool) ([]dialect.Sharde
 // unlessChanged is the condition that the feed's record is as it was read: in the same
 // generation, still being sharded, and at the same mark of the walk. A feed of the same
 // name and number may be another's walk, at its beginning.
-func (r *record) unlessChanged(b *dialect.Builder) string {
+func unlessChanged(r *record, b *dialect.Builder) string {
 	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
 	if r.fillMark == nil {
 		return where + " AND fill_after IS NULL"
@@ -283,7 +283,7 @@ func (r *record) unlessChanged(b *dialect.Builder) string {
 func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, mark []any) error {
 	b := dialect.NewBuilder(f.db.store.Dialect)
 	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.Table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
 		return err
 	}
 	if n != 1 {
@@ -294,7 +294,7 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, m
 	}
 	b = dialect.NewBuilder(f.db.store.Dialect)
 	set := " SET fill_after = " + b.Arg(dialect.EncodeKey(mark))
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+r.unlessChanged(b), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 	return err
 }
 
@@ -304,7 +304,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 	err := f.db.store.WithSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.db.store.Dialect)
 		var n int64
-		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.Table("feeds")+r.unlessChanged(b), b.Args(), &n); err != nil {
+		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
 			return err
 		}
 		if n != 1 {
@@ -319,7 +319,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 		}
 		b = dialect.NewBuilder(f.db.store.Dialect)
 		set := " SET state = " + b.Arg(stateActive) + ", fill_after = NULL"
-		_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+r.unlessChanged(b), b.Args()...)
+		_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 		return err // it ends nothing after a bump, which takes another lock
 	})
 	if err == nil {
@@ -329,7 +329,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 }
 
 // holdsShards refuses rows that cannot hold their data shards, where they are to.
-func (r *record) holdsShards(table *dialect.Table) error {
+func holdsShards(r *record, table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (f *Feed) inItsDatabase(ctx context.Context) error {
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	return sameDatabase(f.record.Load(), identity)
+	return sameDatabase(f.catalog.record.Load(), identity)
 }
 
 // elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
@@ -95,12 +95,12 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	if r := f.record.Load(); r.Identity == "" && identity != "" {
+	if r := f.catalog.record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
 			return err
 		}
 	}
-	if err := sameDatabase(f.record.Load(), identity); err != nil {
+	if err := sameDatabase(f.catalog.record.Load(), identity); err != nil {
 		return err
 	}
 	return f.mode().asBefore(ctx, f)
@@ -119,7 +119,7 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "note which database it is in", err)
 	}
-	return f.reload(ctx)
+	return f.catalog.reload(ctx)
 }
 
 func orNull(text string) any {
@@ -137,7 +137,7 @@ func orNull(text string) any {
 // lagged. A database of another identity is the feed's from now on.
 func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.dialectFeed())
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.dialectFeed())
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	if err != nil {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "bump", err)
 	}
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return 0, err
 	}
 	f.Wake()
@@ -162,14 +162,14 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 // they are. It is for a database that has moved with all its commits: a planned
 // failover, an upgrade, a new server id. It answers whether that was needed.
 func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
-	if err := f.reload(ctx); err != nil {
+	if err := f.catalog.reload(ctx); err != nil {
 		return false, err
 	}
 	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
 	if err != nil {
 		return false, f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	if f.record.Load().Identity == identity {
+	if f.catalog.record.Load().Identity == identity {
 		return false, nil
 	}
 	if err := f.setIdentity(ctx, identity, false); err != nil {

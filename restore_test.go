@@ -11,7 +11,7 @@ import (
 // TestNothingSeen: whoever asks for shards that are not there, one after the other, leaves
 // nothing behind in the process.
 func TestNothingSeen(t *testing.T) {
-	f := &Feed{seen: map[int]feedtype.CursorState{}}
+	f := &Feed{catalog: &handle{}, seen: map[int]feedtype.CursorState{}}
 	for shard := 1; shard < 10; shard++ {
 		f.saw(shard, 1, feedtype.Position{})
 	}

@@ -35,14 +35,14 @@ func (r Retention) String() string {
 }
 
 // none refuses any where entries are rows of the table.
-func (r Retention) none() error {
+func noRetention(r Retention) error {
 	if !r.ForEver() {
 		return feedtype.Invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
 	}
 	return nil
 }
 
-func (r Retention) validate() error {
+func validRetention(r Retention) error {
 	switch {
 	case r.ForEver():
 	case r.Age != 0 && r.Count != 0:
@@ -56,7 +56,7 @@ func (r Retention) validate() error {
 }
 
 // Retention is how long the feed's entries are kept.
-func (f *Feed) Retention() Retention { return f.record.Load().Retain }
+func (f *Feed) Retention() Retention { return f.catalog.record.Load().Retain }
 
 // SetRetention changes how long the feed's entries are kept. Its publisher knows within a
 // minute; what has been purged does not come back.
@@ -66,18 +66,18 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 	}
 	err := f.db.store.WithSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have become another.
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
-		r := *f.record.Load()
-		if err := r.mode().keeps(to); err != nil {
+		r := *f.catalog.record.Load()
+		if err := modeOf(&r).keeps(to); err != nil {
 			return err
 		}
 		r.Retain = to
 		return f.db.saveOptions(ctx, q, &r)
 	})
 	if err == nil {
-		err = f.reload(ctx)
+		err = f.catalog.reload(ctx)
 	}
 	return f.db.store.Fail(feedtype.FeedObject(f.name), "set its retention", err)
 }
@@ -154,7 +154,7 @@ func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) 
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
 func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
-	d, keep, feed := f.db.store.Dialect, f.Retention(), f.dialectFeed()
+	d, keep, feed := f.db.store.Dialect, f.Retention(), f.catalog.dialectFeed()
 	b := dialect.NewBuilder(d)
 	ofFeed := " FROM " + f.db.store.Table("shards") + " s WHERE s.feed = "
 	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
@@ -198,7 +198,7 @@ func withEntries(all []expiry) (due []expiry) {
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
 func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
-	d, feed := f.db.store.Dialect, f.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
 	} else if err != nil {

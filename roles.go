@@ -24,7 +24,7 @@ type Grants struct {
 func (g Grants) IsZero() bool { return len(g.Writers) == 0 && len(g.Readers) == 0 }
 
 // with and without are g with the logins of other, and without them.
-func (g Grants) with(other Grants) Grants {
+func joined(g, other Grants) Grants {
 	join := func(a, b []string) []string {
 		all := slices.Concat(a, b)
 		slices.Sort(all)
@@ -33,7 +33,7 @@ func (g Grants) with(other Grants) Grants {
 	return Grants{join(g.Writers, other.Writers), join(g.Readers, other.Readers)}
 }
 
-func (g Grants) without(other Grants) Grants {
+func minus(g, other Grants) Grants {
 	minus := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(login string) bool { return slices.Contains(b, login) })
 	}
@@ -41,7 +41,7 @@ func (g Grants) without(other Grants) Grants {
 }
 
 // Granted are the logins that may use the feed by Grant, as last read.
-func (f *Feed) Granted() Grants { return f.record.Load().Grants }
+func (f *Feed) Granted() Grants { return f.catalog.record.Load().Grants }
 
 // Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
 // feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
@@ -50,7 +50,7 @@ func (f *Feed) Granted() Grants { return f.record.Load().Grants }
 func (f *Feed) Grant(ctx context.Context, logins Grants) error {
 	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *record, others []*record, logins Grants) error {
 		before := *r
-		r.Grants = r.Grants.with(logins)
+		r.Grants = joined(r.Grants, logins)
 		more, err := f.db.rights(r, logins)
 		if err == nil {
 			err = f.mayBeGranted(ctx, q, more)
@@ -81,7 +81,7 @@ func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
 		if err != nil {
 			return err
 		}
-		r.Grants = r.Grants.without(logins)
+		r.Grants = minus(r.Grants, logins)
 		if err := f.db.revoke(ctx, q, less, append(others, r)); err != nil {
 			return err
 		}
@@ -106,12 +106,12 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 	}
 	d, note := f.db.store.Dialect, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
-		r.Grants, note = r.Grants.without(logins), "the feed forgets them"
+		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
 		if all, err = f.db.unneeded(ctx, f.db.store.On(), all, append(others, r)); err != nil {
 			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins need", err)
 		}
 	} else {
-		r.Grants = r.Grants.with(logins)
+		r.Grants = joined(r.Grants, logins)
 		if err := f.mayBeGranted(ctx, f.db.store.On(), all); err != nil {
 			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins own", err)
 		}
@@ -151,12 +151,12 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 	}
-	return f.reload(ctx)
+	return f.catalog.reload(ctx)
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
 func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *record, others []*record, err error) {
-	records, err := db.loadRecords(ctx, q, "")
+	records, err := loadRecords(ctx, db.store, q, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,7 +214,7 @@ func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (
 		return all
 	}
 	known = Grants{Writers: all(logins.Writers), Readers: all(logins.Readers)}
-	return known.with(Grants{}), err
+	return joined(known, Grants{}), err
 }
 
 // mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
@@ -255,7 +255,7 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 	}
 	byLogin := map[string][]dialect.Right{}
 	shared := []dialect.Right{dialect.May("SELECT", db.store.Names.Table("schema_version")), dialect.May("SELECT", db.store.Names.Table("feeds"))}
-	writing, reading := r.mode().rights(db.store.Dialect, r.feed(db.store.Names))
+	writing, reading := modeOf(r).rights(db.store.Dialect, r.feed(db.store.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
 	}
@@ -328,7 +328,7 @@ func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *record) error
 	if r.Grants.IsZero() {
 		return nil
 	}
-	records, err := db.loadRecords(ctx, q, "")
+	records, err := loadRecords(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}

@@ -153,8 +153,8 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 // in between, is no surprise, and says nothing of what may come of either.
 func TestTakenFromAFeedMadeAnew(t *testing.T) {
 	var troubles []error
-	f := &Feed{name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
-	f.record.Store(&record{Name: "kv", Mode: ModeSequence})
+	f := &Feed{catalog: &handle{store: &store.Store{}}, name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
+	f.catalog.record.Store(&record{Name: "kv", Mode: ModeSequence})
 	const over, anew = 1, 2
 	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)
 	l := f.unseen.begin(over)

@@ -101,7 +101,7 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 		if err != nil || current == 0 {
 			return err
 		}
-		records, err := db.loadRecords(ctx, q, "")
+		records, err := loadRecords(ctx, db.store, q, "")
 		if err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 		}
 		r.Key = append(r.Key, key)
 	}
-	if err := r.mode().complete(d, r, spec, table); err != nil {
+	if err := modeOf(r).complete(d, r, spec, table); err != nil {
 		return nil, err
 	}
 	if r.Capture == dialect.CaptureTrigger && len(table.Partitions) > 0 {
@@ -223,7 +223,7 @@ func (r *record) mayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 }
 
 // differences compares what two records were asked to be.
-func (r *record) differences(other *record) []string {
+func differences(r *record, other *record) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {
 		if fmt.Sprint(have) != fmt.Sprint(want) {

@@ -36,14 +36,14 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	if spec.Adopt {
 		return nil, feedtype.Invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
 	}
-	if err := r.planColumns(table); err != nil {
+	if err := planColumns(r, table); err != nil {
 		return nil, err
 	}
-	up, err := r.mode().up(db, r, table)
+	up, err := modeOf(r).up(db, r, table)
 	if err != nil {
 		return nil, err
 	}
-	begin, state, note, err := r.mode().script(db, r)
+	begin, state, note, err := modeOf(r).script(db, r)
 	if err != nil {
 		return nil, err
 	}

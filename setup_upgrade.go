@@ -20,10 +20,10 @@ import (
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.db.store.WithSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
-		if err := f.reload(ctx); err != nil {
+		if err := f.catalog.reload(ctx); err != nil {
 			return err
 		}
-		r, renamed, err := f.db.follow(ctx, q, f.record.Load())
+		r, renamed, err := f.db.follow(ctx, q, f.catalog.record.Load())
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.reload(ctx)
+		err = f.catalog.reload(ctx)
 	}
 	if err == nil {
 		_, err = f.followPartitions(ctx)
@@ -70,7 +70,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 
 // mend is Upgrade's work under the schema lock.
 func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended []string, err error) {
-	table, err := f.db.describeSource(ctx, q, r)
+	table, err := describeSource(ctx, f.db.store, q, r)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
-	if fresh, err := r.asAdded(f.db.store.Dialect, table); err == nil {
+	if fresh, err := asAdded(r, f.db.store.Dialect, table); err == nil {
 		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be
@@ -107,7 +107,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 			return nil, err
 		}
 	}
-	err = r.mode().mend(ctx, f.db, q, &now, table)
+	err = modeOf(r).mend(ctx, f.db, q, &now, table)
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
 		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
@@ -160,7 +160,7 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *reco
 
 // mendParts makes the index by bucket again, and answers what was wrong.
 func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	if problem, err = f.db.verifyParts(ctx, q, r); err != nil || problem == "" {
 		return "", err
 	}
@@ -181,8 +181,8 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 
 // verify is Verify, and answers the table too, nil where this login is not shown it.
 func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
-	r := f.record.Load()
-	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
+	r := f.catalog.record.Load()
+	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil, nil
 	}
@@ -199,7 +199,7 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
 // are none of its business.
 func (db *DB) readsOthers(ctx context.Context) bool {
-	all, err := db.loadRecords(ctx, db.store.On(), "")
+	all, err := loadRecords(ctx, db.store, db.store.On(), "")
 	var granted []string
 	for _, r := range all {
 		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
@@ -218,12 +218,12 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 	if shown, err := db.store.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
-	problems, err := r.mode().verify(ctx, db, q, r, table)
+	problems, err := modeOf(r).verify(ctx, db, q, r, table)
 	if err != nil {
 		return nil, err
 	}
 	var unfit *feedtype.Error
-	if _, refused := r.asAdded(db.store.Dialect, table); errors.As(refused, &unfit) {
+	if _, refused := asAdded(r, db.store.Dialect, table); errors.As(refused, &unfit) {
 		problems = append(problems, unfit.Cause+"; "+unfit.Next)
 	}
 	if r.Regrant {
@@ -236,7 +236,7 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 // asAdded is the record that AddFeed would make of the feed's table as it is now, or the error with which
 // it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
 // the key have become nullable. It runs no statement.
-func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, error) {
+func asAdded(r *record, d dialect.Dialect, table *dialect.Table) (*record, error) {
 	spec := FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: keyNames(r.Key), Columns: r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
 	if r.State != stateActive { // only back-fill reads the times of rows
@@ -257,18 +257,27 @@ func (r *record) asAdded(d dialect.Dialect, table *dialect.Table) (*record, erro
 	if !errors.As(err, &refused) {
 		return now, err
 	}
+	return nil, r.becameUnfit(refused)
+}
+
+// becameUnfit says of a refusal that the feed was added before its table became such.
+func (r *record) becameUnfit(err error) error {
+	var refused *feedtype.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
 	next := "run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"
 	if refused.Next != "" {
 		next = refused.Next + "; or " + next
 	}
-	return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Next: next,
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Next: next,
 		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s", r.Source, refused.Cause)}
 }
 
 // VerifyParts says why parts of the feed cannot be read, or only slowly, while changes are
 // captured and published, and the whole feed is read, as ever; empty when nothing is wrong.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
-	problem, err = f.db.verifyParts(ctx, f.db.store.On(), f.record.Load())
+	problem, err = f.db.verifyParts(ctx, f.db.store.On(), f.catalog.record.Load())
 	return problem, f.db.store.Fail(feedtype.FeedObject(f.name), "verify its index by bucket", err)
 }
 

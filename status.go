@@ -70,11 +70,11 @@ const (
 
 // Status tells how the feed stands, and who holds it up.
 func (f *Feed) Status(ctx context.Context) (*Status, error) {
-	unread := f.reload(ctx)
+	unread := f.catalog.reload(ctx)
 	if unread != nil && !errors.Is(unread, errUnreadable) {
 		return nil, unread
 	}
-	r := f.record.Load()
+	r := f.catalog.record.Load()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) {
@@ -134,7 +134,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 // database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
 // feed with ULIDs is told by Shards.
 func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
-	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.dialectFeed())
+	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.catalog.dialectFeed())
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for open transactions", err)
 	}

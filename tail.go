@@ -150,7 +150,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 			r.ask.after = ask.after
 		}
 	}
-	l, err := f.currentLayout(ctx)
+	l, err := f.catalog.currentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}

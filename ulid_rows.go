@@ -41,7 +41,7 @@ func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) e
 
 // holdsNone is the error of a page, or a lock, that has come upon such a row.
 func (f *Feed) holdsNone(shard int, err error) error {
-	feed := f.dialectFeed()
+	feed := f.catalog.dialectFeed()
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
 		Next: findThem(f.db.store.Dialect, feed) + "; `rowfeed check " + f.name + "` names their keys"}
 }
@@ -49,11 +49,11 @@ func (f *Feed) holdsNone(shard int, err error) error {
 // ulidsNow is the feed with its columns as the table has them now, whose types may be others than
 // when it was made; nil where they hold no ULIDs any more, which Verify tells.
 func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
-	feed, r := f.dialectFeed(), f.record.Load()
+	feed, r := f.catalog.dialectFeed(), f.catalog.record.Load()
 	if feed.Outbox {
 		return feed, nil
 	}
-	table, err := f.db.describeSource(ctx, f.db.store.On(), r)
+	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if !ok || now != (standing{generation: at.Generation, head: at.Position}) {
 		return nil, nil
 	}
-	l, err := f.currentLayout(ctx)
+	l, err := f.catalog.currentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}
