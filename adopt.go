@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -25,7 +26,7 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *record, spec FeedSpec) (a adopted, err error) {
+func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec FeedSpec) (a adopted, err error) {
 	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
 		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
 	}
@@ -34,7 +35,7 @@ func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *record, spec Feed
 
 // firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
 // highest position that a row has or that the former sequence has given.
-func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *record, sequence string) (int64, error) {
+func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
 	if !r.Adopt {
 		return 0, nil
 	}
@@ -99,7 +100,7 @@ func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from 
 // formerCursors reads an in-house table of cursors: name, and value or position, the
 // last position that was consumed. Where it has a column feed, only the rows of this
 // feed are taken.
-func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, from string, head int64) ([]formerCursor, error) {
+func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -107,7 +108,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 	if err != nil {
 		return nil, err
 	}
-	table, err := describeTable(ctx, db.store, q, name)
+	table, err := catalog.DescribeTable(ctx, db.store, q, name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *record, f
 
 // saveCursors makes consumers of former cursors. Those that are known already stay
 // where they are.
-func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *record, cursors []formerCursor) error {
+func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
 		b := dialect.NewBuilder(db.store.Dialect)

@@ -32,6 +32,21 @@ type (
 	Info = feedtype.Info
 )
 
+// How a feed's positions are made, see [feedtype.ModeSequence] and what follows it.
+const (
+	ModeSequence = feedtype.ModeSequence
+	ModeBlocking = feedtype.ModeBlocking
+	ModeOutbox   = feedtype.ModeOutbox
+)
+
+// What a feed is made with.
+type (
+	// Grants are logins of the database that may use a feed.
+	Grants = feedtype.Grants
+	// Retention is how long the places of a feed with an outbox are kept.
+	Retention = feedtype.Retention
+)
+
 const (
 	// Upsert is the Op of an entry whose row exists.
 	Upsert = feedtype.Upsert

@@ -6,6 +6,8 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -18,12 +20,12 @@ func (nowhere) Exec(context.Context, string, ...any) (int64, error) { return 1, 
 func BenchmarkAppend(b *testing.B) {
 	key := []dialect.Column{{Name: "tenant", Stored: "tenant"}, {Name: "id", Stored: "id"}}
 	feed := func(mode string) *Feed {
-		f := &Feed{catalog: &handle{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, name: "items"}
-		f.catalog.record.Store(&record{Name: "items", Mode: mode, Key: key})
+		f := &Feed{catalog: &catalog.Feed{Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}, name: "items"}
+		f.catalog.Record.Store(&catalog.Record{Name: "items", Mode: mode, Key: key})
 		return f
 	}
 	b.Run("change", func(b *testing.B) {
-		f := feed(ModeSequence)
+		f := feed(feedtype.ModeSequence)
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := f.Record(b.Context(), nowhere{}, Key{int64(7), "a"}); err != nil {
@@ -32,7 +34,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	})
 	b.Run("record", func(b *testing.B) {
-		f := feed(ModeOutbox)
+		f := feed(feedtype.ModeOutbox)
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := f.AppendOutbox(b.Context(), nowhere{}, OutboxRecord{Key: Key{int64(7), "a"}}); err != nil {
@@ -44,13 +46,13 @@ func BenchmarkAppend(b *testing.B) {
 
 // TestAppendingFollowsTheRecord: a feed that was dropped and added again has another key, or another mode.
 func TestAppendingFollowsTheRecord(t *testing.T) {
-	f := &Feed{catalog: &handle{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, name: "items"}
+	f := &Feed{catalog: &catalog.Feed{Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, db: &DB{store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}, name: "items"}
 	for _, c := range []struct{ mode, column, change, record string }{
-		{ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
-		{ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},
-		{ModeOutbox, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, `INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
+		{feedtype.ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
+		{feedtype.ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},
+		{feedtype.ModeOutbox, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, `INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
 	} {
-		f.catalog.record.Store(&record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}})
+		f.catalog.Record.Store(&catalog.Record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}})
 		for range 2 {
 			if a := f.appending(); a.change != c.change || a.record != c.record || a.feed.Outbox != (c.record != "") {
 				t.Errorf("%s by %s: %q, %q", c.mode, c.column, a.change, a.record)

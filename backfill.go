@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // BackFill places the rows of the table that have neither a record nor a place, of a feed with ModeOutbox: behind the head, where
@@ -25,15 +26,15 @@ import (
 // from there would miss rows that are placed behind him. Readers in the live part notice nothing; they are not told of
 // the rows. progress may be nil; it is told the number of rows placed so far.
 func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
-	if !f.catalog.dialectFeed().Outbox {
+	if !f.catalog.DialectFeed().Outbox {
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
 			Next: "`rowfeed repair " + f.name + "` records what is missing from a feed with positions of a sequence"}
 	}
 	err = f.db.store.WithSchemaLock(ctx, "feed backfill "+f.name, func(q dialect.Querier) error {
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
-		if err := f.knowsPlaces(ctx, q, "back-fill"); err != nil && f.State() == stateActive {
+		if err := f.knowsPlaces(ctx, q, "back-fill"); err != nil && f.State() == catalog.StateActive {
 			return err
 		}
 		return f.beginBackFill(ctx, q)
@@ -41,7 +42,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 	if err != nil {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "begin back-fill", err)
 	}
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return 0, err
 	}
 	err = f.fill(ctx, func(rows int64) {
@@ -66,7 +67,7 @@ func (f *Feed) knowsPlaces(ctx context.Context, q dialect.Querier, doing string)
 
 // recordYourself is what only somebody who knows the rows can do.
 func (f *Feed) recordYourself() string {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
 	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s WHERE …; a row whose place was kept is delivered once more",
 		feed.Records(), strings.Join(columns, ", "), feed.Source)
@@ -74,37 +75,37 @@ func (f *Feed) recordYourself() string {
 
 // beginBackFill begins a run, or goes on with one that is under way.
 func (f *Feed) beginBackFill(ctx context.Context, q dialect.Querier) error {
-	r := *f.catalog.record.Load()
+	r := *f.catalog.Record.Load()
 	switch {
-	case r.State == stateFilling:
+	case r.State == catalog.StateFilling:
 		return nil
-	case r.State != stateActive:
+	case r.State != catalog.StateActive:
 		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: "it is " + r.State, Next: "run the `rowfeed feed add` again that makes it"}
 	case r.Runs >= dialect.MaxRuns:
 		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.name + "` appends records for rows that have none"}
 	}
 	r.Runs++
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(stateFilling)+", fill_after = NULL, options = "+b.Arg(r.optionsText())+
-		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(stateActive), b.Args()...)
+	_, err := q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(catalog.StateFilling)+", fill_after = NULL, options = "+b.Arg(r.OptionsText())+
+		" WHERE name = "+b.Arg(f.name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(catalog.StateActive), b.Args()...)
 	return err
 }
 
 // backfill places the next batch of rows. The feed's record is written first, and so locked, in the transaction that
 // places them: of two processes that are at the same batch one finds it done. Nothing else is locked
 // but the places themselves.
-func (m outbox) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
+func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
 	m.moveFirst(ctx, f)
-	l, err := f.catalog.currentLayout(ctx)
+	l, err := f.catalog.CurrentLayout(ctx)
 	if err != nil {
 		return 0, err
 	}
-	feed, behind := f.catalog.dialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
+	feed, behind := f.catalog.DialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
-		if problem := timeColumnProblem(f.db.store.Dialect, l.table, r.TimeColumn); problem != nil {
-			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.what, Next: "give the column its name and type back"}
+		if problem := timeColumnProblem(f.db.store.Dialect, l.Table, r.TimeColumn); problem != nil {
+			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.What, Next: "give the column its name and type back"}
 		}
-		behind.Time = l.table.Column(r.TimeColumn)
+		behind.Time = l.Table.Column(r.TimeColumn)
 	}
 	var after []any
 	if len(r.FillAfter) > 0 {

@@ -34,7 +34,7 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 	// In a transaction, for its settings: without them a plan that was made while most
 	// rows waited reads the whole table when none does.
 	err = f.db.store.InTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		found.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, tx, f.catalog.dialectFeed(), limit)
+		found.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, tx, f.catalog.DialectFeed(), limit)
 		return err
 	})
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {

@@ -74,7 +74,7 @@ type taken struct {
 // another's lock of the shard, whether they had to wait or not: code Locked. So does MariaDB with
 // innodb_snapshot_isolation.
 func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
 		next := "write to the table, and record it as the feed's mode and capture want it"
 		if feed.Outbox {
@@ -221,7 +221,7 @@ func (u *ULIDs) of(shard int) (taken, error) {
 // error (Conflict) of one from before them, too. That a transaction has ended it learns from the Tx, see there.
 func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
-		witness, err := u.feed.db.store.Dialect.Witness(ctx, u.tx, u.feed.catalog.dialectFeed(), t.shard)
+		witness, err := u.feed.db.store.Dialect.Witness(ctx, u.tx, u.feed.catalog.DialectFeed(), t.shard)
 		if err != nil {
 			return u.feed.lockError(ctx, u.tx, t.shard, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -86,7 +87,7 @@ func rules(feed *dialect.Feed) []keyRule {
 // for behind that, in batches; of a feed that is being divided anew a finding says that
 // they were not. At most 100 findings a rule. It writes nothing; see Repair.
 func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return nil, err
 	}
 	findings := []Finding{}
@@ -116,7 +117,7 @@ func (f *Feed) Check(ctx context.Context) ([]Finding, error) {
 
 // inexactKeys tells of a feed with capture column that an older rowfeed has made of a key that AddFeed refuses now.
 func (f *Feed) inexactKeys(context.Context) ([]string, error) {
-	if err := holdsExactKeys(f.catalog.record.Load()); err != nil {
+	if err := holdsExactKeys(f.catalog.Record.Load()); err != nil {
 		return []string{err.Error()}, nil
 	}
 	return nil, nil
@@ -125,12 +126,12 @@ func (f *Feed) inexactKeys(context.Context) ([]string, error) {
 // strays are triggers elsewhere that write into the feed's tables. What they record costs positions, and is no reason
 // not to be ready.
 func (f *Feed) strays(ctx context.Context) ([]string, error) {
-	r := f.catalog.record.Load()
-	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	r := f.catalog.Record.Load()
+	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.db.store.Dialect.Strays(ctx, f.db.store.On(), r.feed(f.db.store.Names), table)
+	found, err := f.db.store.Dialect.Strays(ctx, f.db.store.On(), r.Feed(f.db.store.Names), table)
 	return found, f.db.store.Fail(feedtype.FeedObject(f.name), "look for triggers elsewhere", err)
 }
 
@@ -163,7 +164,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	err := f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) error {
 		findings = nil
-		twice, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.catalog.dialectFeed())+fmt.Sprintf(" LIMIT %d", maxFindings), nil,
+		twice, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.catalog.DialectFeed())+fmt.Sprintf(" LIMIT %d", maxFindings), nil,
 			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 		if err != nil {
 			return err
@@ -171,7 +172,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 		for _, position := range twice {
 			findings = append(findings, Finding{Rule: ruleUnique, Problem: fmt.Sprintf("position %d was given more than once", position)})
 		}
-		for _, rule := range rules(f.catalog.dialectFeed()) {
+		for _, rule := range rules(f.catalog.DialectFeed()) {
 			found, err := f.checkRule(ctx, tx, rule)
 			if err != nil {
 				return err
@@ -184,7 +185,7 @@ func (f *Feed) checkOnce(ctx context.Context) ([]Finding, error) {
 }
 
 func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]Finding, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	side, refs := "p", dialect.StoredRefs(d, feed, "p")
 	if rule.fromSource {
 		side, refs = "t", dialect.KeyRefs(d, feed, "t")
@@ -196,7 +197,7 @@ func (f *Feed) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) 
 
 // findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
 func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding Finding) ([]Finding, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
 	for i, c := range feed.Key {
 		selected[i], columns[i] = d.Value(c, refs[i]), c.ForReaders()
@@ -219,7 +220,7 @@ func (f *Feed) findKeys(ctx context.Context, tx dialect.Querier, refs []string, 
 // ruleFrom is FROM and WHERE of a rule. Waiting changes excuse a key, except for a
 // position that should not exist at all.
 func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	source, positions := dialect.Qualified(d, feed.Source), dialect.Qualified(d, feed.Positions())
 	join := dialect.SourceJoin(d, feed, "t", "p")
 	var from string
@@ -252,7 +253,7 @@ func (f *Feed) ruleFrom(b *dialect.Builder, rule keyRule, side string) string {
 // feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
 // have neither a record nor a place, whose entries then come as new ones.
 func (f *Feed) Repair(ctx context.Context) (int64, error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return 0, err
 	}
 	return f.mode().repair(ctx, f)
@@ -260,7 +261,7 @@ func (f *Feed) Repair(ctx context.Context) (int64, error) {
 
 // repairKeys is Repair for a feed with positions of a sequence.
 func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {
 		return f.settle(ctx, doing, f.db.store.InTx(ctx, dialect.ForRepair, doing, fn))

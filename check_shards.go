@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // places are keys of a feed that follow one another, as a look found them.
 type places struct {
-	r     *record
+	r     *catalog.Record
 	rows  bool  // of the source; else of the table of positions
 	after []any // the key behind which they begin; nil: the first
 	keys  []dialect.PlaceKey
@@ -36,7 +37,7 @@ type places struct {
 // look reads the places again, or for the first time. errRecordChanged means that the feed
 // is being divided anew, or has been: the division that was looked for is no more.
 func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err error) {
-	if p.keys, err = dialect.WalkKeys(ctx, tx, db.store.Dialect, p.r.feed(db.store.Names), p.rows, p.after, checkBatch); err != nil {
+	if p.keys, err = dialect.WalkKeys(ctx, tx, db.store.Dialect, p.r.Feed(db.store.Names), p.rows, p.after, checkBatch); err != nil {
 		return err
 	}
 	if len(p.keys) > 0 && p.after != nil && dialect.KeyIdentity(p.keys[0].Key) == dialect.KeyIdentity(p.after) {
@@ -46,7 +47,7 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 	b := dialect.NewBuilder(db.store.Dialect)
 	var n int64
 	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
-		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(stateFilling)+", "+b.Arg(stateActive)+")", b.Args(), &n)
+		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(catalog.StateFilling)+", "+b.Arg(catalog.StateActive)+")", b.Args(), &n)
 	if err == nil && n != 1 {
 		err = errRecordChanged
 	}
@@ -63,29 +64,29 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 // the code Sharding.
 func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
 	for {
-		r := f.catalog.record.Load()
+		r := f.catalog.Record.Load()
 		switch {
 		case r.DataShards <= 1:
 			return nil
-		case r.State == stateCreating:
+		case r.State == catalog.StateCreating:
 			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",
 				Next: "wait for `rowfeed feed add " + f.name + "`, or run it again with its options where it broke off"}
-		case r.State == stateSharding:
+		case r.State == catalog.StateSharding:
 			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
-				Next: finishSharding(f.name, r.DataShards)}
+				Next: catalog.FinishSharding(f.name, r.DataShards)}
 		}
 		begin()
 		if err := f.walkShards(ctx, r, found); !errors.Is(err, errRecordChanged) {
 			return err
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 // walkShards is one walk of lookAtShards; errRecordChanged ends it.
-func (f *Feed) walkShards(ctx context.Context, r *record, found func(*places) error) error {
+func (f *Feed) walkShards(ctx context.Context, r *catalog.Record, found func(*places) error) error {
 	walks := []bool{false}
 	if r.Capture == dialect.CaptureColumn {
 		walks = append(walks, true)
@@ -175,7 +176,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 			return in(func(tx dialect.Querier) (int64, error) { return f.giveShardsAgain(ctx, tx, p) })
 		}
 		for _, w := range p.wrong {
-			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.feed(f.db.store.Names), w) })
+			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.Feed(f.db.store.Names), w) })
 			if errors.Is(err, errHeld) {
 				left++
 			} else if err != nil {
@@ -185,7 +186,7 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		return nil
 	})
 	if errors.Is(err, store.ErrNoRows) { // dropped meanwhile
-		err = firstError(f.catalog.reload(ctx), err)
+		err = firstError(f.catalog.Reload(ctx), err)
 	}
 	if err == nil && left > 0 {
 		err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
@@ -221,7 +222,7 @@ func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.
 // giveShardsAgain writes shards in the table of positions, and records the keys. The
 // sequence's lock keeps positions, and the division of the feed, as they are.
 func (f *Feed) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
-	d, feed := f.db.store.Dialect, p.r.feed(f.db.store.Names)
+	d, feed := f.db.store.Dialect, p.r.Feed(f.db.store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // planColumns decides which columns capture "column" adds to the table, and refuses
 // tables that it cannot have or, with Adopt, does not find as it should.
-func planColumns(r *record, table *dialect.Table) error {
+func planColumns(r *catalog.Record, table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn {
 		return nil
 	}
@@ -24,7 +25,7 @@ func planColumns(r *record, table *dialect.Table) error {
 		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or accept with --accept-triggers that they run once more for every position given",
 			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
 	}
-	feed := r.feed(dialect.Names{})
+	feed := r.Feed(dialect.Names{})
 	r.Added = feed.Lacking(table)
 	position, shard := table.Kept(dialect.PositionColumn), table.Kept(dialect.ShardColumn)
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
@@ -46,7 +47,7 @@ func planColumns(r *record, table *dialect.Table) error {
 // holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
 // row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
 // left of the one that readers know, so they could never be told of its delete.
-func holdsExactKeys(r *record) error {
+func holdsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
 		if r.Capture == dialect.CaptureColumn && !c.Exact {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
@@ -65,31 +66,31 @@ func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.T
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
-	all, err := loadRecords(ctx, db.store, q, "")
+	all, err := catalog.Load(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if r.State == stateDropped || r.Capture != dialect.CaptureTrigger {
+		if r.State == catalog.StateDropped || r.Capture != dialect.CaptureTrigger {
 			continue
 		}
-		ours := db.store.Dialect.TriggerNames(r.feed(db.store.Names))
+		ours := db.store.Dialect.TriggerNames(r.Feed(db.store.Names))
 		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
 	}
 	return nil
 }
 
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
-func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) error {
+func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {
 		return nil
 	}
-	all, err := loadRecords(ctx, db.store, q, "")
+	all, err := catalog.Load(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(other *record) bool {
-		return other.Name != r.Name && other.State != stateDropped && other.Capture == r.Capture && other.Source == r.Source
+	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture && other.Source == r.Source
 	})
 	if i < 0 {
 		return nil
@@ -101,13 +102,13 @@ func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *record) err
 // placeRows gives positions to rows that wait, with capture "column", and answers how
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
-func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *record, base int64, limit int) (int, error) {
-	feed, generation := r.feed(f.db.store.Names), r.Generation
+func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
+	feed, generation := r.Feed(f.db.store.Names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
 	}
 	after := f.takeTurn(generation)
-	shard := r.sharder()
+	shard := r.Sharder()
 	n, last, err := f.db.store.Dialect.PlaceRows(ctx, tx, feed, after, limit, base, shard)
 	if err == nil && after != nil && n < limit {
 		var rest int
@@ -187,7 +188,7 @@ func (f *Feed) takeTurn(generation int64) []any {
 // resetRows takes positions that cannot be theirs from rows, so that they are
 // published anew, and answers how many.
 func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	if !feed.InRows() {
 		return 0, nil
 	}
@@ -231,7 +232,7 @@ func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
 // one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
 // whose readers are told of no delete.
 func (f *Feed) DeleteSQL() []string {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	if feed.ULIDs != nil {
 		return []string{}
 	}

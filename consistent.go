@@ -101,7 +101,7 @@ func (w *waitingRows) none() bool { return !w.many && len(w.keys) == 0 }
 
 // stillWaiting takes those out that wait no longer.
 func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	if rows.none() || !feed.InRows() {
 		*rows = waitingRows{}
 		return nil
@@ -146,7 +146,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 // The transaction brings settings under which the primary key is what answers it.
 func (f *Feed) changeSeq(ctx context.Context, order string) (seq int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRead, "look for changes of "+f.name, func(tx dialect.Querier) error {
-		feed := f.catalog.dialectFeed()
+		feed := f.catalog.DialectFeed()
 		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.db.store.Dialect, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
 		if errors.Is(err, store.ErrNoRows) {
 			seq, err = 0, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
@@ -121,7 +122,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	for _, name := range feeds {
 		f, err := db.Feed(ctx, name)
 		switch {
-		case errors.Is(err, feedtype.UnknownFeed), errors.Is(err, errUnreadable):
+		case errors.Is(err, feedtype.UnknownFeed), errors.Is(err, catalog.ErrUnreadable):
 			continue
 		case err == nil:
 			err = f.mode().lag(ctx, f, byFeed[name])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // fillBatch is the number of keys that one transaction records.
@@ -46,7 +47,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err != nil {
 		return nil, err
 	}
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.fill(ctx, progress); err != nil {
@@ -63,7 +64,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // it that must be committed before it is called again for the rest. Every step can be
 // repeated, for databases where DDL commits by itself.
 func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, source feedtype.TableName) (whole bool, err error) {
-	table, err := describeTable(ctx, db.store, q, source)
+	table, err := catalog.DescribeTable(ctx, db.store, q, source)
 	if err != nil || len(table.Refusals) > 0 {
 		err = firstError(db.perhapsDotted(ctx, q, spec.Table, source), err)
 	}
@@ -78,14 +79,14 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 	if err != nil {
 		return false, err
 	}
-	known, err := loadRecords(ctx, db.store, q, spec.Name)
+	known, err := catalog.Load(ctx, db.store, q, spec.Name)
 	if err != nil {
 		return false, err
 	}
 	exists := len(known) > 0
 	var former adopted
-	if exists && known[0].State != stateDropped {
-		if err := known[0].unread; err != nil {
+	if exists && known[0].State != catalog.StateDropped {
+		if err := known[0].Unreadable; err != nil {
 			return false, err
 		}
 		if diffs := differences(known[0], r); len(diffs) > 0 {
@@ -93,9 +94,9 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 				Next: "take another name, or drop the feed first"}
 		}
 		switch known[0].State {
-		case stateDropping:
+		case catalog.StateDropping:
 			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
-		case stateCreating:
+		case catalog.StateCreating:
 			r.Added = known[0].Added // the table may have them by now
 			r.Generation = known[0].Generation
 			if former, err = db.adopt(ctx, q, r, spec); err != nil {
@@ -126,7 +127,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 		if _, err := modeOf(r).up(db, r, table); err != nil {
 			return false, err
 		}
-		if err := db.mustBeFree(ctx, q, r.feed(db.store.Names)); err != nil {
+		if err := db.mustBeFree(ctx, q, r.Feed(db.store.Names)); err != nil {
 			return false, err
 		}
 		if err := modeOf(r).admit(ctx, db, q, r); err != nil {
@@ -136,7 +137,7 @@ func (db *DB) createFeed(ctx context.Context, q dialect.Querier, spec FeedSpec, 
 			return false, err
 		}
 		b := dialect.NewBuilder(db.store.Dialect)
-		if _, err := q.Exec(ctx, r.save(b, db.store.Table("feeds"), db.store.Names.Schema, exists, db.store.Dialect.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, r.Save(b, db.store.Table("feeds"), db.store.Names.Schema, exists, db.store.Dialect.Now()), b.Args()...); err != nil {
 			return false, err
 		}
 	}
@@ -195,8 +196,8 @@ func (db *DB) perhapsDotted(ctx context.Context, q dialect.Querier, text string,
 		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'"}
 }
 
-func (db *DB) feedUp(r *record, table *dialect.Table) ([]dialect.Step, error) {
-	steps, err := db.store.Dialect.FeedUp(r.feed(db.store.Names), table)
+func (db *DB) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+	steps, err := db.store.Dialect.FeedUp(r.Feed(db.store.Names), table)
 	if err != nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
 	}
@@ -234,12 +235,12 @@ func (db *DB) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedt
 	for _, base := range ownTables {
 		ours = append(ours, db.store.Names.Table(base))
 	}
-	records, err := loadRecords(ctx, db.store, q, "")
+	records, err := catalog.Load(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		ours = append(ours, r.feed(db.store.Names).Tables()...)
+		ours = append(ours, r.Feed(db.store.Names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
@@ -269,19 +270,19 @@ var errRecordChanged = errors.New("the feed's record has changed meanwhile")
 // filled notes that back-fill has come to a key; nil: to the end. It holds no schema
 // lock, so it must not touch the mark of a drop, nor of another `feed add` that has
 // come further: the row must be as it was read.
-func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []any) error {
+func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *catalog.Record, to []any) error {
 	b := dialect.NewBuilder(f.db.store.Dialect)
 	query := "UPDATE " + f.db.store.Table("feeds") + " SET "
 	if to == nil {
-		query += "state = " + b.Arg(stateActive) + ", fill_after = NULL"
+		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
 	} else {
 		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
 	}
-	query += " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateFilling)
-	if r.fillMark == nil {
+	query += " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateFilling)
+	if r.FillMark == nil {
 		query += " AND fill_after IS NULL"
 	} else {
-		query += " AND fill_after = " + b.Arg(*r.fillMark)
+		query += " AND fill_after = " + b.Arg(*r.FillMark)
 	}
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {
@@ -294,8 +295,8 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *record, to []a
 func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
-		r := f.catalog.record.Load()
-		if r.State != stateFilling {
+		r := f.catalog.Record.Load()
+		if r.State != catalog.StateFilling {
 			return nil
 		}
 		n, err := modeOf(r).backfill(ctx, f, r)
@@ -309,7 +310,7 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 		if total += n; progress != nil && n > 0 {
 			progress(total)
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -326,21 +327,21 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		return err
 	}
 	err := db.store.WithSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
-		known, err := loadRecords(ctx, db.store, q, name)
+		known, err := catalog.Load(ctx, db.store, q, name)
 		if err != nil {
 			return err
 		}
 		if len(known) == 0 {
 			return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds"}
 		}
-		if known[0].State == stateDropped {
+		if known[0].State == catalog.StateDropped {
 			return nil
 		}
-		if known[0].unread != nil {
-			return known[0].unread
+		if known[0].Unreadable != nil {
+			return known[0].Unreadable
 		}
 		// Where DDL commits by itself a drop that breaks off must not pass for a feed.
-		if err := db.setState(ctx, q, name, stateDropping); err != nil {
+		if err := db.setState(ctx, q, name, catalog.StateDropping); err != nil {
 			return err
 		}
 		table, err := db.store.Dialect.Describe(ctx, q, known[0].Source)
@@ -357,7 +358,7 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 		if _, err := q.Exec(ctx, "DELETE FROM "+db.store.Table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
 			return err
 		}
-		return db.setState(ctx, q, name, stateDropped)
+		return db.setState(ctx, q, name, catalog.StateDropped)
 	})
 	db.mu.Lock()
 	delete(db.feeds, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
@@ -14,7 +15,7 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	db.mu.Lock()
 	f := db.feeds[name]
 	db.mu.Unlock()
-	if f != nil && f.catalog.record.Load().unread == nil {
+	if f != nil && f.catalog.Record.Load().Unreadable == nil {
 		return f, nil
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
@@ -23,15 +24,15 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	if f == nil {
 		f = db.newFeed(name)
 	}
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return nil, err
 	}
 	return db.remember(f), nil
 }
 
 func (db *DB) newFeed(name string) *Feed {
-	h := &handle{name: name, store: db.store}
-	h.gone = func() {
+	h := &catalog.Feed{Name: name, Store: db.store}
+	h.Gone = func() {
 		db.mu.Lock()
 		delete(db.feeds, name)
 		db.mu.Unlock()
@@ -56,19 +57,19 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	records, err := loadRecords(ctx, db.store, db.store.On(), "")
+	records, err := catalog.Load(ctx, db.store, db.store.On(), "")
 	if err != nil {
 		return nil, db.store.Fail("feeds", "list", err)
 	}
 	var all []*Feed
 	for _, r := range records {
-		if r.gone() {
+		if r.Gone() {
 			continue
 		}
 		f := db.newFeed(r.Name)
-		f.catalog.record.Store(r)
+		f.catalog.Record.Store(r)
 		f = db.remember(f)
-		f.catalog.record.Store(r)
+		f.catalog.Record.Store(r)
 		all = append(all, f)
 	}
 	return all, nil

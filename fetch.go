@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -150,7 +151,7 @@ func (f *Feed) resolve(ctx context.Context, after feedtype.Cursor, shards feedty
 
 // readPage reads a page with the columns and data shards that the feed has at the time
 // of the page: when they are not those the statement was made for, it is made again.
-func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtype.Shards) (*dialect.PageRows, *layout, error) {
+func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtype.Shards) (*dialect.PageRows, *catalog.Layout, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		asked := q
@@ -160,9 +161,9 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			return nil, nil, err
 		}
 		floor := f.highest(asked.Shard)
-		rows, err := f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.feed, asked)
+		rows, err := f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.Feed, asked)
 		switch {
-		case err == nil && rows.Generation == l.generation && rows.Signature == l.table.Signature:
+		case err == nil && rows.Generation == l.Generation && rows.Signature == l.Table.Signature:
 			if err := f.notSetBack(floor, rows.Generation, rows.Given); err != nil {
 				return nil, nil, f.unlessReadOnly(ctx, err)
 			}
@@ -183,7 +184,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			}
 			switch {
 			case err == nil && asked.To > 0 && rows.Signature == "":
-				err = l.refuseParts() // one server says so, and another does not
+				err = l.RefuseParts() // one server says so, and another does not
 			case err == nil: // or the name is another thing's now
 				err = f.settle(ctx, "read a page", errors.New("the table's columns change too fast"))
 			case unindexed != "":
@@ -196,7 +197,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
 		}
 		// A table, a column or the feed itself is another one now.
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return nil, nil, err
 		}
 		if err == nil && rows.Signature == "" {
@@ -209,24 +210,24 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 
 // layoutOf is the layout that a query for a part of the feed is made for. What is known
 // of the feed may be old, so nothing is refused by it before it was read again.
-func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*layout, error) {
+func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*catalog.Layout, error) {
 	for fresh := false; ; fresh = true {
-		l, err := f.catalog.currentLayout(ctx)
+		l, err := f.catalog.CurrentLayout(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if err = f.mode().part(ctx, f, l, q, shards); err == nil || fresh {
 			return l, err
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // watchKey is what a page's standing is of.
-func keyToWatch(l *layout, rows *dialect.PageRows) watchKey {
-	return watchKey{feed: l.feed.Name, ofShard: l.feed.ULIDs != nil, shard: rows.Shard}
+func keyToWatch(l *catalog.Layout, rows *dialect.PageRows) watchKey {
+	return watchKey{feed: l.Feed.Name, ofShard: l.Feed.ULIDs != nil, shard: rows.Shard}
 }
 
 // judge refuses a place that is not of this feed's history, and completes one at

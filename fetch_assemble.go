@@ -3,16 +3,17 @@ package rowfeed
 import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // assemble makes entries of a page's rows, whose values become theirs, and counts those left
 // out: keys whose row is gone although nothing has published that; their tombstone follows.
-func assemble(l *layout, rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
-	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.key, Columns: l.columns}
+func assemble(l *catalog.Layout, rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
+	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.Key, Columns: l.Columns}
 	var places labels
 	for i, r := range rows.Rows {
 		e := feedtype.Entry{Position: places.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
-		if l.feed.ULIDs == nil && !l.feed.Sharded() {
+		if l.Feed.ULIDs == nil && !l.Feed.Sharded() {
 			e.Shard = 0 // whatever stands in a column shard of the table's own
 		}
 		switch {
@@ -26,11 +27,11 @@ func assemble(l *layout, rows *dialect.PageRows) (page feedtype.Page, vanished i
 			vanished++
 			continue
 		}
-		if e.Key, err = feedtype.NewRow(l.key, r.Key); err != nil {
+		if e.Key, err = feedtype.NewRow(l.Key, r.Key); err != nil {
 			return feedtype.Page{}, 0, err
 		}
 		if e.Op == feedtype.Upsert {
-			if e.Row, err = feedtype.NewRow(l.columns, r.Values); err != nil {
+			if e.Row, err = feedtype.NewRow(l.Columns, r.Values); err != nil {
 				return feedtype.Page{}, 0, err
 			}
 		}

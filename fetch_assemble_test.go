@@ -6,12 +6,13 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // answered are a page's rows as a database answers them, with an integer and a text each.
-func answered(n int, at func(i int) feedtype.Position) (*layout, *dialect.PageRows) {
-	l := &layout{feed: &dialect.Feed{}, key: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}},
-		columns: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}, {Name: "v", Kind: feedtype.Text}}}
+func answered(n int, at func(i int) feedtype.Position) (*catalog.Layout, *dialect.PageRows) {
+	l := &catalog.Layout{Feed: &dialect.Feed{}, Key: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}},
+		Columns: []feedtype.Column{{Name: "id", Kind: feedtype.Integer}, {Name: "v", Kind: feedtype.Text}}}
 	rows := &dialect.PageRows{Generation: 1}
 	for i := range n {
 		id := any(int64(1_000_000 + i))

@@ -69,7 +69,7 @@ func (blocking) status(ctx context.Context, f *Feed, s *Status) (err error) {
 // Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
 // how much of that the database tells. There are none of other feeds.
 func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	shards = []ShardStatus{}
 	if feed.ULIDs == nil {
 		return shards, "", nil
@@ -128,7 +128,7 @@ type shardHead struct {
 // heads are those of the feed's shards: of all that holdings name, which may be too new to
 // be seen, and of the first others.
 func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
 	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
@@ -161,7 +161,7 @@ const holderWait = 3 * time.Second
 func (f *Feed) holderText(ctx context.Context, shard int) string {
 	ctx, cancel := context.WithTimeout(ctx, holderWait)
 	defer cancel()
-	all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.dialectFeed())
+	all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.DialectFeed())
 	i := slices.IndexFunc(all, func(h dialect.Holding) bool { return h.Shard == shard && h.Holder != nil })
 	if err != nil || i < 0 {
 		return ""
@@ -222,7 +222,7 @@ const probeWait = 5 * time.Second
 // Several shards that it could be, and a holder that it cannot be sure of, are refused.
 // The error wraps errors.ErrUnsupported where sessions cannot be ended.
 func (f *Feed) Unblock(ctx context.Context, req UnblockRequest) (*Unblocked, error) {
-	feed, object := f.catalog.dialectFeed(), feedtype.FeedObject(f.name)
+	feed, object := f.catalog.DialectFeed(), feedtype.FeedObject(f.name)
 	if feed.ULIDs == nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
 	}
@@ -291,7 +291,7 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 	ended := make(chan error, 1)
 	go func() {
 		ended <- f.db.store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
-			_, err := f.db.store.Dialect.LockShard(ctx, q, f.catalog.dialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
+			_, err := f.db.store.Dialect.LockShard(ctx, q, f.catalog.DialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
 			return cmp.Or(err, store.ErrNothing) // rolled back: nobody else is to wait for this
 		})
 	}()
@@ -313,7 +313,7 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 			return h, nil, err
 		case <-time.After(200 * time.Millisecond): // more often some databases would not look anew
 		}
-		all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.dialectFeed())
+		all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.DialectFeed())
 		if err != nil {
 			done()
 			return h, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look who has its shards", err)
@@ -351,7 +351,7 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 	if found.Holder = &holder; req.DryRun {
 		return found, nil
 	}
-	ended, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), f.catalog.dialectFeed(), h)
+	ended, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), f.catalog.DialectFeed(), h)
 	if err != nil {
 		return nil, f.db.store.Fail(object, "end "+sessionText(*h.Holder), err)
 	}

@@ -68,7 +68,7 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
 		b := dialect.NewBuilder(f.db.store.Dialect)
-		_, err := dialect.QueryAll(ctx, f.db.store.On(), dialect.GreatestULIDs(f.db.store.Dialect, b, f.catalog.dialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+		_, err := dialect.QueryAll(ctx, f.db.store.On(), dialect.GreatestULIDs(f.db.store.Dialect, b, f.catalog.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 			var shard int
 			var last dialect.ScanULID
 			err := rows.Scan(&shard, &last)
@@ -121,7 +121,7 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) err
 	for _, shard := range f.db.filled(ctx, f.name, shards) {
 		age := int64(-1)
 		if left--; left >= 0 {
-			if _, age, err = f.db.store.Dialect.Backlog(ctx, f.db.store.On(), f.catalog.dialectFeed(), 0, shard); err != nil {
+			if _, age, err = f.db.store.Dialect.Backlog(ctx, f.db.store.On(), f.catalog.DialectFeed(), 0, shard); err != nil {
 				return f.db.store.Fail(feedtype.FeedObject(f.name), "look how long records wait", err)
 			}
 		}

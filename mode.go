@@ -6,19 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-)
-
-// How a feed's positions are made.
-const (
-	// ModeSequence: a publisher gives them, one after the other, after the commit.
-	ModeSequence = "sequence"
-	// ModeBlocking: writers take them with Feed.Lock, in turns within a shard, and insert
-	// rows that hold them. The table is only appended to.
-	ModeBlocking = "blocking"
-	// ModeOutbox: writers append a record to the feed's outbox, in the transaction of the row, and
-	// do not wait for each other; whoever reads first, or a publisher, gives ULIDs. The table
-	// is only appended to.
-	ModeOutbox = "outbox"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // mode is what depends on how a feed's positions come about. Everything else in this
@@ -28,35 +16,33 @@ type mode interface {
 	// with how long entries are to be kept.
 	defaults(s *FeedSpec)
 	validate(s FeedSpec) error
-	keeps(r Retention) error
-	// hasOutbox tells whether records wait in a table of the feed's own.
-	hasOutbox() bool
+	keeps(r feedtype.Retention) error
 	// complete checks what a spec asks for against the table, and puts into the record what
 	// the mode needs of it.
-	complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error
+	complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error
 	// up and down are the statements that make and remove what the feed needs in the
 	// database, besides its record; begin does the rest, before the feed is in the state
 	// that it answers.
 	// Before all of them admit refuses rows that the table must not have.
-	admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error
-	up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error)
-	down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
-	begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (state string, err error)
+	admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) error
+	up(db *DB, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
+	down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	begin(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) (state string, err error)
 	// declare puts into a table that is not at hand the columns and indexes which a spec names
 	// beside the key, and takes their types out of the spec; script is begin in a printed
 	// script, and note what is then said of the state.
 	declare(t *declared, spec *FeedSpec) error
-	script(db *DB, r *record) (steps []dialect.Step, state, note string, err error)
+	script(db *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
 	// verify says what is not as the feed needs it, and mend does what can be done about it.
-	verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error)
-	mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error
+	verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error)
+	mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
 
 	// rights are what logins need on rowfeed's own tables and functions, besides what all
 	// need: writers (nothing where what they write is recorded for them), and readers.
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
 
 	// part sets a page's query to the part of the feed that is asked for.
-	part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error
+	part(ctx context.Context, f *Feed, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error
 	// byShard refuses where the feed's shards are no feeds by themselves.
 	byShard(f *Feed) error
 	// takes tells whether a position can be one of the feed's.
@@ -69,7 +55,7 @@ type mode interface {
 	// backfill records, or places, the next batch of the rows that were there before the feed, in
 	// state filling, and answers how many there were. The error is errRecordChanged where
 	// another process has done it.
-	backfill(ctx context.Context, f *Feed, r *record) (int64, error)
+	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
 
 	// fill is told of a reader of so many entries that has come to the end of a shard in which
 	// something waits: it gives positions to it, unless others have done so by now.
@@ -97,20 +83,17 @@ type mode interface {
 	lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error
 }
 
-// modesKnown are those that this version can read.
-var modesKnown = []string{ModeSequence, ModeBlocking, ModeOutbox}
-
-var modes = map[string]mode{ModeSequence: sequenced{}, ModeBlocking: blocking{}, ModeOutbox: outbox{}}
+var modes = map[string]mode{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{}, feedtype.ModeOutbox: outbox{}}
 
 // mode is that of the feed.
-func modeOf(r *record) mode {
-	if r.unread != nil {
-		return unreadable{r.unread}
+func modeOf(r *catalog.Record) mode {
+	if r.Unreadable != nil {
+		return unreadable{r.Unreadable}
 	}
 	return modes[r.Mode]
 }
 
-func (f *Feed) mode() mode { return modeOf(f.catalog.record.Load()) }
+func (f *Feed) mode() mode { return modeOf(f.catalog.Record.Load()) }
 
 // Mode is how the feed's positions are made: ModeSequence, ModeBlocking or ModeOutbox.
-func (f *Feed) Mode() string { return f.catalog.record.Load().Mode }
+func (f *Feed) Mode() string { return f.catalog.Record.Load().Mode }

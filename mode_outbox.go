@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -15,13 +16,13 @@ import (
 // of an outbox. A shard is read as with mode blocking.
 type outbox struct{ blocking }
 
-func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
 	}
 	if problem != nil {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.what, Next: problem.next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.What, Next: problem.Next}
 	}
 	r.TimeColumn, r.Runs = spec.TimeColumn, 1
 	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: feedtype.Integer}, Index: "place"}
@@ -30,7 +31,7 @@ func (outbox) complete(d dialect.Dialect, r *record, spec FeedSpec, table *diale
 
 // recordShardProblem is why a column cannot say which shard records are in. A trigger that
 // failed over it would fail the writer's INSERT.
-func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *record) *ulidProblem {
+func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Record) *catalog.Problem {
 	name := r.ShardColumn
 	if name == "" {
 		return nil
@@ -38,32 +39,32 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *record) *uli
 	c := table.Column(name)
 	switch {
 	case c == nil:
-		return &ulidProblem{fmt.Sprintf("it has no column %q", name), "--shard-column takes the integer column that says which shard a row is in"}
+		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name), Next: "--shard-column takes the integer column that says which shard a row is in"}
 	case c.Nullable:
-		return &ulidProblem{fmt.Sprintf("shard column %q may be NULL", name), "declare it NOT NULL"}
-	case !holdsIntegers(c):
-		return &ulidProblem{fmt.Sprintf("shard column %q is %s", name, c.Type), "make it an integer"}
+		return &catalog.Problem{What: fmt.Sprintf("shard column %q may be NULL", name), Next: "declare it NOT NULL"}
+	case !catalog.HoldsIntegers(c):
+		return &catalog.Problem{What: fmt.Sprintf("shard column %q is %s", name, c.Type), Next: "make it an integer"}
 	}
-	return shardProblem(d, c, r.Capture == dialect.CaptureTrigger)
+	return catalog.ShardProblem(d, c, r.Capture == dialect.CaptureTrigger)
 }
 
 // timeColumnProblem is why a column cannot tell the times of rows.
-func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ulidProblem {
+func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
 	if name == "" {
 		return nil
 	}
 	switch c := table.Column(name); {
 	case c == nil:
-		return &ulidProblem{fmt.Sprintf("it has no column %q", name), "--time-column takes the column with the times that rows of before the feed are to have"}
+		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name), Next: "--time-column takes the column with the times that rows of before the feed are to have"}
 	case d.Millis(*c, "") == "":
-		return &ulidProblem{fmt.Sprintf("column %q is %s, and tells no time", name, c.Type), "name a column of dates or times, or leave --time-column out"}
+		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, and tells no time", name, c.Type), Next: "name a column of dates or times, or leave --time-column out"}
 	}
 	return nil
 }
 
 // admit refuses rows that are in no shard: back-fill would stop at them.
-func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
-	feed := r.feed(db.store.Names)
+func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) error {
+	feed := r.Feed(db.store.Names)
 	return inNoShard(ctx, db.store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return " FROM " + dialect.Qualified(db.store.Dialect, feed.Source) + " t WHERE " + condition
 	})
@@ -105,29 +106,29 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 
 // keys: what others do by a change a record does.
 func (outbox) keys(f *Feed, doing string) error {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
 		Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
 }
 
-func (outbox) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
+func (outbox) up(db *DB, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	if err := run(ctx, q, db.store.Dialect.FeedDown(r.feed(db.store.Names), table)); err != nil {
+func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	if err := run(ctx, q, db.store.Dialect.FeedDown(r.Feed(db.store.Names), table)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
-func (outbox) begin(context.Context, *DB, dialect.Querier, *record) (string, error) {
-	return stateFilling, nil
+func (outbox) begin(context.Context, *DB, dialect.Querier, *catalog.Record) (string, error) {
+	return catalog.StateFilling, nil
 }
 
 // part is one shard, as with mode blocking, which may have to be refused while rows are placed.
-func (m outbox) part(ctx context.Context, f *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error {
-	q.Unserved, q.Among = unfilled, f.glance().in(l.generation)
+func (m outbox) part(ctx context.Context, f *Feed, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+	q.Unserved, q.Among = catalog.Unfilled, f.glance().in(l.Generation)
 	return m.blocking.part(ctx, f, l, q, s)
 }
 
@@ -143,8 +144,8 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 }
 
 // verify looks at the tables and at the trigger.
-func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.Dialect.Verify(ctx, q, r.feed(db.store.Names), table)
+func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	problems, err := db.store.Dialect.Verify(ctx, q, r.Feed(db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, 
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
+func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
@@ -163,10 +164,10 @@ func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.State() == stateFilling {
+	if f.State() == catalog.StateFilling {
 		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
 	}
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	var rows []Finding
 	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
 		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
@@ -205,8 +206,8 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 }
 
 func (outbox) firstWaiting(f *Feed) string {
-	r := f.catalog.record.Load()
-	return dialect.FirstRecords(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
+	r := f.catalog.Record.Load()
+	return dialect.FirstRecords(f.db.store.Dialect, r.Feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
@@ -220,11 +221,11 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := f.mustHaveShards(ctx, tx, f.catalog.dialectFeed(), rows); err != nil {
+	if err := f.mustHaveShards(ctx, tx, f.catalog.DialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.catalog.dialectFeed(), rows), b.Args()...); err != nil {
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.catalog.DialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
@@ -232,7 +233,7 @@ func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any)
 
 // lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
 func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	where := func(b *dialect.Builder) string {
 		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
 	}
@@ -246,9 +247,9 @@ func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNoRows):
 		return err
-	case state == stateFilling:
+	case state == catalog.StateFilling:
 		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
-	case state != stateActive:
+	case state != catalog.StateActive:
 		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: "it has become another meanwhile", Next: "try again"}
 	}
 	return nil

@@ -9,18 +9,19 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // sequenced is the mode whose positions a publisher gives.
 type sequenced struct{}
 
-func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
+func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
 			Next: "remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes"}
 	}
-	if c := r.shardColumn(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer && r.Key[c].Kind != feedtype.Dynamic) {
+	if c := r.ShardIndex(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer && r.Key[c].Kind != feedtype.Dynamic) {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
 			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(keyNames(r.Key), ", ")),
 			Next:  "`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key"}
@@ -28,28 +29,28 @@ func (sequenced) complete(_ dialect.Dialect, r *record, spec FeedSpec, table *di
 	return nil
 }
 
-func (sequenced) admit(context.Context, *DB, dialect.Querier, *record) error { return nil }
+func (sequenced) admit(context.Context, *DB, dialect.Querier, *catalog.Record) error { return nil }
 
-func (sequenced) up(db *DB, r *record, table *dialect.Table) ([]dialect.Step, error) {
+func (sequenced) up(db *DB, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	return run(ctx, q, db.store.Dialect.FeedDown(r.feed(db.store.Names), table))
+func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	return run(ctx, q, db.store.Dialect.FeedDown(r.Feed(db.store.Names), table))
 }
 
-func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *record) (string, error) {
+func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *catalog.Record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
-		return stateSharding, nil // rows that have a position have no shard of ours
-	case r.feed(db.store.Names).InRows():
-		return stateActive, nil // rows without a position wait already
+		return catalog.StateSharding, nil // rows that have a position have no shard of ours
+	case r.Feed(db.store.Names).InRows():
+		return catalog.StateActive, nil // rows without a position wait already
 	}
-	return stateFilling, nil
+	return catalog.StateFilling, nil
 }
 
 // backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err error) {
+func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
 		recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
@@ -61,8 +62,8 @@ func (sequenced) backfill(ctx context.Context, f *Feed, r *record) (n int64, err
 	return n, err
 }
 
-func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	steps, err := db.store.Dialect.Repair(ctx, q, r.feed(db.store.Names), table)
+func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	steps, err := db.store.Dialect.Repair(ctx, q, r.Feed(db.store.Names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
 	}
@@ -78,8 +79,8 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 }
 
 // verify adds to the dialect's findings what triggers do.
-func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.Dialect.Verify(ctx, q, r.feed(db.store.Names), table)
+func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	problems, err := db.store.Dialect.Verify(ctx, q, r.Feed(db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -95,18 +96,18 @@ func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *recor
 }
 
 // part is a range of the data shards. A part without any data shard has no position.
-func (sequenced) part(_ context.Context, _ *Feed, l *layout, q *dialect.PageQuery, s feedtype.Shards) error {
-	count := max(l.feed.DataShards, 1)
+func (sequenced) part(_ context.Context, _ *Feed, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+	count := max(l.Feed.DataShards, 1)
 	from, to, err := s.Range(count)
 	switch {
 	case err != nil:
 		return err
-	case l.unplaced != "" && !s.All():
-		return l.refuseParts()
+	case l.Unplaced != "" && !s.All():
+		return l.RefuseParts()
 	case from == to:
 		q.After = feedtype.LastPosition
 	case to-from < count:
-		q.From, q.To, q.Unserved = from, to, unplaced
+		q.From, q.To, q.Unserved = from, to, catalog.Unplaced
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
 func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.catalog.dialectFeed().Positions()) +
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.catalog.DialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
 	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
@@ -165,8 +166,8 @@ func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedt
 }
 
 func (sequenced) firstWaiting(f *Feed) string {
-	r := f.catalog.record.Load()
-	return dialect.FirstChange(f.db.store.Dialect, r.feed(f.db.store.Names), f.unseen.since(r.Generation))
+	r := f.catalog.Record.Load()
+	return dialect.FirstChange(f.db.store.Dialect, r.Feed(f.db.store.Names), f.unseen.since(r.Generation))
 }
 
 func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }

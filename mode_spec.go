@@ -89,10 +89,6 @@ func (s FeedSpec) appendedTo() error {
 	return nil
 }
 
-func (sequenced) hasOutbox() bool { return false }
-func (blocking) hasOutbox() bool  { return false }
-func (outbox) hasOutbox() bool    { return true }
-
-func (sequenced) keeps(r Retention) error { return noRetention(r) }
-func (blocking) keeps(r Retention) error  { return noRetention(r) }
-func (outbox) keeps(r Retention) error    { return validRetention(r) }
+func (sequenced) keeps(r feedtype.Retention) error { return noRetention(r) }
+func (blocking) keeps(r feedtype.Retention) error  { return noRetention(r) }
+func (outbox) keeps(r feedtype.Retention) error    { return validRetention(r) }

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // blocking is the mode whose positions are ULIDs that writers take, see Feed.Lock. Every
@@ -22,122 +22,28 @@ type blocking struct{}
 // maxShardsNamed is how many shards a refusal lists.
 const maxShardsNamed = 20
 
-func (m blocking) complete(d dialect.Dialect, r *record, spec FeedSpec, table *dialect.Table) error {
-	columns, problems := ulidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
+func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
+	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
 	}
 	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // as the table has it
 	return nil
 }
 
-// ulidProblem is why a table cannot hold ULIDs, and what to do.
-type ulidProblem struct{ what, next string }
-
-// ulidColumns finds the columns that hold a row's ULID and shard, and their index.
-func ulidColumns(d dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []ulidProblem) {
-	var problems []ulidProblem
-	problem := func(next, format string, args ...any) {
-		problems = append(problems, ulidProblem{fmt.Sprintf(format, args...), next})
-	}
-	p, s := table.Kept(position), table.Kept(shard)
-	switch {
-	case p == nil:
-		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
-	case s == nil:
-		problem("--shard-column takes the integer column that says which shard a row is in", "it has no column %q", shard)
-	case p.Nullable:
-		problem("declare it NOT NULL", "position column %q may be NULL", p.Name)
-	case p.Generated:
-		problem("let writers insert the ULIDs that they have taken", "position column %q is generated", p.Name)
-	case s.Nullable:
-		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
-	case !holdsIntegers(s):
-		problem("make it an integer", "shard column %q is %s", s.Name, s.Type)
-	case shardProblem(d, s, false) != nil:
-		problems = append(problems, *shardProblem(d, s, false))
-	case d.ULIDProblem(p) != "":
-		problem("see docs/GUARANTEES.md for the types that hold a ULID", "position column %q %s", p.Name, d.ULIDProblem(p))
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	columns := &dialect.ULIDColumns{Position: *p, Shard: *s}
-	fits := func(ix dialect.Index) bool {
-		names, ok := ix.Names()
-		return ok && !ix.Partial && slices.Equal(names, []string{s.Name, p.Name})
-	}
-	i := slices.IndexFunc(table.Unique, func(ix dialect.Index) bool { return fits(ix) && !ix.Hidden })
-	if hidden := slices.IndexFunc(table.Unique, fits); i < 0 && hidden >= 0 {
-		problem("make it visible to statements again", "its unique index %q on (%s, %s) is invisible, or ignored: pages would read the whole table", table.Unique[hidden].Name, s.Name, p.Name)
-		return nil, problems
-	}
-	if i < 0 {
-		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(indexName(table.Name.Name)), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
-			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
-		return nil, problems
-	}
-	columns.Index, columns.IndexMade = table.Unique[i].Name, table.Unique[i].Made
-	return columns, nil
+func (blocking) up(db *DB, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
+	return db.store.Dialect.ULIDUp(r.Feed(db.store.Names)), nil
 }
 
-// indexName is a name for the index of a table, whose own may be as long as a name can be.
-func indexName(table string) string {
-	for len(table) > 50 {
-		_, last := utf8.DecodeLastRuneInString(table)
-		table = table[:len(table)-last]
-	}
-	return table + "_feed"
-}
-
-// holdsIntegers tells whether a column keeps integers as such. One that is declared as another type of
-// SQLite's turns them into texts or fractions.
-func holdsIntegers(c *dialect.Column) bool {
-	return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT")
-}
-
-// shardProblem is what a database has against an integer column as that of the shards.
-func shardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *ulidProblem {
-	problem, next := d.ShardProblem(c, triggered)
-	if problem == "" {
-		return nil
-	}
-	return &ulidProblem{fmt.Sprintf("shard column %q %s", c.Name, problem), next}
-}
-
-// ulidsAgain finds the columns of a feed in its table as that is now.
-func ulidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []ulidProblem) {
-	for _, name := range []string{was.Position.Name, was.Shard.Name} {
-		if table.Kept(name) == nil {
-			return nil, []ulidProblem{{fmt.Sprintf("it has no column %q any more", name), "give the column its name back, or drop the feed and add it again"}}
-		}
-	}
-	return ulidColumns(d, table, was.Position.Name, was.Shard.Name)
-}
-
-// describe finds the columns of a feed anew: their types, and the name of the index.
-func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
-	columns, problems := ulidsAgain(d, table, f.ULIDs)
-	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].what, Next: problems[0].next}
-	}
-	f.ULIDs = columns
-	return nil
-}
-
-func (blocking) up(db *DB, r *record, _ *dialect.Table) ([]dialect.Step, error) {
-	return db.store.Dialect.ULIDUp(r.feed(db.store.Names)), nil
-}
-
-func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *record, _ *dialect.Table) error {
-	if err := run(ctx, q, db.store.Dialect.ULIDDown(r.feed(db.store.Names))); err != nil {
+func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
+	if err := run(ctx, q, db.store.Dialect.ULIDDown(r.Feed(db.store.Names))); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
 // forgetShards removes the states of a feed's shards.
-func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) error {
+func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	b := dialect.NewBuilder(db.store.Dialect)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.store.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
@@ -145,7 +51,7 @@ func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *record) er
 
 // admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
 // would be of that time for ever. Random UUIDs look like such.
-func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record) error {
+func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) error {
 	if err := db.mustHoldULIDs(ctx, q, r); err != nil {
 		return err
 	}
@@ -154,7 +60,7 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return eachShard(ctx, db.store.Dialect, q, r.feed(db.store.Names), func(shard int, last feedtype.Position) error {
+	return eachShard(ctx, db.store.Dialect, q, r.Feed(db.store.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
@@ -165,8 +71,8 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *record)
 }
 
 // begin lets shards that have rows already go on above them.
-func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record) (string, error) {
-	err := eachShard(ctx, db.store.Dialect, q, r.feed(db.store.Names), func(shard int, last feedtype.Position) error {
+func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) (string, error) {
+	err := eachShard(ctx, db.store.Dialect, q, r.Feed(db.store.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.store.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
@@ -184,7 +90,7 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *record)
 	if err != nil {
 		return "", fmt.Errorf("read the ULIDs that are there: %w", err)
 	}
-	return stateActive, nil
+	return catalog.StateActive, nil
 }
 
 // eachShard is told of every shard that rows have, in descending order, and of its greatest ULID.
@@ -209,8 +115,8 @@ func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	}
 }
 
-func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
-	all, other, err := db.store.Dialect.ULIDProblems(ctx, q, r.feed(db.store.Names))
+func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	all, other, err := db.store.Dialect.ULIDProblems(ctx, q, r.Feed(db.store.Names))
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +125,9 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *record
 		return nil, err
 	}
 	all = append(append(all, other...), elsewhere...)
-	columns, problems := ulidsAgain(db.store.Dialect, table, r.ULIDs)
+	columns, problems := catalog.UlidsAgain(db.store.Dialect, table, r.ULIDs)
 	for _, p := range problems {
-		all = append(all, p.what+"; "+p.next)
+		all = append(all, p.What+"; "+p.Next)
 	}
 	if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {
 		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made", columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
@@ -235,22 +141,22 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
-func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *record, table *dialect.Table) error {
-	columns, problems := ulidsAgain(db.store.Dialect, table, r.ULIDs)
+func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	columns, problems := catalog.UlidsAgain(db.store.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].what, Next: problems[0].next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
-		if err := run(ctx, q, db.store.Dialect.ULIDDown(r.feed(db.store.Names))); err != nil {
+		if err := run(ctx, q, db.store.Dialect.ULIDDown(r.Feed(db.store.Names))); err != nil {
 			return err
 		}
 	}
 	r.ULIDs = columns
-	return run(ctx, q, db.store.Dialect.ULIDUp(r.feed(db.store.Names)))
+	return run(ctx, q, db.store.Dialect.ULIDUp(r.Feed(db.store.Names)))
 }
 
 // part is one shard: the one that is asked for, or the only one that there is.
-func (m blocking) part(ctx context.Context, f *Feed, _ *layout, q *dialect.PageQuery, s feedtype.Shards) error {
+func (m blocking) part(ctx context.Context, f *Feed, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	if shard, one := s.Single(); one {
 		q.Shard = shard
 		return nil
@@ -288,7 +194,7 @@ func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
 func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.catalog.dialectFeed()
+	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.catalog.DialectFeed()
 	if !feed.Outbox {
 		query += " AND time_ms <> 0"
 	}
@@ -359,7 +265,7 @@ func (m blocking) head(ctx context.Context, f *Feed, info *feedtype.Info) error 
 }
 
 // backfill: a table has its ULIDs, or none.
-func (blocking) backfill(context.Context, *Feed, *record) (int64, error) {
+func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
 	return 0, errRecordChanged
 }
 

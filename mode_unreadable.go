@@ -2,12 +2,11 @@ package rowfeed
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // unreadable is the mode of a feed whose record this version cannot read: it is of a mode that
@@ -15,51 +14,41 @@ import (
 // all others go on.
 type unreadable struct{ why error }
 
-// errUnreadable is part of every such refusal.
-var errUnreadable = errors.New("this rowfeed cannot read its record")
-
-func unknownMode(name, mode string) error {
-	return &feedtype.Error{Code: feedtype.SchemaVersion, Object: feedtype.FeedObject(name), Cause: fmt.Sprintf("its mode is %q", mode), Err: errUnreadable, Next: "use a newer rowfeed"}
-}
-
-func damagedRecord(name, table string, err error) error {
-	return &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(name), Cause: "its row of " + table + " is damaged", Err: fmt.Errorf("%w: %w", errUnreadable, err),
-		Next: "put that row right; what rowfeed does not know how to read it does not touch"}
-}
-
 func (unreadable) defaults(*FeedSpec) {}
 
 func (m unreadable) validate(FeedSpec) error { return m.why }
 
-func (m unreadable) keeps(Retention) error { return m.why }
+func (m unreadable) keeps(feedtype.Retention) error { return m.why }
 
-func (unreadable) hasOutbox() bool { return false }
-
-func (m unreadable) complete(dialect.Dialect, *record, FeedSpec, *dialect.Table) error { return m.why }
-
-func (m unreadable) admit(context.Context, *DB, dialect.Querier, *record) error { return m.why }
-
-func (m unreadable) up(*DB, *record, *dialect.Table) ([]dialect.Step, error) { return nil, m.why }
-
-func (m unreadable) down(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
+func (m unreadable) complete(dialect.Dialect, *catalog.Record, FeedSpec, *dialect.Table) error {
 	return m.why
 }
 
-func (m unreadable) begin(context.Context, *DB, dialect.Querier, *record) (string, error) {
+func (m unreadable) admit(context.Context, *DB, dialect.Querier, *catalog.Record) error { return m.why }
+
+func (m unreadable) up(*DB, *catalog.Record, *dialect.Table) ([]dialect.Step, error) {
+	return nil, m.why
+}
+
+func (m unreadable) down(context.Context, *DB, dialect.Querier, *catalog.Record, *dialect.Table) error {
+	return m.why
+}
+
+func (m unreadable) begin(context.Context, *DB, dialect.Querier, *catalog.Record) (string, error) {
 	return "", m.why
 }
 
 func (m unreadable) declare(*declared, *FeedSpec) error { return m.why }
 
-func (m unreadable) script(*DB, *record) (steps []dialect.Step, state, note string, err error) {
+func (m unreadable) script(*DB, *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	return nil, "", "", m.why
 }
 
-func (m unreadable) verify(context.Context, *DB, dialect.Querier, *record, *dialect.Table) ([]string, error) {
+func (m unreadable) verify(context.Context, *DB, dialect.Querier, *catalog.Record, *dialect.Table) ([]string, error) {
 	return nil, m.why
 }
 
-func (m unreadable) mend(context.Context, *DB, dialect.Querier, *record, *dialect.Table) error {
+func (m unreadable) mend(context.Context, *DB, dialect.Querier, *catalog.Record, *dialect.Table) error {
 	return m.why
 }
 
@@ -68,7 +57,7 @@ func (unreadable) rights(dialect.Dialect, *dialect.Feed) (writing, reading []dia
 	return nil, nil
 }
 
-func (m unreadable) part(context.Context, *Feed, *layout, *dialect.PageQuery, feedtype.Shards) error {
+func (m unreadable) part(context.Context, *Feed, *catalog.Layout, *dialect.PageQuery, feedtype.Shards) error {
 	return m.why
 }
 
@@ -82,7 +71,7 @@ func (m unreadable) placeAt(context.Context, *Feed, time.Time, feedtype.Shards) 
 
 func (m unreadable) head(context.Context, *Feed, *feedtype.Info) error { return m.why }
 
-func (m unreadable) backfill(context.Context, *Feed, *record) (int64, error) { return 0, m.why }
+func (m unreadable) backfill(context.Context, *Feed, *catalog.Record) (int64, error) { return 0, m.why }
 
 func (m unreadable) fill(context.Context, *Feed, int, int) error { return m.why }
 
@@ -90,7 +79,7 @@ func (unreadable) firstWaiting(*Feed) string { return "" }
 
 // pass looks whether the record was put right.
 func (unreadable) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return feedtype.PublishEvent{Feed: f.name}, err
 	}
 	return f.mode().pass(ctx, f, limit, full)

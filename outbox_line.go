@@ -85,7 +85,7 @@ var errUnplaceable = errors.New("its key cannot be placed")
 
 // unplaceable names a record that stays in the outbox.
 func (f *Feed) unplaceable(shard int, seq int64, err error) error {
-	records := f.catalog.dialectFeed().Records()
+	records := f.catalog.DialectFeed().Records()
 	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.db.store.Dialect, records), seq)
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
 		Next: "look at its key with SELECT * FROM " + of + "; a row with such a key cannot be in the feed: DELETE FROM " + of}

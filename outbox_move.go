@@ -101,7 +101,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 		if attempt > 1 || !errors.Is(err, feedtype.DatabaseChanged) {
 			break
 		}
-		if err := f.catalog.reload(ctx); err != nil { // the record in hand may be older than a bump
+		if err := f.catalog.Reload(ctx); err != nil { // the record in hand may be older than a bump
 			return movement{}, err
 		}
 	}
@@ -136,8 +136,8 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
 func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
-	d, r := f.db.store.Dialect, f.catalog.record.Load()
-	feed := r.feed(f.db.store.Names)
+	d, r := f.db.store.Dialect, f.catalog.Record.Load()
+	feed := r.Feed(f.db.store.Names)
 	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return movement{}, err
@@ -173,7 +173,7 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lo
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
 func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
-	d, r := f.db.store.Dialect, f.catalog.record.Load()
+	d, r := f.db.store.Dialect, f.catalog.Record.Load()
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return state, err
 	}
@@ -182,7 +182,7 @@ func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard
 		return state, err
 	}
 	floor := f.highest(shard)
-	state, err = d.LockShard(ctx, tx, r.feed(f.db.store.Names), shard, bounds)
+	state, err = d.LockShard(ctx, tx, r.Feed(f.db.store.Names), shard, bounds)
 	if d.Classify(err) == dialect.ClassLockTimeout {
 		err = fmt.Errorf("%w: %w", errShardHeld, err)
 	}
@@ -250,10 +250,10 @@ func seqsOf(places []dialect.Moved) []int64 {
 // nothing is left but records that cannot be placed it is errUnplaceable.
 func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
 	l := f.look(ctx)
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	e, among := feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
 	if !full && !l.settles() {
-		waiting, err := f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), r.feed(f.db.store.Names), among)
+		waiting, err := f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), r.Feed(f.db.store.Names), among)
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "look into its outbox", err)
@@ -301,7 +301,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedty
 // recordShards are the first shards in which records wait, among some numbers; limit 0: all.
 func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) (shards []int, err error) {
 	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.db.store.Dialect, f.catalog.dialectFeed(), among, limit)
+		shards, err = dialect.RecordShards(ctx, q, f.db.store.Dialect, f.catalog.DialectFeed(), among, limit)
 		return err
 	})
 	return shards, err
@@ -314,7 +314,7 @@ func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) 
 func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 	var newest int64
 	err := f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		newest, err = dialect.NewestRecord(ctx, q, f.db.store.Dialect, f.catalog.dialectFeed(), shard)
+		newest, err = dialect.NewestRecord(ctx, q, f.db.store.Dialect, f.catalog.DialectFeed(), shard)
 		return err
 	})
 	if err != nil {

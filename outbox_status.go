@@ -20,7 +20,7 @@ func (m outbox) status(ctx context.Context, f *Feed, s *Status) (err error) {
 func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err error) {
 	var age int64
 	err = f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
-		b.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, q, f.catalog.dialectFeed(), limit)
+		b.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, q, f.catalog.DialectFeed(), limit)
 		return err
 	})
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -21,28 +22,11 @@ import (
 // followBatch is the number of keys or positions that one step of following partitions reads.
 const followBatch = 2000
 
-// partitions are those whose rows the feed has followed, in the feed's record.
-type partitions struct {
-	Attached []string `json:"attached,omitempty"` // as [dialect.Partition] has it, sorted
-	// Taken have their triggers, and what was missed of them before is not recorded yet.
-	Taken []string `json:"taken,omitempty"`
-	// Head is a value that the sequence had when no other partition was there: the keys of rows that were in other
-	// partitions later have positions above it.
-	Head int64 `json:"head,omitempty"`
-}
-
 // attached remembers the last look that found the partitions as the record has them, and the value that the sequence
 // had before that look. The record's own [partitions.Head] may be lower.
 type attached struct {
-	as   *partitions
+	as   *catalog.Partitions
 	head int64
-}
-
-func (p *partitions) equal(other *partitions) bool {
-	if p == nil || other == nil {
-		return p == other
-	}
-	return p.Head == other.Head && slices.Equal(p.Attached, other.Attached) && slices.Equal(p.Taken, other.Taken)
 }
 
 // attachedOf are the table's partitions that have rows of their own, sorted.
@@ -60,7 +44,7 @@ func attachedOf(table *dialect.Table) []string {
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
 func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
-	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.catalog.record.Load())
+	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.catalog.Record.Load())
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
@@ -81,15 +65,15 @@ func uncaptured(p dialect.NewPartition) string {
 		p.Name)
 }
 
-func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *record) ([]dialect.NewPartition, error) {
+func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
 	if r.Capture != dialect.CaptureTrigger {
 		return nil, nil
 	}
-	table, err := describeSource(ctx, f.db.store, q, r)
+	table, err := catalog.DescribeSource(ctx, f.db.store, q, r)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := f.db.store.Dialect.NewPartitions(ctx, q, r.feed(f.db.store.Names), table)
+	fresh, err := f.db.store.Dialect.NewPartitions(ctx, q, r.Feed(f.db.store.Names), table)
 	return fresh, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 }
 
@@ -106,15 +90,15 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 }
 
 // hasPartitions tells whether there is something to follow.
-func hasPartitions(r *record, table *dialect.Table) bool {
-	return r.Capture == dialect.CaptureTrigger && r.State != stateCreating &&
+func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
+	return r.Capture == dialect.CaptureTrigger && r.State != catalog.StateCreating &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
 
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
 func (f *Feed) takeInAll(ctx context.Context) error {
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	fresh, err := f.newPartitions(ctx, f.db.store.On(), r)
 	if err != nil {
 		return err
@@ -155,26 +139,26 @@ func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *record, fresh []dialect.NewPartition) (taken []string,
+func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
 	err error) {
 	if len(fresh) == 0 {
 		return nil, nil
 	}
-	records, err := loadRecords(ctx, f.db.store, q, f.name)
+	records, err := catalog.Load(ctx, f.db.store, q, f.name)
 	if err != nil {
 		return nil, err
 	}
-	if len(records) == 0 || records[0].gone() {
-		return nil, f.catalog.reload(ctx)
+	if len(records) == 0 || records[0].Gone() {
+		return nil, f.catalog.Reload(ctx)
 	}
 	r := records[0]
 	if r.Generation != of.Generation || r.Source != of.Source {
-		return nil, f.catalog.reload(ctx) // the feed was made anew since its partitions were read
+		return nil, f.catalog.Reload(ctx) // the feed was made anew since its partitions were read
 	}
-	known := partitions{}
+	known := catalog.Partitions{}
 	if r.Partitions != nil {
 		known = *r.Partitions
-	} else if table, err := describeSource(ctx, f.db.store, q, r); err != nil {
+	} else if table, err := catalog.DescribeSource(ctx, f.db.store, q, r); err != nil {
 		return nil, err
 	} else {
 		known.Attached = attachedOf(table) // the feed was made by a version that named none
@@ -198,23 +182,23 @@ func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *record, fresh 
 // followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
 // date, and answers how many. It does nothing while a partition lacks its trigger.
 func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return 0, err
 	}
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	head, err := f.sequenceValue(ctx) // before the partitions are read, see partitions.Head
 	if err != nil {
 		return 0, err
 	}
-	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
 	if err != nil || !hasPartitions(r, table) {
 		return 0, err
 	}
-	fresh, err := f.db.store.Dialect.NewPartitions(ctx, f.db.store.On(), r.feed(f.db.store.Names), table)
+	fresh, err := f.db.store.Dialect.NewPartitions(ctx, f.db.store.On(), r.Feed(f.db.store.Names), table)
 	if err != nil || len(fresh) > 0 {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
 	}
-	now := &partitions{Attached: attachedOf(table), Head: head}
+	now := &catalog.Partitions{Attached: attachedOf(table), Head: head}
 	known := r.Partitions
 	if known == nil {
 		return 0, f.savePartitions(ctx, r, now)
@@ -235,7 +219,7 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 			return total, f.partitionsFail(ctx, err)
 		}
 	}
-	if !modeOf(r).hasOutbox() {
+	if !r.Outbox() {
 		to, err := f.publishedUpTo(ctx)
 		if err != nil {
 			return total, err
@@ -257,19 +241,19 @@ func (f *Feed) partitionsFail(ctx context.Context, err error) error {
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing, Err: err,
 		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
-			"grant it INSERT on " + f.catalog.dialectFeed().Written().String() + " and SELECT on the table's partitions"}
+			"grant it INSERT on " + f.catalog.DialectFeed().Written().String() + " and SELECT on the table's partitions"}
 }
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
 // from any partition.
-func (f *Feed) followedTo(known, now *partitions) int64 {
+func (f *Feed) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
 		return 0
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known.equal(f.attached.as) {
+	if known.Equal(f.attached.as) {
 		return max(known.Head, f.attached.head)
 	}
 	return known.Head
@@ -286,7 +270,7 @@ func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
 // it waits for the pass that is at work.
 func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.dialectFeed())
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.DialectFeed())
 		value = seq.Value
 		return err
 	})
@@ -295,12 +279,12 @@ func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
 // than before: the partition can be a copy that was rewritten and has taken the place of the former one.
-func (f *Feed) recordAttached(ctx context.Context, r *record, p dialect.Partition) (total int64, err error) {
+func (f *Feed) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
 	part, of := &Feed{db: f.db, name: f.name, wake: f.wake}, *r
 	of.Source = p.Name
-	part.catalog.record.Store(&of)
-	if modeOf(r).hasOutbox() {
+	part.catalog.Record.Store(&of)
+	if r.Outbox() {
 		if err := f.knowsPlaces(ctx, f.db.store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
 			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
@@ -344,7 +328,7 @@ func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64
 
 // recordGone is a step of recordVanished. It answers up to where it has looked.
 func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
 	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
@@ -379,18 +363,18 @@ func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64
 
 // savePartitions has the record name other partitions, unless it has become another since it was read: then the next
 // look compares again.
-func (f *Feed) savePartitions(ctx context.Context, read *record, now *partitions) error {
+func (f *Feed) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
 	err := f.db.store.WithSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
-		records, err := loadRecords(ctx, f.db.store, q, f.name)
-		if err != nil || len(records) == 0 || records[0].gone() || records[0].Generation != read.Generation ||
-			!records[0].Partitions.equal(read.Partitions) {
+		records, err := catalog.Load(ctx, f.db.store, q, f.name)
+		if err != nil || len(records) == 0 || records[0].Gone() || records[0].Generation != read.Generation ||
+			!records[0].Partitions.Equal(read.Partitions) {
 			return err
 		}
 		records[0].Partitions = now
 		return f.db.saveOptions(ctx, q, records[0])
 	})
 	if err == nil {
-		err = f.catalog.reload(ctx)
+		err = f.catalog.Reload(ctx)
 	}
 	return f.db.store.Fail(feedtype.FeedObject(f.name), "note its partitions", err)
 }

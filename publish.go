@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -51,9 +52,9 @@ func (f *Feed) pass(ctx context.Context, limit int, full bool) (feedtype.Publish
 		return feedtype.PublishEvent{Feed: f.name}, f.db.noPublisher(f.name)
 	}
 	for {
-		before := f.catalog.record.Load()
+		before := f.catalog.Record.Load()
 		e, err := f.mode().pass(ctx, f, limit, full)
-		now := f.catalog.record.Load()
+		now := f.catalog.Record.Load()
 		if err == nil || f.db.store.Dialect.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
 			now.PrimaryKey == before.PrimaryKey {
 			return e, err
@@ -69,8 +70,8 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	started := time.Now()
 	l := f.look(ctx)
 	if !full && !l.settles() {
-		r := f.catalog.record.Load()
-		waiting, err := f.db.store.Dialect.HasChanges(ctx, f.db.store.On(), r.feed(f.db.store.Names), l.in(r.Generation))
+		r := f.catalog.Record.Load()
+		waiting, err := f.db.store.Dialect.HasChanges(ctx, f.db.store.On(), r.Feed(f.db.store.Names), l.in(r.Generation))
 		if err != nil || !waiting {
 			f.looked(l, r.Generation, nil, true, err)
 			return e, f.settle(ctx, "publish", err)
@@ -98,7 +99,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		if err := store.Pause(ctx, store.Backoff(attempt)); err != nil {
 			return e, err
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return e, err
 		}
 		l = f.look(ctx) // of the feed as it is now
@@ -129,7 +130,7 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 	}
 	class := f.db.store.Dialect.Classify(err)
 	if class == dialect.ClassUndefined {
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -144,8 +145,8 @@ func (f *Feed) settle(ctx context.Context, doing string, err error) error {
 // notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
 // not as the statement needs it; nil where nothing is known to be wrong with them.
 func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
-	r := f.catalog.record.Load()
-	table, failed := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	r := f.catalog.Record.Load()
+	table, failed := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
 	if errors.Is(failed, feedtype.Refused) {
 		return failed
 	}
@@ -170,9 +171,9 @@ func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
 func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
-	d, r := f.db.store.Dialect, f.catalog.record.Load()
+	d, r := f.db.store.Dialect, f.catalog.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
-	feed := r.feed(f.db.store.Names)
+	feed := r.Feed(f.db.store.Names)
 	if err := f.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
@@ -263,9 +264,9 @@ func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 }
 
 // advance moves the sequence to head, unless somebody else has, or the feed is another.
-func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *record, seq dialect.Sequence, head int64) error {
+func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
 	b := dialect.NewBuilder(f.db.store.Dialect)
-	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.Dialect, b, r.feed(f.db.store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
+	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.Dialect, b, r.Feed(f.db.store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
@@ -297,7 +298,7 @@ func unsafeDurability(err error) error {
 // assign collapses changes by key and numbers the keys from above base, in the
 // order of each key's last change. The last explicit wish (republish, unpublish) of
 // a key's changes holds, whatever a repair has recorded.
-func assignments(r *record, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
+func assignments(r *catalog.Record, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
 	type fate struct {
 		last int // index of the key's last change
 		kind dialect.ChangeKind
@@ -319,7 +320,7 @@ func assignments(r *record, changes []dialect.Change, base int64) ([]dialect.Ass
 		}
 	}
 	as := make([]dialect.Assignment, 0, len(fates))
-	shardOf := r.sharder()
+	shardOf := r.Sharder()
 	for i, c := range changes {
 		f := fates[which[i]]
 		if f.last != i {

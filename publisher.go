@@ -135,7 +135,7 @@ func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 
 // keepHouse verifies the triggers and purges what has expired. It tells whether there are partitions to follow.
 func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return false, err
 	}
 	if err := f.sameAsBefore(ctx); err != nil {
@@ -145,7 +145,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	partitioned = hasPartitions(f.catalog.record.Load(), table)
+	partitioned = hasPartitions(f.catalog.Record.Load(), table)
 	f.setProblems(problems)
 	if len(problems) > 0 {
 		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name),

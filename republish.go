@@ -64,7 +64,7 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 
 // checkKey refuses what cannot be a key of the feed.
 func (f *Feed) checkKey(key Key) error {
-	columns := f.catalog.record.Load().Key
+	columns := f.catalog.Record.Load().Key
 	if len(key) != len(columns) {
 		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(columns), ", "), len(columns))
 	}
@@ -79,7 +79,7 @@ func (f *Feed) checkKey(key Key) error {
 // keyError says so when it was the key that the database did not take.
 func (f *Feed) keyError(key Key, doing string, err error) error {
 	if f.db.store.Dialect.Classify(err) == dialect.ClassInvalid {
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.catalog.record.Load().Key)), Err: err}
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.catalog.Record.Load().Key)), Err: err}
 	}
 	return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 }
@@ -103,7 +103,7 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 		if known {
 			continue
 		}
-		for i, c := range f.catalog.record.Load().Key {
+		for i, c := range f.catalog.Record.Load().Key {
 			// Where types belong to values, a column declared for integers holds text all the
 			// same, but hardly ever; one that is the row's number never does.
 			text, ok := key[i].(string)
@@ -121,7 +121,7 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 // knows tells whether there is a row or a position of the key. The values are compared
 // with bare columns, as recordKeys writes them into bare columns.
 func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	b := dialect.NewBuilder(d)
 	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
 		conditions := make([]string, len(key))
@@ -206,7 +206,7 @@ func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error
 // answers their number and the last of them; nil when there are no more. It reads
 // the source without locking it.
 func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
 	if err != nil {
 		return 0, nil, err
@@ -220,7 +220,7 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 // keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
 // (alias t), and the last of them; nil when there are no more.
 func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	ordered := dialect.OrderedKey(d, feed, "t")
 	above := func(b *dialect.Builder) []string {
 		conds := []string{"1 = 1"}
@@ -268,7 +268,7 @@ func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect
 // column, else (or also) the JSON object or array that entries show, such as
 // {"ns":"a","k":"b"}. Binary values are base64.
 func (f *Feed) ParseKey(text string) (Key, error) {
-	columns := f.catalog.dialectFeed().Key
+	columns := f.catalog.DialectFeed().Key
 	bad := func(format string, args ...any) (Key, error) {
 		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
 			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -46,7 +47,7 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
-	if f.catalog.dialectFeed().ULIDs != nil {
+	if f.catalog.DialectFeed().ULIDs != nil {
 		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
 			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
 	}
@@ -54,19 +55,19 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 		return false, err
 	}
 	for {
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return false, err
 		}
-		r := f.catalog.record.Load()
+		r := f.catalog.Record.Load()
 		conflict := func(next, format string, args ...any) (bool, error) {
 			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
 		}
 		switch {
-		case r.State == stateSharding && r.DataShards != dataShards:
-			return conflict(finishSharding(f.name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
-		case r.State == stateSharding:
+		case r.State == catalog.StateSharding && r.DataShards != dataShards:
+			return conflict(catalog.FinishSharding(f.name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
+		case r.State == catalog.StateSharding:
 			return true, f.giveShards(ctx, dataShards, progress)
-		case r.State != stateActive:
+		case r.State != catalog.StateActive:
 			return conflict("run `rowfeed feed add "+f.name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
 		case r.DataShards == dataShards:
 			return changed, nil
@@ -79,18 +80,13 @@ func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys i
 	}
 }
 
-// finishSharding is the next step for whom a feed's sharding is in the way.
-func finishSharding(feed string, dataShards int) string {
-	return fmt.Sprintf("wait for `rowfeed feed upgrade %s --data-shards %d`, or run it again where it broke off", feed, dataShards)
-}
-
 // beginSharding writes the new number of data shards with a new generation, unless the
 // record is another by now.
-func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) error {
+func (f *Feed) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
-	if feed := to.feed(f.db.store.Names); feed.InRows() {
-		table, err := describeTable(ctx, f.db.store, f.db.store.On(), r.Source)
+	if feed := to.Feed(f.db.store.Names); feed.InRows() {
+		table, err := catalog.DescribeTable(ctx, f.db.store, f.db.store.On(), r.Source)
 		if err != nil {
 			return err
 		}
@@ -99,7 +95,7 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 		}
 	}
 	return f.db.store.InTx(ctx, dialect.ForRecord, "shard "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, r.feed(f.db.store.Names))
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, r.Feed(f.db.store.Names))
 		if errors.Is(err, store.ErrNoRows) {
 			return errRecordChanged // dropped
 		}
@@ -107,15 +103,15 @@ func (f *Feed) beginSharding(ctx context.Context, r *record, dataShards int) err
 			return err
 		}
 		b := dialect.NewBuilder(f.db.store.Dialect)
-		n, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(stateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
-			" WHERE name = "+b.Arg(f.name)+" AND state = "+b.Arg(stateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
+		n, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
+			" WHERE name = "+b.Arg(f.name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
 		if err != nil {
 			return err
 		}
 		if n != 1 {
 			return errRecordChanged
 		}
-		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, orNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, store.OrNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -129,12 +125,12 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 	var total, former int64
 	denied := 0
 	for {
-		r := f.catalog.record.Load()
+		r := f.catalog.Record.Load()
 		switch {
 		case r.DataShards != wanted:
 			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
 				Next: "agree on a number, then run `rowfeed feed upgrade " + f.name + " --data-shards N`"}
-		case r.State != stateSharding:
+		case r.State != catalog.StateSharding:
 			return nil // another has done the rest
 		}
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
@@ -142,7 +138,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			if err != nil && !errors.Is(err, errRecordChanged) {
 				return f.db.store.Fail(feedtype.FeedObject(f.name), "make the index by shard", err)
 			}
-			if err := f.catalog.reload(ctx); err != nil {
+			if err := f.catalog.Reload(ctx); err != nil {
 				return err
 			}
 			continue
@@ -156,7 +152,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		case errors.Is(err, errRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
 		case errors.Is(err, store.ErrNoRows) || err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
-			if err := f.catalog.reload(ctx); err != nil {
+			if err := f.catalog.Reload(ctx); err != nil {
 				return err
 			}
 			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards", err)
@@ -170,7 +166,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			former = late
 			if denied++; denied == heldTries {
 				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
-					Next: "`rowfeed status " + f.name + "` names the transactions; then " + finishSharding(f.name, r.DataShards)}
+					Next: "`rowfeed status " + f.name + "` names the transactions; then " + catalog.FinishSharding(f.name, r.DataShards)}
 			}
 			if err := store.Pause(ctx, store.Backoff(denied)); err != nil {
 				return err
@@ -181,7 +177,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		if total += looked; progress != nil && looked > 0 {
 			progress(total)
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -189,8 +185,8 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 
 // shardBatch gives the next keys of the walk their shards. It answers how many it looked
 // at, and how many rows others held: then the walk stays where it is.
-func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (looked, late int64, err error) {
-	d, feed := f.db.store.Dialect, r.feed(f.db.store.Names)
+func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
+	d, feed := f.db.store.Dialect, r.Feed(f.db.store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
 	}
@@ -232,7 +228,7 @@ func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *record) (l
 
 // walk is the stage that the walk along the keys is in, and the key behind which it goes
 // on.
-func walk(r *record) (stage int, after []any) {
+func walk(r *catalog.Record) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
 	}
@@ -245,9 +241,9 @@ func walk(r *record) (stage int, after []any) {
 
 // misplaced are the places of the keys whose shard is not that of the key. A row that
 // waits gets its shard with its position.
-func misplaced(r *record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+func misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
-	shardOf := r.sharder()
+	shardOf := r.Sharder()
 	for _, k := range keys {
 		if k.Position == nil {
 			continue
@@ -270,17 +266,17 @@ func misplaced(r *record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded
 // unlessChanged is the condition that the feed's record is as it was read: in the same
 // generation, still being sharded, and at the same mark of the walk. A feed of the same
 // name and number may be another's walk, at its beginning.
-func unlessChanged(r *record, b *dialect.Builder) string {
-	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(stateSharding)
-	if r.fillMark == nil {
+func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
+	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateSharding)
+	if r.FillMark == nil {
 		return where + " AND fill_after IS NULL"
 	}
-	return where + " AND fill_after = " + b.Arg(*r.fillMark)
+	return where + " AND fill_after = " + b.Arg(*r.FillMark)
 }
 
 // shardsGiven notes how far the walk has come; nil: no further. The record must be as it
 // was read, or this batch was made for another division of the feed.
-func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, mark []any) error {
+func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
 	b := dialect.NewBuilder(f.db.store.Dialect)
 	var n int64
 	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
@@ -300,7 +296,7 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *record, m
 
 // endSharding makes or removes the index by bucket, and then the feed is whole: both only
 // while the record is as it was read, which the caller has to look at again.
-func (f *Feed) endSharding(ctx context.Context, r *record) error {
+func (f *Feed) endSharding(ctx context.Context, r *catalog.Record) error {
 	err := f.db.store.WithSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.db.store.Dialect)
 		var n int64
@@ -310,7 +306,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 		if n != 1 {
 			return errRecordChanged
 		}
-		steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.feed(f.db.store.Names))
+		steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.Feed(f.db.store.Names))
 		if err != nil {
 			return err
 		}
@@ -318,7 +314,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 			return err
 		}
 		b = dialect.NewBuilder(f.db.store.Dialect)
-		set := " SET state = " + b.Arg(stateActive) + ", fill_after = NULL"
+		set := " SET state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
 		_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 		return err // it ends nothing after a bump, which takes another lock
 	})
@@ -329,7 +325,7 @@ func (f *Feed) endSharding(ctx context.Context, r *record) error {
 }
 
 // holdsShards refuses rows that cannot hold their data shards, where they are to.
-func holdsShards(r *record, table *dialect.Table) error {
+func holdsShards(r *catalog.Record, table *dialect.Table) error {
 	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
 		return nil
 	}

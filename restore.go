@@ -7,6 +7,8 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // A database may not be what it was: a backup was restored, a replica took over, the
@@ -51,7 +53,7 @@ func (f *Feed) notSetBack(floor feedtype.CursorState, generation int64, position
 
 // sameDatabase refuses a database of another identity than the feed's record has. An
 // empty one is not known.
-func sameDatabase(r *record, identity string) error {
+func sameDatabase(r *catalog.Record, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}
@@ -67,12 +69,12 @@ func (f *Feed) inItsDatabase(ctx context.Context) error {
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	return sameDatabase(f.catalog.record.Load(), identity)
+	return sameDatabase(f.catalog.Record.Load(), identity)
 }
 
 // elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
 // identity: the database is of another one. What a replica is nobody asks.
-func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *record) ([]string, error) {
+func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
 	if db.cfg.Replica {
 		return nil, nil
 	}
@@ -95,12 +97,12 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	if r := f.catalog.record.Load(); r.Identity == "" && identity != "" {
+	if r := f.catalog.Record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
 			return err
 		}
 	}
-	if err := sameDatabase(f.catalog.record.Load(), identity); err != nil {
+	if err := sameDatabase(f.catalog.Record.Load(), identity); err != nil {
 		return err
 	}
 	return f.mode().asBefore(ctx, f)
@@ -109,7 +111,7 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
 	err := f.db.store.InTx(ctx, dialect.ForRecord, "note the database of "+f.name, func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(f.db.store.Dialect)
-		query := "UPDATE " + f.db.store.Table("feeds") + " SET database_identity = " + b.Arg(orNull(identity)) + " WHERE name = " + b.Arg(f.name)
+		query := "UPDATE " + f.db.store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) + " WHERE name = " + b.Arg(f.name)
 		if onlyUnknown {
 			query += " AND database_identity IS NULL"
 		}
@@ -119,14 +121,7 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), "note which database it is in", err)
 	}
-	return f.catalog.reload(ctx)
-}
-
-func orNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
+	return f.catalog.Reload(ctx)
 }
 
 // Bump gives the feed a new generation, and answers it: the database's time in
@@ -137,11 +132,11 @@ func orNull(text string) any {
 // lagged. A database of another identity is the feed's from now on.
 func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.db.store.InTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.dialectFeed())
+		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.DialectFeed())
 		if err != nil {
 			return err
 		}
-		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, orNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, store.OrNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -151,7 +146,7 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	if err != nil {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "bump", err)
 	}
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return 0, err
 	}
 	f.Wake()
@@ -162,14 +157,14 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 // they are. It is for a database that has moved with all its commits: a planned
 // failover, an upgrade, a new server id. It answers whether that was needed.
 func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
-	if err := f.catalog.reload(ctx); err != nil {
+	if err := f.catalog.Reload(ctx); err != nil {
 		return false, err
 	}
 	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
 	if err != nil {
 		return false, f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
 	}
-	if f.catalog.record.Load().Identity == identity {
+	if f.catalog.Record.Load().Identity == identity {
 		return false, nil
 	}
 	if err := f.setIdentity(ctx, identity, false); err != nil {

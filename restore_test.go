@@ -6,12 +6,13 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // TestNothingSeen: whoever asks for shards that are not there, one after the other, leaves
 // nothing behind in the process.
 func TestNothingSeen(t *testing.T) {
-	f := &Feed{catalog: &handle{}, seen: map[int]feedtype.CursorState{}}
+	f := &Feed{catalog: &catalog.Feed{}, seen: map[int]feedtype.CursorState{}}
 	for shard := 1; shard < 10; shard++ {
 		f.saw(shard, 1, feedtype.Position{})
 	}

@@ -11,38 +11,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Retention is how long the places of a feed with an outbox are kept, of every shard for
-// itself. The zero value keeps them for ever. Only places go: the rows of the table are their
-// owner's.
-type Retention struct {
-	// Age keeps an entry for so long, at least a second, counted from the time in its ULID.
-	Age time.Duration
-	// Count keeps so many entries, the newest. It and Age exclude each other.
-	Count int64
-}
-
-// ForEver tells whether everything is kept.
-func (r Retention) ForEver() bool { return r == Retention{} }
-
-func (r Retention) String() string {
-	switch {
-	case r.Count > 0:
-		return fmt.Sprint(r.Count)
-	case r.Age > 0:
-		return r.Age.String()
-	}
-	return "for ever"
-}
-
 // none refuses any where entries are rows of the table.
-func noRetention(r Retention) error {
+func noRetention(r feedtype.Retention) error {
 	if !r.ForEver() {
 		return feedtype.Invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
 	}
 	return nil
 }
 
-func validRetention(r Retention) error {
+func validRetention(r feedtype.Retention) error {
 	switch {
 	case r.ForEver():
 	case r.Age != 0 && r.Count != 0:
@@ -56,20 +33,20 @@ func validRetention(r Retention) error {
 }
 
 // Retention is how long the feed's entries are kept.
-func (f *Feed) Retention() Retention { return f.catalog.record.Load().Retain }
+func (f *Feed) Retention() feedtype.Retention { return f.catalog.Record.Load().Retain }
 
 // SetRetention changes how long the feed's entries are kept. Its publisher knows within a
 // minute; what has been purged does not come back.
-func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
+func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	if err := f.mode().keeps(to); err != nil {
 		return err
 	}
 	err := f.db.store.WithSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have become another.
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
-		r := *f.catalog.record.Load()
+		r := *f.catalog.Record.Load()
 		if err := modeOf(&r).keeps(to); err != nil {
 			return err
 		}
@@ -77,7 +54,7 @@ func (f *Feed) SetRetention(ctx context.Context, to Retention) error {
 		return f.db.saveOptions(ctx, q, &r)
 	})
 	if err == nil {
-		err = f.catalog.reload(ctx)
+		err = f.catalog.Reload(ctx)
 	}
 	return f.db.store.Fail(feedtype.FeedObject(f.name), "set its retention", err)
 }
@@ -154,7 +131,7 @@ func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) 
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
 func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
-	d, keep, feed := f.db.store.Dialect, f.Retention(), f.catalog.dialectFeed()
+	d, keep, feed := f.db.store.Dialect, f.Retention(), f.catalog.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ofFeed := " FROM " + f.db.store.Table("shards") + " s WHERE s.feed = "
 	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
@@ -198,7 +175,7 @@ func withEntries(all []expiry) (due []expiry) {
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
 func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.dialectFeed()
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
 	} else if err != nil {

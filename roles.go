@@ -9,46 +9,35 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// Grants are logins of the database, or roles that stand for several, that may use a feed.
-// A writer records changes as the feed's mode wants it, and a reader fetches; neither may do
-// anything else to rowfeed's tables. Names are as the database has them; on MySQL and MariaDB
-// "app@10.0.0.%", or "app", which is noted as "app@%" unless it is a role of MariaDB's.
-type Grants struct {
-	Writers []string `json:"writers,omitempty"`
-	Readers []string `json:"readers,omitempty"`
-}
-
-// IsZero tells whether nobody is named.
-func (g Grants) IsZero() bool { return len(g.Writers) == 0 && len(g.Readers) == 0 }
-
 // with and without are g with the logins of other, and without them.
-func joined(g, other Grants) Grants {
+func joined(g, other feedtype.Grants) feedtype.Grants {
 	join := func(a, b []string) []string {
 		all := slices.Concat(a, b)
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
-	return Grants{join(g.Writers, other.Writers), join(g.Readers, other.Readers)}
+	return feedtype.Grants{Writers: join(g.Writers, other.Writers), Readers: join(g.Readers, other.Readers)}
 }
 
-func minus(g, other Grants) Grants {
+func minus(g, other feedtype.Grants) feedtype.Grants {
 	minus := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(login string) bool { return slices.Contains(b, login) })
 	}
-	return Grants{minus(g.Writers, other.Writers), minus(g.Readers, other.Readers)}
+	return feedtype.Grants{Writers: minus(g.Writers, other.Writers), Readers: minus(g.Readers, other.Readers)}
 }
 
 // Granted are the logins that may use the feed by Grant, as last read.
-func (f *Feed) Granted() Grants { return f.catalog.record.Load().Grants }
+func (f *Feed) Granted() feedtype.Grants { return f.catalog.Record.Load().Grants }
 
 // Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
 // feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
 // changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
 // [errors.ErrUnsupported].
-func (f *Feed) Grant(ctx context.Context, logins Grants) error {
-	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *record, others []*record, logins Grants) error {
+func (f *Feed) Grant(ctx context.Context, logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
 		more, err := f.db.rights(r, logins)
@@ -75,8 +64,8 @@ func (f *Feed) Grant(ctx context.Context, logins Grants) error {
 
 // Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
 // what they own. Revoking again changes nothing.
-func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
-	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *record, others []*record, logins Grants) error {
+func (f *Feed) Revoke(ctx context.Context, logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
 		less, err := f.db.rights(r, logins)
 		if err != nil {
 			return err
@@ -91,7 +80,7 @@ func (f *Feed) Revoke(ctx context.Context, logins Grants) error {
 
 // PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
 // the script before anything else is granted.
-func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]dialect.Step, error) {
+func (f *Feed) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.db.store.On(), logins)
 	if err != nil {
 		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for the logins", err)
@@ -117,7 +106,7 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 		}
 	}
 	first, last := d.Frame()
-	steps := append(first, dialect.Step{Note: note, SQL: r.optionsSQL(dialect.NewScript(d), f.db.store.Table("feeds"))})
+	steps := append(first, dialect.Step{Note: note, SQL: r.OptionsSQL(dialect.NewScript(d), f.db.store.Table("feeds"))})
 	for _, l := range all {
 		if revoke {
 			steps = append(steps, d.RevokeSQL(l.sql, l.rights)...)
@@ -130,7 +119,7 @@ func (f *Feed) PrintGrants(ctx context.Context, logins Grants, revoke bool) ([]d
 
 // changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
 // the names that they are known by.
-func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, change func(q dialect.Querier, r *record, others []*record, logins Grants) error) error {
+func (f *Feed) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
@@ -143,7 +132,7 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 		if err != nil {
 			return err
 		}
-		if r.State == stateCreating {
+		if r.State == catalog.StateCreating {
 			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
 		}
 		return change(q, r, others, logins)
@@ -151,18 +140,18 @@ func (f *Feed) changeGrants(ctx context.Context, doing string, logins Grants, ch
 	if err != nil {
 		return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
 	}
-	return f.catalog.reload(ctx)
+	return f.catalog.Reload(ctx)
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
-func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *record, others []*record, err error) {
-	records, err := loadRecords(ctx, db.store, q, "")
+func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
+	records, err := catalog.Load(ctx, db.store, q, "")
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, each := range records {
 		switch {
-		case each.gone():
+		case each.Gone():
 		case each.Name == name:
 			r = each
 		default:
@@ -170,7 +159,7 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 		}
 	}
 	if r != nil {
-		err = r.unread
+		err = r.Unreadable
 	} else {
 		err = &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
 	}
@@ -178,7 +167,7 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 }
 
 // checkLogins refuses what the database does not know as logins.
-func (f *Feed) checkLogins(logins Grants) error {
+func (f *Feed) checkLogins(logins feedtype.Grants) error {
 	if logins.IsZero() {
 		return feedtype.Invalid("login", "name a writer or a reader")
 	}
@@ -200,7 +189,7 @@ func (f *Feed) checkLogins(logins Grants) error {
 }
 
 // accounts are the logins by the names that they are known by, each once.
-func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (known Grants, err error) {
+func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
 	if err := f.checkLogins(logins); err != nil {
 		return known, err
 	}
@@ -213,8 +202,8 @@ func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins Grants) (
 		}
 		return all
 	}
-	known = Grants{Writers: all(logins.Writers), Readers: all(logins.Readers)}
-	return joined(known, Grants{}), err
+	known = feedtype.Grants{Writers: all(logins.Writers), Readers: all(logins.Readers)}
+	return joined(known, feedtype.Grants{}), err
 }
 
 // mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
@@ -249,13 +238,13 @@ type loginRights struct {
 }
 
 // rights are those that logins have, or are to have, on a feed.
-func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
-	if r.unread != nil {
-		return nil, r.unread
+func (db *DB) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+	if r.Unreadable != nil {
+		return nil, r.Unreadable
 	}
 	byLogin := map[string][]dialect.Right{}
 	shared := []dialect.Right{dialect.May("SELECT", db.store.Names.Table("schema_version")), dialect.May("SELECT", db.store.Names.Table("feeds"))}
-	writing, reading := modeOf(r).rights(db.store.Dialect, r.feed(db.store.Names))
+	writing, reading := modeOf(r).rights(db.store.Dialect, r.Feed(db.store.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
 	}
@@ -281,7 +270,7 @@ func (db *DB) rights(r *record, logins Grants) (all []loginRights, err error) {
 }
 
 // revoke takes rights away that no feed of those gives.
-func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*record) error {
+func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
 	less, err := db.unneeded(ctx, q, less, feeds)
 	if err != nil {
 		return err
@@ -295,7 +284,7 @@ func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights,
 }
 
 // unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*record) ([]loginRights, error) {
+func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := db.rights(r, r.Grants)
@@ -324,11 +313,11 @@ func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRight
 
 // revokeAll is for a feed that is being dropped: on some databases rights outlive the
 // tables that they are on.
-func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *record) error {
+func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
-	records, err := loadRecords(ctx, db.store, q, "")
+	records, err := catalog.Load(ctx, db.store, q, "")
 	if err != nil {
 		return err
 	}
@@ -336,11 +325,11 @@ func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *record) error
 	if err != nil {
 		return err
 	}
-	return db.revoke(ctx, q, less, slices.DeleteFunc(records, func(other *record) bool { return other.Name == r.Name || other.gone() }))
+	return db.revoke(ctx, q, less, slices.DeleteFunc(records, func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
 }
 
 // grantAgain gives the logins of a feed their rights where objects were made anew.
-func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) error {
+func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	all, err := db.rights(r, r.Grants)
 	if err != nil {
 		return err
@@ -359,15 +348,11 @@ func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *record) erro
 }
 
 // saveOptions is for those who hold the schema lock and have read the record under it.
-func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *record) error {
-	if r.unread != nil {
-		return r.unread // and would be lost in part
+func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	if r.Unreadable != nil {
+		return r.Unreadable // and would be lost in part
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	_, err := q.Exec(ctx, r.optionsSQL(b, db.store.Table("feeds")), b.Args()...)
+	_, err := q.Exec(ctx, r.OptionsSQL(b, db.store.Table("feeds")), b.Args()...)
 	return err
-}
-
-func (r *record) optionsSQL(b *dialect.Builder, table string) string {
-	return "UPDATE " + table + " SET options = " + b.Arg(r.optionsText()) + " WHERE name = " + b.Arg(r.Name)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -153,8 +154,8 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 // in between, is no surprise, and says nothing of what may come of either.
 func TestTakenFromAFeedMadeAnew(t *testing.T) {
 	var troubles []error
-	f := &Feed{catalog: &handle{store: &store.Store{}}, name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
-	f.catalog.record.Store(&record{Name: "kv", Mode: ModeSequence})
+	f := &Feed{catalog: &catalog.Feed{Store: &store.Store{}}, name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
+	f.catalog.Record.Store(&catalog.Record{Name: "kv", Mode: feedtype.ModeSequence})
 	const over, anew = 1, 2
 	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)
 	l := f.unseen.begin(over)

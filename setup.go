@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // MigrationStatus is one version of rowfeed's own tables.
@@ -101,13 +102,13 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 		if err != nil || current == 0 {
 			return err
 		}
-		records, err := loadRecords(ctx, db.store, q, "")
+		records, err := catalog.Load(ctx, db.store, q, "")
 		if err != nil {
 			return err
 		}
 		var names []string
 		for _, r := range records {
-			if r.State != stateDropped {
+			if r.State != catalog.StateDropped {
 				names = append(names, r.Name)
 			}
 		}

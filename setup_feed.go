@@ -1,7 +1,6 @@
 package rowfeed
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // DefaultTombstones is how long deletes are kept when a FeedSpec does not say.
@@ -54,7 +54,7 @@ type FeedSpec struct {
 	// 30 days.
 	Tombstones time.Duration
 	// Retain is how long entries are kept, with ModeOutbox; the zero value keeps them for ever.
-	Retain Retention
+	Retain feedtype.Retention
 	// AcceptTriggers accepts, with capture "column", that triggers of the table fire when
 	// a row's position is written.
 	AcceptTriggers bool
@@ -76,7 +76,7 @@ type FeedSpec struct {
 
 func (s FeedSpec) withDefaults() FeedSpec {
 	if s.Mode == "" {
-		s.Mode = ModeSequence
+		s.Mode = feedtype.ModeSequence
 	}
 	if m := modes[s.Mode]; m != nil {
 		m.defaults(&s)
@@ -127,9 +127,9 @@ func (s FeedSpec) mayBe(m mode) error {
 }
 
 // newRecord checks a spec against the table and makes a feed's record of it.
-func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record, error) {
+func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*catalog.Record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
-	refuse := func(next, format string, args ...any) (*record, error) {
+	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
 	}
 	if len(table.Refusals) > 0 {
@@ -149,7 +149,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 		return refuse("remove rows that share a key, and create a unique index on just these columns",
 			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
 	}
-	r := &record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: stateCreating, Generation: 1,
+	r := &catalog.Record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: catalog.StateCreating, Generation: 1,
 		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, Retain: spec.Retain, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
 		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors}
 	stored := map[string]bool{}
@@ -183,7 +183,7 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 		return nil, err
 	}
 	if r.Capture == dialect.CaptureTrigger && len(table.Partitions) > 0 {
-		r.Partitions = &partitions{Attached: attachedOf(table)}
+		r.Partitions = &catalog.Partitions{Attached: attachedOf(table)}
 	}
 	for i, name := range spec.Columns {
 		if table.Column(name) == nil {
@@ -193,37 +193,11 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*record,
 			return nil, feedtype.Invalid("columns", "%q is named twice", name)
 		}
 	}
-	return r, r.mayBeSoWide(d, table)
-}
-
-// mayBeSoWide refuses tables with more columns than pages can have, or than there is room for those
-// that capture column adds.
-func (r *record) mayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
-	feed := r.feed(dialect.Names{})
-	columns := len(r.Columns)
-	if r.Columns == nil {
-		columns = len(feed.Delivered(table))
-	}
-	answered, declared := d.MaxColumns()
-	most, lacking := answered-dialect.PageColumns(feed), len(feed.Lacking(table))
-	cause, next := "", ""
-	switch {
-	case columns > most:
-		cause = fmt.Sprintf("%d columns are to be delivered, and a page has room for %d: "+
-			"a statement of this database answers at most %d, with rowfeed's own", columns, most, answered)
-		next = fmt.Sprintf("name up to %d columns with --columns", most)
-	case lacking > 0 && len(table.Columns)+lacking > declared:
-		cause = fmt.Sprintf("it has %d columns, and capture column adds %d: a table of this database has at most %d",
-			len(table.Columns), lacking, declared)
-		next = "use another --capture, which adds none"
-	default:
-		return nil
-	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
+	return r, r.MayBeSoWide(d, table)
 }
 
 // differences compares what two records were asked to be.
-func differences(r *record, other *record) []string {
+func differences(r *catalog.Record, other *catalog.Record) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {
 		if fmt.Sprint(have) != fmt.Sprint(want) {
@@ -237,7 +211,7 @@ func differences(r *record, other *record) []string {
 	compare("columns", r.Columns, other.Columns)
 	compare("data-shards", r.DataShards, other.DataShards)
 	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
-	compare("position-column", strconv.Quote(r.positionColumn()), strconv.Quote(other.positionColumn()))
+	compare("position-column", strconv.Quote(r.PositionColumn()), strconv.Quote(other.PositionColumn()))
 	compare("time-column", strconv.Quote(r.TimeColumn), strconv.Quote(other.TimeColumn))
 	compare("tombstones", r.Tombstones, other.Tombstones)
 	compare("retain", r.Retain, other.Retain)
@@ -249,68 +223,12 @@ func differences(r *record, other *record) []string {
 	return diffs
 }
 
-// positionColumn is the table's own column of ULIDs; empty where there is none.
-func (r *record) positionColumn() string {
-	if r.ULIDs == nil || r.Capture != dialect.CaptureNone {
-		return ""
-	}
-	return r.ULIDs.Position.Name
-}
-
 func keyNames(key []dialect.Column) []string {
 	names := make([]string, len(key))
 	for i, c := range key {
 		names[i] = c.Name
 	}
 	return names
-}
-
-// save is the statement that writes a record: an UPDATE where the name has a row
-// already (a dropped feed keeps its generation there), an INSERT otherwise. The schema of
-// rowfeed's tables, own, is written as an empty text, so that a copy of them, or a schema
-// with another name by now, has its own table.
-func (r *record) save(b *dialect.Builder, table, own string, exists bool, createdAt string) string {
-	key, _ := json.Marshal(r.Key) // strings and bools only
-	var columns any
-	if r.Columns != nil {
-		text, _ := json.Marshal(r.Columns)
-		columns = string(text)
-	}
-	var schema any
-	if r.Source.Schema != "" {
-		schema = r.Source.Schema
-		if schema == own {
-			schema = ""
-		}
-	}
-	var shardColumn any
-	if r.ShardColumn != "" {
-		shardColumn = r.ShardColumn
-	}
-	fields := []struct {
-		name  string
-		value any
-	}{
-		{"mode", r.Mode}, {"capture", string(r.Capture)}, {"state", r.State}, {"generation", r.Generation},
-		{"source_schema", schema}, {"source_table", r.Source.Name}, {"key_columns", string(key)},
-		{"delivered_columns", columns}, {"options", r.optionsText()}, {"data_shards", int64(r.DataShards)}, {"shard_column", shardColumn},
-		{"tombstones_seconds", int64(r.Tombstones / time.Second)}, {"tombstones_below", int64(0)},
-		{"database_identity", orNull(r.Identity)},
-	}
-	if exists {
-		var sets []string
-		for _, f := range fields {
-			sets = append(sets, f.name+" = "+b.Arg(f.value))
-		}
-		return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + ", fill_after = NULL, created_at = " + createdAt +
-			" WHERE name = " + b.Arg(r.Name)
-	}
-	names, values := []string{"name"}, []string{b.Arg(r.Name)}
-	for _, f := range fields {
-		names, values = append(names, f.name), append(values, b.Arg(f.value))
-	}
-	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ", created_at)\nVALUES (" +
-		strings.Join(values, ", ") + ", " + createdAt + ")"
 }
 
 func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {

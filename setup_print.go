@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -53,7 +54,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	}
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.save(dialect.NewScript(d), db.store.Table("feeds"), db.store.Names.Schema, false, d.Now())},
+		{Note: "the feed's record", SQL: r.Save(dialect.NewScript(d), db.store.Table("feeds"), db.store.Names.Schema, false, d.Now())},
 		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.store.Table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
 		{Note: note, SQL: "UPDATE " + db.store.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
@@ -71,7 +72,7 @@ func absent(d dialect.Dialect, cfg Config) (*DB, error) {
 }
 
 // declaredRecord makes a feed's record of what the spec alone says of the table.
-func (db *DB) declaredRecord(spec FeedSpec) (*record, *dialect.Table, error) {
+func (db *DB) declaredRecord(spec FeedSpec) (*catalog.Record, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err
@@ -137,13 +138,13 @@ func (t *declared) column(param, text string) (string, error) {
 
 func (sequenced) declare(*declared, *FeedSpec) error { return nil }
 
-func (sequenced) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
-	if feed := r.feed(db.store.Names); !feed.InRows() {
+func (sequenced) script(db *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+	if feed := r.Feed(db.store.Names); !feed.InRows() {
 		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
 			SQL: "INSERT INTO " + dialect.Qualified(db.store.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.store.Dialect, feed, ""), ", ") +
 				")\nSELECT " + strings.Join(dialect.KeyRefs(db.store.Dialect, feed, ""), ", ") + " FROM " + dialect.Qualified(db.store.Dialect, feed.Source)}}
 	}
-	return steps, stateActive, "the feed is ready", nil
+	return steps, catalog.StateActive, "the feed is ready", nil
 }
 
 // declare takes the index for granted: `rowfeed check` looks for it.
@@ -164,8 +165,8 @@ func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
 
 // script writes the states that begin does. Without them the shards that have rows would not be
 // listed before somebody locks them; ULIDs are taken above the rows in any case.
-func (blocking) script(db *DB, r *record) (steps []dialect.Step, state, note string, err error) {
-	d, feed := db.store.Dialect, r.feed(db.store.Names)
+func (blocking) script(db *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+	d, feed := db.store.Dialect, r.Feed(db.store.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
 	}
@@ -175,7 +176,7 @@ func (blocking) script(db *DB, r *record) (steps []dialect.Step, state, note str
 		SQL: "INSERT INTO " + db.store.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
 			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard ORDER BY " + position + " DESC LIMIT 1) AS highest" +
-			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, stateActive, "the feed is ready", nil
+			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, catalog.StateActive, "the feed is ready", nil
 }
 
 // declare: both columns may be left out.
@@ -192,8 +193,8 @@ func (outbox) declare(t *declared, spec *FeedSpec) (err error) {
 }
 
 // script leaves the rows that are there to back-fill, which goes through them in batches.
-func (outbox) script(_ *DB, r *record) (steps []dialect.Step, state, note string, err error) {
-	return nil, stateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
+func (outbox) script(_ *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+	return nil, catalog.StateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
 		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name + "`: run one of them now,\n" +
 		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused (503 filling)", nil
 }

@@ -15,8 +15,8 @@ import (
 // TestPrintRefuses (M28): without a server the columns need their types, which must be types that
 // can hold what they are for.
 func TestPrintRefuses(t *testing.T) {
-	blocking := FeedSpec{Name: "ev", Table: "ev", Mode: ModeBlocking, Key: []string{"id:bigint", "shard:int"}, PositionColumn: "ulid:", ShardColumn: "shard"}
-	outbox := FeedSpec{Name: "ev", Table: "ev", Mode: ModeOutbox, Key: []string{"id:bigint"}}
+	blocking := FeedSpec{Name: "ev", Table: "ev", Mode: feedtype.ModeBlocking, Key: []string{"id:bigint", "shard:int"}, PositionColumn: "ulid:", ShardColumn: "shard"}
+	outbox := FeedSpec{Name: "ev", Table: "ev", Mode: feedtype.ModeOutbox, Key: []string{"id:bigint"}}
 	all := map[dialect.Dialect]string{sqlite.New(): "BLOB", postgres.New(): "UUID", mysql.New(): "BINARY(16)"}
 	for d, ulidType := range all {
 		good := blocking

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // Upgrade mends the feed's triggers and tables where they are not as this rowfeed
@@ -20,10 +21,10 @@ import (
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.db.store.WithSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return err
 		}
-		r, renamed, err := f.db.follow(ctx, q, f.catalog.record.Load())
+		r, renamed, err := f.db.follow(ctx, q, f.catalog.Record.Load())
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.catalog.reload(ctx)
+		err = f.catalog.Reload(ctx)
 	}
 	if err == nil {
 		_, err = f.followPartitions(ctx)
@@ -69,15 +70,15 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 }
 
 // mend is Upgrade's work under the schema lock.
-func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended []string, err error) {
-	table, err := describeSource(ctx, f.db.store, q, r)
+func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
+	table, err := catalog.DescribeSource(ctx, f.db.store, q, r)
 	if err != nil {
 		return nil, err
 	}
 	if mended, err = f.db.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
-	taken, err := f.db.store.Dialect.Takeovers(ctx, q, r.feed(f.db.store.Names), table)
+	taken, err := f.db.store.Dialect.Takeovers(ctx, q, r.Feed(f.db.store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +133,12 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *record) (mended [
 }
 
 // follow is the record with the schema in which the feed's table is by now, and writes that down.
-func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *record, told []string, err error) {
+func (db *DB) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
 	now := *r
 	_, err = db.store.Dialect.Describe(ctx, q, r.Source)
 	switch {
 	case err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined:
-		source, moved, err := db.store.Dialect.Moved(ctx, q, r.feed(db.store.Names))
+		source, moved, err := db.store.Dialect.Moved(ctx, q, r.Feed(db.store.Names))
 		if err != nil || !moved {
 			return r, nil, err
 		}
@@ -160,11 +161,11 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *record) (_ *reco
 
 // mendParts makes the index by bucket again, and answers what was wrong.
 func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	if problem, err = f.db.verifyParts(ctx, q, r); err != nil || problem == "" {
 		return "", err
 	}
-	steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.feed(f.db.store.Names))
+	steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.Feed(f.db.store.Names))
 	if err != nil {
 		return "", err
 	}
@@ -181,8 +182,8 @@ func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 
 // verify is Verify, and answers the table too, nil where this login is not shown it.
 func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
-	r := f.catalog.record.Load()
-	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	r := f.catalog.Record.Load()
+	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
 		return nil, nil, nil
 	}
@@ -199,7 +200,7 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
 // are none of its business.
 func (db *DB) readsOthers(ctx context.Context) bool {
-	all, err := loadRecords(ctx, db.store, db.store.On(), "")
+	all, err := catalog.Load(ctx, db.store, db.store.On(), "")
 	var granted []string
 	for _, r := range all {
 		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
@@ -214,7 +215,7 @@ func (db *DB) readsOthers(ctx context.Context) bool {
 // verify adds to the mode's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse. A login that is not shown all that there is
 // finds nothing wrong: whoever publishes does.
-func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *dialect.Table) ([]string, error) {
+func (db *DB) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
 	if shown, err := db.store.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
@@ -236,19 +237,19 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *record, table *d
 // asAdded is the record that AddFeed would make of the feed's table as it is now, or the error with which
 // it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
 // the key have become nullable. It runs no statement.
-func asAdded(r *record, d dialect.Dialect, table *dialect.Table) (*record, error) {
+func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
 	spec := FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: keyNames(r.Key), Columns: r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
-	if r.State != stateActive { // only back-fill reads the times of rows
+	if r.State != catalog.StateActive { // only back-fill reads the times of rows
 		spec.TimeColumn = r.TimeColumn
 	}
-	now, err := r, r.mayBeSoWide(d, table)
+	now, err := r, r.MayBeSoWide(d, table)
 	// Where rows hold their ULIDs they are found by these, at which blocking.verify looks, and a key may come twice.
-	byULID := r.positionColumn() != "" && len(table.Refusals) == 0
+	byULID := r.PositionColumn() != "" && len(table.Refusals) == 0
 	if !byULID {
 		now, err = newRecord(d, spec, table)
 	}
-	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.feed(dialect.Names{}).KeyedBy) {
+	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.Feed(dialect.Names{}).KeyedBy) {
 		err = &feedtype.Error{Code: feedtype.Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
 			") has another collation than the feed's key",
 			Next: "create a unique index on just these columns with the former collation"}
@@ -257,27 +258,13 @@ func asAdded(r *record, d dialect.Dialect, table *dialect.Table) (*record, error
 	if !errors.As(err, &refused) {
 		return now, err
 	}
-	return nil, r.becameUnfit(refused)
-}
-
-// becameUnfit says of a refusal that the feed was added before its table became such.
-func (r *record) becameUnfit(err error) error {
-	var refused *feedtype.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	next := "run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"
-	if refused.Next != "" {
-		next = refused.Next + "; or " + next
-	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Next: next,
-		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s", r.Source, refused.Cause)}
+	return nil, r.BecameUnfit(refused)
 }
 
 // VerifyParts says why parts of the feed cannot be read, or only slowly, while changes are
 // captured and published, and the whole feed is read, as ever; empty when nothing is wrong.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
-	problem, err = f.db.verifyParts(ctx, f.db.store.On(), f.catalog.record.Load())
+	problem, err = f.db.verifyParts(ctx, f.db.store.On(), f.catalog.Record.Load())
 	return problem, f.db.store.Fail(feedtype.FeedObject(f.name), "verify its index by bucket", err)
 }
 
@@ -287,9 +274,9 @@ func (f *Feed) withoutIndex(problem string) error {
 }
 
 // verifyParts leaves an index alone that is there in vain.
-func (db *DB) verifyParts(ctx context.Context, q dialect.Querier, r *record) (problem string, err error) {
-	feed := r.feed(db.store.Names)
-	if r.State != stateActive || !feed.ByBucket() {
+func (db *DB) verifyParts(ctx context.Context, q dialect.Querier, r *catalog.Record) (problem string, err error) {
+	feed := r.Feed(db.store.Names)
+	if r.State != catalog.StateActive || !feed.ByBucket() {
 		return "", nil
 	}
 	steps, err := db.store.Dialect.BucketIndex(ctx, q, feed)

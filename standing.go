@@ -118,7 +118,7 @@ func (f *Feed) standings(ctx context.Context) (*feedtype.Standings, error) {
 			}
 			return s, nil
 		}
-		if err := f.catalog.reload(ctx); err != nil {
+		if err := f.catalog.Reload(ctx); err != nil {
 			return fail(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // Status is how a feed stands.
@@ -70,11 +71,11 @@ const (
 
 // Status tells how the feed stands, and who holds it up.
 func (f *Feed) Status(ctx context.Context) (*Status, error) {
-	unread := f.catalog.reload(ctx)
-	if unread != nil && !errors.Is(unread, errUnreadable) {
+	unread := f.catalog.Reload(ctx)
+	if unread != nil && !errors.Is(unread, catalog.ErrUnreadable) {
 		return nil, unread
 	}
-	r := f.catalog.record.Load()
+	r := f.catalog.Record.Load()
 	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*Status, error) {
@@ -121,8 +122,8 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		problems = append(problems, parts)
 	}
 	s.Problems = append(s.Problems, problems...)
-	if r.State == stateSharding {
-		s.Problems = append(s.Problems, "parts of it are not served: "+finishSharding(f.name, r.DataShards))
+	if r.State == catalog.StateSharding {
+		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.name, r.DataShards))
 	}
 	if s.Consumers, err = f.db.Consumers(ctx, ConsumerID{Feed: f.name}); err != nil {
 		return fail("read its consumers' cursors", err)
@@ -134,7 +135,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 // database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
 // feed with ULIDs is told by Shards.
 func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
-	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.catalog.dialectFeed())
+	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.catalog.DialectFeed())
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for open transactions", err)
 	}

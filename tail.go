@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -56,14 +57,14 @@ type tailReading struct {
 	asks  int
 	parts bool // it was read only if parts are served
 	rows  *dialect.PageRows
-	l     *layout
+	l     *catalog.Layout
 
 	taken sync.Once
 }
 
 // rows reads what is above a place, alone or from the tail. Any reading will do that began after
 // since. shared says that another one has been given some of the same reading.
-func (f *Feed) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *layout, shared bool, err error) {
+func (f *Feed) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
 	if ask := (tailAsk{at.Position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
 		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
 			return rows, l, shared, err
@@ -87,7 +88,7 @@ func (f *Feed) isTail(at feedtype.CursorState, ask tailAsk) bool {
 }
 
 // fromTail answers no rows and no error where the caller has to read by himself.
-func (f *Feed) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *layout, bool, error) {
+func (f *Feed) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
 	t := &f.tail
 	t.mu.Lock()
 	last := t.last
@@ -150,7 +151,7 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 			r.ask.after = ask.after
 		}
 	}
-	l, err := f.catalog.currentLayout(ctx)
+	l, err := f.catalog.CurrentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,13 +164,13 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 		return nil, err
 	}
 	if r.parts = r.asks > 1 && parts; r.parts {
-		q.Unserved = unplaced // whoever wants a part of it
+		q.Unserved = catalog.Unplaced // whoever wants a part of it
 	}
 	floor := f.highest(q.Shard)
-	if r.rows, err = f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.feed, q); err != nil {
+	if r.rows, err = f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.Feed, q); err != nil {
 		return nil, err
 	}
-	if r.rows.Generation != l.generation || r.rows.Signature != l.table.Signature {
+	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {
 		return nil, errUntold
 	}
 	if err := f.notSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {

@@ -42,7 +42,7 @@ const purgeBatchSize = 500
 
 func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
 	d := f.db.store.Dialect
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	positions := dialect.Qualified(d, feed.Positions())
 	// Publishers are kept out, so that no key comes back to life between the two steps.
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
@@ -97,7 +97,7 @@ func (f *Feed) oldestDue(ctx context.Context) (bool, error) {
 // times never fall from one position to a higher one, so the first that is not due is the last
 // to be looked at.
 func (f *Feed) expired(oldest []tombstone) (due []int64) {
-	keep := f.catalog.record.Load().Tombstones.Microseconds()
+	keep := f.catalog.Record.Load().Tombstones.Microseconds()
 	for _, t := range oldest {
 		if t.age <= keep {
 			break
@@ -117,14 +117,14 @@ func (f *Feed) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]
 	f.mu.Lock()
 	barren := f.barren
 	f.mu.Unlock()
-	from, above := f.catalog.record.Load().TombstonesBelow+1, ""
+	from, above := f.catalog.Record.Load().TombstonesBelow+1, ""
 	if barren.Generation == f.Generation() {
 		from = max(from, barren.Position.Number())
 	}
 	if from > 1 {
 		above = " AND feed_sync_id >= " + b.Arg(from)
 	}
-	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.catalog.dialectFeed().Positions())+
+	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.catalog.DialectFeed().Positions())+
 		" WHERE deleted = 1 AND hidden = 0"+above+" ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
 		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
 }

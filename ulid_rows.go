@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // noULIDs is a query, from its FROM on, for the rows (t) of a feed's table that hold no ULID, or
@@ -25,8 +26,8 @@ func findThem(d dialect.Dialect, feed *dialect.Feed) string {
 }
 
 // mustHoldULIDs refuses a table with rows that no page could show.
-func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) error {
-	feed := r.feed(db.store.Names)
+func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	feed := r.Feed(db.store.Names)
 	from := noULIDs(db.store.Dialect, feed)
 	if from == "" {
 		return nil
@@ -41,7 +42,7 @@ func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *record) e
 
 // holdsNone is the error of a page, or a lock, that has come upon such a row.
 func (f *Feed) holdsNone(shard int, err error) error {
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name), Err: err,
 		Next: findThem(f.db.store.Dialect, feed) + "; `rowfeed check " + f.name + "` names their keys"}
 }
@@ -49,16 +50,16 @@ func (f *Feed) holdsNone(shard int, err error) error {
 // ulidsNow is the feed with its columns as the table has them now, whose types may be others than
 // when it was made; nil where they hold no ULIDs any more, which Verify tells.
 func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
-	feed, r := f.catalog.dialectFeed(), f.catalog.record.Load()
+	feed, r := f.catalog.DialectFeed(), f.catalog.Record.Load()
 	if feed.Outbox {
 		return feed, nil
 	}
-	table, err := describeSource(ctx, f.db.store, f.db.store.On(), r)
+	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
 	if err != nil {
 		return nil, err
 	}
 	position, shard := table.Kept(r.ULIDs.Position.Name), table.Kept(r.ULIDs.Shard.Name)
-	if position == nil || shard == nil || !holdsIntegers(shard) || f.db.store.Dialect.ULIDProblem(position) != "" {
+	if position == nil || shard == nil || !catalog.HoldsIntegers(shard) || f.db.store.Dialect.ULIDProblem(position) != "" {
 		return nil, nil
 	}
 	feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}

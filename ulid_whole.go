@@ -15,7 +15,7 @@ import (
 // be a row's of the one that has rows, or below all of them.
 func (f *Feed) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
 	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
-	feed := f.catalog.dialectFeed()
+	feed := f.catalog.DialectFeed()
 	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
 		return shards, err
 	}

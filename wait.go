@@ -79,14 +79,14 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if !ok || now != (standing{generation: at.Generation, head: at.Position}) {
 		return nil, nil
 	}
-	l, err := f.catalog.currentLayout(ctx)
+	l, err := f.catalog.CurrentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if f.mode().part(ctx, f, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
-	return &reading{Page: feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.key, Columns: l.columns}, key: key, at: now}, nil
+	return &reading{Page: feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.Key, Columns: l.Columns}, key: key, at: now}, nil
 }
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits

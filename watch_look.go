@@ -188,22 +188,22 @@ func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []i
 	db.mu.Lock()
 	f := db.feeds[feed]
 	db.mu.Unlock()
-	if f == nil || !f.catalog.dialectFeed().Outbox {
+	if f == nil || !f.catalog.DialectFeed().Outbox {
 		return nil
 	}
 	among := f.glance().among
 	if shards == nil {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.dialectFeed(), among)
+		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among)
 		if err == nil && waiting {
 			filled, _ = f.recordShards(ctx, among, 0)
 		}
 		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.dialectFeed(), among, part...)
+		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.Dialect, f.catalog.dialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.Dialect, f.catalog.DialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 				return err
 			})
 		}

@@ -96,3 +96,16 @@ type Standings struct {
 	// than at since.
 	Shards map[int]string `json:"shards,omitempty"`
 }
+
+// How a feed's positions are made.
+const (
+	// ModeSequence: a publisher gives them, one after the other, after the commit.
+	ModeSequence = "sequence"
+	// ModeBlocking: writers take them with Feed.Lock, in turns within a shard, and insert
+	// rows that hold them. The table is only appended to.
+	ModeBlocking = "blocking"
+	// ModeOutbox: writers append a record to the feed's outbox, in the transaction of the row, and
+	// do not wait for each other; whoever reads first, or a publisher, gives ULIDs. The table
+	// is only appended to.
+	ModeOutbox = "outbox"
+)

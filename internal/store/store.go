@@ -21,3 +21,10 @@ func (s *Store) On() dialect.Querier { return dialect.On(s.SQL) }
 
 // Table quotes one of rowfeed's own tables.
 func (s *Store) Table(base string) string { return dialect.Qualified(s.Dialect, s.Names.Table(base)) }
+
+func OrNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,141 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// handle is what is known of a feed: its record, and the table's columns. Nothing of it runs.
+type Feed struct {
+	Name   string
+	Store  *store.Store
+	Gone   func() // called when the feed turns out to be gone
+	Record atomic.Pointer[Record]
+	layout atomic.Pointer[Layout]
+}
+
+// Reload reads the feed's record again. When the feed is gone it is forgotten.
+func (f *Feed) Reload(ctx context.Context) error {
+	records, err := Load(ctx, f.Store, f.Store.On(), f.Name)
+	if err == nil && (len(records) == 0 || records[0].Gone()) {
+		f.Gone()
+		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.Name), Cause: "there is no such feed",
+			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+	}
+	if err != nil {
+		if f.Store.Dialect.Classify(err) == dialect.ClassUndefined {
+			if err := f.Store.RequireSchema(ctx, f.Store.On()); err != nil {
+				return err // rowfeed's own tables are gone
+			}
+		}
+		return f.Store.Fail(feedtype.FeedObject(f.Name), "read its record", err)
+	}
+	f.Record.Store(records[0])
+	f.layout.Store(nil)
+	return records[0].Unreadable
+}
+
+func (f *Feed) DialectFeed() *dialect.Feed { return f.Record.Load().Feed(f.Store.Names) }
+
+// Describe reads the source table's columns and remembers them.
+func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error) {
+	r := f.Record.Load()
+	if r.Unreadable != nil { // it may have been put right
+		if err := f.Reload(ctx); err != nil {
+			return nil, err
+		}
+		r = f.Record.Load()
+	}
+	table, err := DescribeSource(ctx, f.Store, q, r)
+	if err != nil {
+		return nil, err
+	}
+	l := &Layout{Generation: r.Generation, adopt: r.Adopt, Feed: r.Feed(f.Store.Names), Table: table}
+	if slices.Contains(Unplaced, r.State) {
+		l.Unplaced = r.State
+	}
+	l.Feed.Source = table.Name // with its schema, where a printed script left it out
+	for _, c := range r.Key {
+		l.Key = append(l.Key, c.ForReaders())
+	}
+	if r.Mode == feedtype.ModeBlocking {
+		if err := describeULIDs(f.Store.Dialect, l.Feed, table); err != nil {
+			return nil, err
+		}
+	}
+	l.Feed.Columns = l.Feed.Delivered(table)
+	if r.Columns != nil {
+		l.Feed.Columns = nil
+		for _, name := range r.Columns {
+			c := table.Column(name)
+			if c == nil {
+				return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name),
+					Cause: fmt.Sprintf("it delivers column %q, which table %s no longer has", name, r.Source),
+					Next:  "add the column again, or drop the feed and add it with other --columns"}
+			}
+			l.Feed.Columns = append(l.Feed.Columns, *c)
+		}
+	}
+	if err := r.MayBeSoWide(f.Store.Dialect, table); err != nil {
+		return nil, r.BecameUnfit(err)
+	}
+	for _, c := range l.Feed.Columns {
+		l.Columns = append(l.Columns, c.ForReaders())
+	}
+	f.layout.Store(l)
+	return l, nil
+}
+
+func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
+	table, err := s.Dialect.Describe(ctx, q, name)
+	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
+			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
+	}
+	return table, s.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
+}
+
+// DescribeSource describes a feed's table, and refuses one that is gone or has lost a
+// column of the key: nothing can be published or read then, whatever is captured.
+func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *Record) (*dialect.Table, error) {
+	gone := func(what, next string) (*dialect.Table, error) {
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
+			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}
+	}
+	table, err := s.Dialect.Describe(ctx, q, r.Source)
+	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
+		now, moved, err := s.Dialect.Moved(ctx, q, r.Feed(s.Names))
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name),
+				Cause: fmt.Sprintf("its table %s is table %s now", r.Source, now),
+				Next:  "run `rowfeed feed upgrade " + r.Name + "`, which follows the table"}
+		}
+		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
+	}
+	if err != nil {
+		return nil, s.Fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
+	}
+	for _, c := range r.Key {
+		if table.Column(c.Name) == nil {
+			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name), "give the column its name back, or this login a right on it")
+		}
+	}
+	return table, nil
+}
+
+// CurrentLayout is the remembered layout, or a fresh one.
+func (f *Feed) CurrentLayout(ctx context.Context) (*Layout, error) {
+	if l := f.layout.Load(); l != nil {
+		return l, nil
+	}
+	return f.Describe(ctx, f.Store.On())
+}
