@@ -24,7 +24,7 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 		return 0, db.store.Fail(object, "read its cursors", err)
 	}
 	// In this order: who does not find the cursors any more finds what drop has kept of them.
-	kept, err := db.lookAtLease(ctx, db.store.On(), droppedLease(consumer, feed))
+	kept, err := lookAtLease(ctx, db.store, db.store.On(), droppedLease(consumer, feed))
 	if err != nil {
 		return 0, db.store.Fail(object, "read its epoch", err)
 	}

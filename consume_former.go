@@ -45,7 +45,7 @@ func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
 	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
 	b := dialect.NewBuilder(db.store.Dialect)
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+	all, err := dialect.QueryAll(ctx, db.store.On(), leaseColumns(db.store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
 		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
 	}
 	i := slices.IndexFunc(all, func(s *LeaseStatus) bool {
 		switch {
-		case !s.held(), strings.HasPrefix(s.Name, groupPrefix(group, r.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
+		case !isHeld(s), strings.HasPrefix(s.Name, groupPrefix(group, r.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
 			return false
 		case s.Name == r.c.SoleLease:
 			return r.count > 1
@@ -109,12 +109,12 @@ func (r *consuming) deposedHolder(ctx context.Context) (*LeaseStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := db.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).look(ctx)
+	leases, err := newGroup(db.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		if s := leases.jobs[row.shard]; s != nil && s.held() && s.Epoch < row.epoch && row.shard != r.shard {
+		if s := leases.jobs[row.shard]; s != nil && isHeld(s) && s.Epoch < row.epoch && row.shard != r.shard {
 			return s, nil
 		}
 	}

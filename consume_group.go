@@ -46,7 +46,7 @@ func (r *consuming) together(ctx context.Context) error {
 	if most := r.c.DB.store.SQL.Stats().MaxOpenConnections; most > 0 {
 		r.slots = make(chan struct{}, max(1, most-2))
 	}
-	g := r.c.DB.Group(ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
+	g := newGroup(r.c.DB.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
 	g.above = r.epochOf
 	return g.Run(ctx, func(ctx context.Context, j *Job) error {
 		// A shard that somebody else is to have is not waited on any more; what is in hand
@@ -78,7 +78,7 @@ func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
-	kept, err := r.c.DB.lookAtLease(ctx, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
+	kept, err := lookAtLease(ctx, r.c.DB.store, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
 	switch {
 	case err != nil:
 		return 0, err
@@ -94,7 +94,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	if r.c.Handle != nil {
 		return r.work(ctx, ctx, shard, 0)
 	}
-	lease := r.c.DB.Lease(JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
+	lease := newLease(r.c.DB.store, JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
 	lease.Above = func(ctx context.Context) (int64, error) { return r.epochOf(ctx, shard) }
 	told := int64(0)
 	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
@@ -140,14 +140,14 @@ func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*L
 		return nil, nil
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" WHERE name >= "+b.Arg(consumerLeases)+
+	all, err := dialect.QueryAll(ctx, db.store.On(), leaseColumns(db.store)+" WHERE name >= "+b.Arg(consumerLeases)+
 		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), scanLease) // ';' is the one behind ':'
 	if err != nil {
 		return nil, db.store.Fail("leases", "list those of consumers", err)
 	}
 	held := map[string]*LeaseStatus{}
 	for _, s := range all {
-		if s.held() {
+		if isHeld(s) {
 			held[s.Name] = s
 		}
 	}

@@ -19,10 +19,10 @@ import (
 //
 // What a lease guards it guards here; see Lease and Job.Term.
 type Group struct {
-	db   *DB
-	name string
-	jobs int
-	ttl  time.Duration
+	store *store.Store
+	name  string
+	jobs  int
+	ttl   time.Duration
 	// above, where it is set, is Lease.Above of a job.
 	above func(ctx context.Context, job int) (int64, error)
 }
@@ -38,8 +38,8 @@ const (
 // 1 to 83 printable ASCII characters without blanks, and the number of jobs: groups of
 // different numbers have nothing in common. ttl is a lease's: one who was killed is
 // replaced that much later, at most.
-func (db *DB) Group(name string, jobs int, ttl time.Duration) *Group {
-	return &Group{db: db, name: name, jobs: jobs, ttl: ttl}
+func newGroup(st *store.Store, name string, jobs int, ttl time.Duration) *Group {
+	return &Group{store: st, name: name, jobs: jobs, ttl: ttl}
 }
 
 // Job is one of a group's while this member of it has it.
@@ -82,7 +82,7 @@ func (g *Group) validate() error {
 	case g.jobs < 1 || g.jobs > feedtype.MaxDataShards:
 		return feedtype.Invalid("jobs", "%d must be from 1 to %d", g.jobs, feedtype.MaxDataShards)
 	}
-	return g.db.Lease(g.name, g.ttl).validate()
+	return newLease(g.store, g.name, g.ttl).validate()
 }
 
 // Run does its share of the jobs, each in a goroutine of its own, until ctx ends, then
@@ -163,12 +163,12 @@ func (m *member) end(e ending) error {
 	case e.lost || errors.Is(e.err, feedtype.LeaseLost):
 		event.Kind = feedtype.JobLost
 	case e.err != nil && m.ctx.Err() == nil:
-		m.g.db.cfg.Observer.Job(event)
+		m.g.store.Observer.Job(event)
 		return e.err
 	case e.job.handsOver():
 		event.Kind = feedtype.JobHandedOver
 	}
-	m.g.db.cfg.Observer.Job(event)
+	m.g.store.Observer.Job(event)
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (m *member) leave() {
 func (m *member) begin(number int, t *Term) {
 	j := &Job{number: number, term: t, handOver: make(chan struct{})}
 	m.jobs[number] = j
-	m.g.db.cfg.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: feedtype.JobBegun})
+	m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: feedtype.JobBegun})
 	work, stop := context.WithCancelCause(m.ctx)
 	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
 	go func() {
@@ -210,14 +210,14 @@ func (m *member) beat() (time.Duration, error) {
 		return 0, nil
 	}
 	if err != nil {
-		err = m.g.db.store.Fail(groupObject(m.g.name), "renew and look", err)
+		err = m.g.store.Fail(groupObject(m.g.name), "renew and look", err)
 		for _, fatal := range []feedtype.Code{feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest} {
 			if errors.Is(err, fatal) {
 				return 0, err
 			}
 		}
 		m.failures++
-		m.g.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Err: err})
+		m.g.store.Observer.Trouble(feedtype.TroubleEvent{Err: err})
 		return store.Jitter(min(outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
@@ -237,7 +237,7 @@ func (m *member) beat() (time.Duration, error) {
 // balance is a beat's work; short says that the member has less than its share.
 func (m *member) balance(ctx context.Context) (short bool, err error) {
 	if !m.known {
-		if err := m.g.db.store.RequireSchema(ctx, m.g.db.store.On()); err != nil {
+		if err := m.g.store.RequireSchema(ctx, m.g.store.On()); err != nil {
 			return false, err
 		}
 		m.known = true
@@ -283,7 +283,7 @@ func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
 	const most = 100 // of which each has four parameters
 	for some := range slices.Chunk(m.terms(), most) {
 		bounded, cancel := halfway(ctx, some...)
-		asked, n, err := m.g.db.Lease(m.g.name, m.g.ttl).prolong(bounded, some...)
+		asked, n, err := newLease(m.g.store, m.g.name, m.g.ttl).prolong(bounded, some...)
 		cancel()
 		if err != nil {
 			return nil, err

@@ -24,10 +24,10 @@ type groupLook struct {
 // look reads the group's leases by one statement.
 func (g *Group) look(ctx context.Context) (*groupLook, error) {
 	prefix := groupPrefix(g.name, g.jobs)
-	b := dialect.NewBuilder(g.db.store.Dialect)
+	b := dialect.NewBuilder(g.store.Dialect)
 	asked := time.Now()
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	rows, err := dialect.QueryAll(ctx, g.db.store.On(), g.db.leaseColumns()+" WHERE name >= "+b.Arg(prefix)+
+	rows, err := dialect.QueryAll(ctx, g.store.On(), leaseColumns(g.store)+" WHERE name >= "+b.Arg(prefix)+
 		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (g *Group) look(ctx context.Context) (*groupLook, error) {
 func (l *groupLook) judge(terms []*Term) {
 	for _, t := range terms {
 		row := l.rows[t.lease.name]
-		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !row.held() {
+		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !isHeld(row) {
 			t.lose("it has expired, or somebody else has acquired or released it")
 			continue
 		}
@@ -62,7 +62,7 @@ func (l *groupLook) judge(terms []*Term) {
 // free lists those of n leases that nobody holds.
 func free(rows map[int]*LeaseStatus, n int) (numbers []int) {
 	for i := range n {
-		if s := rows[i]; s == nil || !s.held() {
+		if s := rows[i]; s == nil || !isHeld(s) {
 			numbers = append(numbers, i)
 		}
 	}
@@ -87,12 +87,12 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 	}
 	for _, seat := range slices.Sorted(maps.Keys(l.seats)) {
 		// One that has lost a seat and taken another has two until the first runs out.
-		if s := l.seats[seat]; s.held() && of(s.Owner) < 0 {
+		if s := l.seats[seat]; isHeld(s) && of(s.Owner) < 0 {
 			all = append(all, standing{instance: instanceOf(s.Owner), seat: seat})
 		}
 	}
 	for _, s := range l.jobs {
-		if i := of(s.Owner); s.held() && i >= 0 {
+		if i := of(s.Owner); isHeld(s) && i >= 0 {
 			all[i].has++
 		}
 	}
@@ -118,7 +118,7 @@ func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above
 	if seen == nil {
 		seen = &LeaseStatus{Name: name, State: LeaseFree}
 	}
-	l := &Lease{Above: above, db: m.g.db, name: name, ttl: m.g.ttl, instance: m.instance}
+	l := &Lease{Above: above, store: m.g.store, name: name, ttl: m.g.ttl, instance: m.instance}
 	bounded, cancel := halfway(ctx, m.terms()...)
 	defer cancel()
 	return l.take(bounded, seen)
@@ -155,7 +155,7 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 	m.giveAway(len(m.jobs))
 	if !m.standsBy {
 		m.standsBy = true
-		m.g.db.cfg.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: feedtype.JobStandsBy})
+		m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: feedtype.JobStandsBy})
 	}
 	return false, nil
 }

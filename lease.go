@@ -36,9 +36,9 @@ type Lease struct {
 	// Hold that found it taken. An error of it ends the waiting, with that error.
 	StandBy func(ctx context.Context, holder *LeaseStatus) error
 
-	db   *DB
-	name string
-	ttl  time.Duration
+	store *store.Store
+	name  string
+	ttl   time.Duration
 	// instance, where there is one, begins the owners of all terms of one member of a
 	// group: it shows whose a job is.
 	instance string
@@ -62,8 +62,8 @@ var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
 // rowfeed's own). A
 // term ends ttl after the database has last heard of it: a holder that was killed is
 // replaced that much later, at most; 10 s is a good choice.
-func (db *DB) Lease(name string, ttl time.Duration) *Lease {
-	return &Lease{db: db, name: name, ttl: ttl}
+func newLease(st *store.Store, name string, ttl time.Duration) *Lease {
+	return &Lease{store: st, name: name, ttl: ttl}
 }
 
 func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
@@ -125,15 +125,15 @@ func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
 		return nil, nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		seen, err := l.db.lookAtLease(ctx, l.db.store.On(), l.name)
+		seen, err := lookAtLease(ctx, l.store, l.store.On(), l.name)
 		switch {
 		case err != nil:
-			return nil, nil, l.db.store.Fail(leaseObject(l.name), "look who holds it", err)
-		case seen.held() || attempt > store.MaxAttempts: // the latter: it was, each time, when we came to take it
+			return nil, nil, l.store.Fail(leaseObject(l.name), "look who holds it", err)
+		case isHeld(seen) || attempt > store.MaxAttempts: // the latter: it was, each time, when we came to take it
 			return nil, seen, nil
 		}
 		if t, err := l.take(ctx, seen); t != nil || err != nil {
-			return t, nil, l.db.store.Fail(leaseObject(l.name), "acquire it", err)
+			return t, nil, l.store.Fail(leaseObject(l.name), "acquire it", err)
 		}
 	}
 }
@@ -150,20 +150,20 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 		}
 	}
 	t := newTerm(l, l.newOwner(), max(seen.Epoch, above)+1)
-	now, ttl := l.db.store.Dialect.Now(), l.ttl.Microseconds()
-	b := dialect.NewBuilder(l.db.store.Dialect)
+	now, ttl := l.store.Dialect.Now(), l.ttl.Microseconds()
+	b := dialect.NewBuilder(l.store.Dialect)
 	var query string
 	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
-		query = "INSERT INTO " + l.db.store.Table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
+		query = "INSERT INTO " + l.store.Table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
 			b.Arg(l.name) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
 	} else {
-		query = "UPDATE " + l.db.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
+		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
 			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
 			" WHERE name = " + b.Arg(l.name) + " AND epoch = " + b.Arg(seen.Epoch) +
 			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
 	}
 	var asked time.Time
-	err := l.db.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
+	err := l.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
 		asked = time.Now()
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
@@ -173,7 +173,7 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, store.ErrNothing) || l.db.store.Dialect.Classify(err) == dialect.ClassDuplicate:
+	case errors.Is(err, store.ErrNothing) || l.store.Dialect.Classify(err) == dialect.ClassDuplicate:
 		return nil, nil
 	case ctx.Err() != nil:
 		_ = t.letGo(ctx)
@@ -195,7 +195,7 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 	if seen.State == LeaseExpired {
 		begun.Kind = feedtype.TermTakenOver
 	}
-	l.db.cfg.Observer.Term(begun)
+	l.store.Observer.Term(begun)
 	return t, nil
 }
 
@@ -204,11 +204,11 @@ func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
 // makes the row another one in any case: MySQL counts the rows that have changed. More
 // than one term are those of a group's member.
 func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
-	b := dialect.NewBuilder(l.db.store.Dialect)
-	now := l.db.store.Dialect.Now()
-	query := "UPDATE " + l.db.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
+	b := dialect.NewBuilder(l.store.Dialect)
+	now := l.store.Dialect.Now()
+	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
 		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
-	err = l.db.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
+	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err

@@ -4,12 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // LeaseStatus is how a lease stands, on the database's clock.
@@ -35,10 +34,10 @@ const (
 	LeaseFree    = "free"
 )
 
-func (s *LeaseStatus) held() bool { return s.State == LeaseHeld }
+func isHeld(s *LeaseStatus) bool { return s.State == LeaseHeld }
 
-func (db *DB) leaseColumns() string {
-	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("leases")
+func leaseColumns(st *store.Store) string {
+	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() + " FROM " + st.Table("leases")
 }
 
 func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
@@ -60,9 +59,9 @@ func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
 
 // lookAtLease reads a lease's row; one that nobody has acquired yet is free, with
 // epoch 0.
-func (db *DB) lookAtLease(ctx context.Context, q dialect.Querier, name string) (*LeaseStatus, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	found, err := dialect.QueryAll(ctx, q, db.leaseColumns()+" WHERE name = "+b.Arg(name), b.Args(), scanLease)
+func lookAtLease(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*LeaseStatus, error) {
+	b := dialect.NewBuilder(st.Dialect)
+	found, err := dialect.QueryAll(ctx, q, leaseColumns(st)+" WHERE name = "+b.Arg(name), b.Args(), scanLease)
 	if err != nil {
 		return nil, err
 	}
@@ -73,50 +72,23 @@ func (db *DB) lookAtLease(ctx context.Context, q dialect.Querier, name string) (
 }
 
 // Leases lists all leases that were ever acquired, by name. See CurrentLeases.
-func (db *DB) Leases(ctx context.Context) ([]*LeaseStatus, error) {
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
+func Leases(ctx context.Context, st *store.Store) ([]*LeaseStatus, error) {
+	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, db.store.On(), db.leaseColumns()+" ORDER BY name", nil, scanLease)
+	all, err := dialect.QueryAll(ctx, st.On(), leaseColumns(st)+" ORDER BY name", nil, scanLease)
 	if err != nil {
-		return nil, db.store.Fail("leases", "list them", err)
+		return nil, st.Fail("leases", "list them", err)
 	}
 	return all, nil
 }
 
-// CurrentLeases lists them without what is left of consumers' shards that are over: nobody
-// holds them, and the consumer has another number of shards by now, or was dropped. Their
-// rows stay, since no epoch ever comes again.
-func (db *DB) CurrentLeases(ctx context.Context) ([]*LeaseStatus, error) {
-	all, err := db.Leases(ctx)
-	if err != nil || !slices.ContainsFunc(all, (*LeaseStatus).isConsumers) {
-		return all, err
-	}
-	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+db.store.Table("cursors")+
-		" UNION SELECT consumer, feed, shard_count FROM "+db.store.Table("consumers"), nil,
-		func(rows dialect.Rows) (prefix string, err error) {
-			var consumer, feed string
-			var count int
-			err = rows.Scan(&consumer, &feed, &count)
-			return groupPrefix(ConsumerGroup(consumer, feed), count), err
-		})
-	if err != nil {
-		return nil, db.store.Fail("leases", "list the consumers", err)
-	}
-	return slices.DeleteFunc(all, func(s *LeaseStatus) bool {
-		return s.isConsumers() && !s.held() && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
-	}), nil
-}
-
-// isConsumers tells whether it is of a consumer's shard, or its seat.
-func (s *LeaseStatus) isConsumers() bool { return strings.HasPrefix(s.Name, consumerLeases) }
-
 // freeLease frees the lease of the condition; it keeps its epoch, which must never
 // come again.
-func (db *DB) freeLease(ctx context.Context, which func(*dialect.Builder) string) (n int64, err error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	query := "UPDATE " + db.store.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " + which(b)
-	err = db.store.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
+func freeLease(ctx context.Context, st *store.Store, which func(*dialect.Builder) string) (n int64, err error) {
+	b := dialect.NewBuilder(st.Dialect)
+	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " + which(b)
+	err = st.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err
 	})
@@ -129,14 +101,14 @@ func (db *DB) freeLease(ctx context.Context, which func(*dialect.Builder) string
 // what it does outside of the database until then is not fenced. epoch 0 ends the term
 // that there is; another one that term only, and the code Conflict says that it is over.
 // A lease that is free stays so.
-func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*LeaseStatus, error) {
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
+func ReleaseLease(ctx context.Context, st *store.Store, name string, epoch int64) (*LeaseStatus, error) {
+	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	seen, err := db.lookAtLease(ctx, db.store.On(), name)
+	seen, err := lookAtLease(ctx, st, st.On(), name)
 	switch {
 	case err != nil:
-		return nil, db.store.Fail(leaseObject(name), "look who holds it", err)
+		return nil, st.Fail(leaseObject(name), "look who holds it", err)
 	case seen.Epoch == 0:
 		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
 	case epoch != 0 && epoch != seen.Epoch:
@@ -144,11 +116,11 @@ func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*Leas
 	case seen.State == LeaseFree:
 		return seen, nil
 	}
-	n, err := db.freeLease(ctx, func(b *dialect.Builder) string {
+	n, err := freeLease(ctx, st, func(b *dialect.Builder) string {
 		return "name = " + b.Arg(name) + " AND owner = " + b.Arg(seen.Owner) + " AND epoch = " + b.Arg(seen.Epoch)
 	})
 	if err != nil {
-		return nil, db.store.Fail(leaseObject(name), "release it", err)
+		return nil, st.Fail(leaseObject(name), "release it", err)
 	}
 	if n != 1 {
 		return nil, changedHands(name, "its term ended in this moment")

@@ -75,7 +75,7 @@ func (t *Term) lose(why string) *feedtype.Error {
 	lost := t.lost(why)
 	t.end(lost)
 	if context.Cause(t.ctx) == error(lost) {
-		t.lease.db.cfg.Observer.Term(feedtype.TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: feedtype.TermLost})
+		t.lease.store.Observer.Term(feedtype.TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: feedtype.TermLost})
 	}
 	return lost
 }
@@ -148,7 +148,7 @@ func (t *Term) Renew(ctx context.Context) error {
 	defer cancel()
 	asked, n, err := t.lease.prolong(bounded, t)
 	if err != nil {
-		return t.lease.db.store.Fail(leaseObject(t.lease.name), "renew it", err)
+		return t.lease.store.Fail(leaseObject(t.lease.name), "renew it", err)
 	}
 	if n != 1 {
 		t.lose("it has expired, or somebody else has acquired or released it")
@@ -165,14 +165,14 @@ func (t *Term) Renew(ctx context.Context) error {
 // Call it last, right before the COMMIT: renewals wait for the row as well. It is made
 // for READ COMMITTED; at stricter levels it fails with a serialization failure when the
 // term was renewed since the transaction began.
-func (t *Term) Assert(ctx context.Context, tx Tx) error {
-	b := dialect.NewBuilder(t.lease.db.store.Dialect)
+func (t *Term) Assert(ctx context.Context, tx dialect.Querier) error {
+	b := dialect.NewBuilder(t.lease.store.Dialect)
 	// A write that changes nothing anybody reads: SQLite has no other lock than that for
 	// writing, and a plain read may be of an old snapshot.
-	n, err := tx.Exec(ctx, "UPDATE "+t.lease.db.store.Table("leases")+" SET renewals = renewals + 1 WHERE "+t.own(b)+
-		" AND expires_at > "+t.lease.db.store.Dialect.Now(), b.Args()...)
+	n, err := tx.Exec(ctx, "UPDATE "+t.lease.store.Table("leases")+" SET renewals = renewals + 1 WHERE "+t.own(b)+
+		" AND expires_at > "+t.lease.store.Dialect.Now(), b.Args()...)
 	if err != nil {
-		return t.lease.db.store.Fail(leaseObject(t.lease.name), "assert it", err)
+		return t.lease.store.Fail(leaseObject(t.lease.name), "assert it", err)
 	}
 	if n != 1 {
 		return t.lose("it has expired, or somebody else has acquired or released it")
@@ -184,8 +184,8 @@ func (t *Term) Assert(ctx context.Context, tx Tx) error {
 // LeaseLost says that it had ended before; nothing of another term is touched.
 func (t *Term) Release(ctx context.Context) error {
 	t.end(t.lost("it was released"))
-	db, object := t.lease.db, leaseObject(t.lease.name)
-	n, err := db.freeLease(ctx, t.own)
+	st, object := t.lease.store, leaseObject(t.lease.name)
+	n, err := freeLease(ctx, st, t.own)
 	if err == nil && n == 1 {
 		return nil
 	}
@@ -193,16 +193,16 @@ func (t *Term) Release(ctx context.Context) error {
 		return t.lost("it had expired, or somebody else has acquired or released it")
 	}
 	// The COMMIT may have taken effect. Once more, then: it frees nothing of others.
-	again, unknown := db.freeLease(ctx, t.own)
+	again, unknown := freeLease(ctx, st, t.own)
 	if unknown == nil && again == 1 {
 		return nil
 	}
 	if unknown == nil {
-		if seen, failed := db.lookAtLease(ctx, db.store.On(), t.lease.name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
+		if seen, failed := lookAtLease(ctx, st, st.On(), t.lease.name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
 			return nil
 		}
 	}
-	return db.store.Fail(object, "release it", err)
+	return st.Fail(object, "release it", err)
 }
 
 // letGo frees a lease as well as it can, also after ctx has ended: without it the next

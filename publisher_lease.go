@@ -23,7 +23,7 @@ func PublisherLease(feed string) string { return "publish:" + feed }
 // not atomic, readers that query the tables without rowfeed may miss a position while
 // two publishers follow one another closely; elsewhere a second one only costs.
 func (f *Feed) takeTurns(ctx context.Context) error {
-	lease := f.db.Lease(PublisherLease(f.name), f.db.cfg.PublisherLease)
+	lease := newLease(f.db.store, PublisherLease(f.name), f.db.cfg.PublisherLease)
 	observer := f.db.cfg.Observer
 	failures, behind := 0, int64(-1)
 	lease.StandBy = func(_ context.Context, s *LeaseStatus) error {
@@ -39,7 +39,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		t, err := lease.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
-			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.owner, Epoch: t.epoch, Since: time.Now(), Mine: true})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
 			var gaveUp error
 			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
 				gaveUp = f.keepPublishing(ctx, turnPatience)

@@ -89,11 +89,11 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if err := f.mode().status(ctx, f, s); err != nil {
 		return nil, err
 	}
-	publisher, err := f.db.lookAtLease(ctx, f.db.store.On(), PublisherLease(f.name))
+	publisher, err := lookAtLease(ctx, f.db.store, f.db.store.On(), PublisherLease(f.name))
 	if err != nil {
 		return fail("look who publishes", err)
 	}
-	if publisher.held() {
+	if isHeld(publisher) {
 		s.Publisher = publisher
 	}
 	blockers, unseen, err := f.Blockers(ctx)
