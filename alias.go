@@ -143,3 +143,13 @@ const (
 	Forbidden         = feedtype.Forbidden
 	Failed            = feedtype.Failed
 )
+
+// LeaseStatus is how a lease stands.
+type LeaseStatus = feedtype.LeaseStatus
+
+// The states of a lease.
+const (
+	LeaseHeld    = feedtype.LeaseHeld
+	LeaseExpired = feedtype.LeaseExpired
+	LeaseFree    = feedtype.LeaseFree
+)

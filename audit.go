@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // Act is something that an operator has done to feeds, consumers, leases or tokens, as the
@@ -76,7 +77,7 @@ func (db *DB) BeginAct(ctx context.Context, act Act) (end func(error) error, err
 		return nil, db.store.Fail("audit log", "record "+act.Act, err)
 	}
 	return func(outcome error) error {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.PartingTimeout)
 		defer cancel()
 		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
 			b := dialect.NewBuilder(db.store.Dialect)

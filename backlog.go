@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Backlog tells what waits for the feed's publisher: what of Status costs little, for whoever
@@ -40,7 +41,7 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 		return found, f.db.store.Fail(feedtype.FeedObject(f.name), "count the changes waiting", err)
 	}
-	found.OldestSeconds = seconds(age)
+	found.OldestSeconds = store.Seconds(age)
 	return found, nil
 }
 

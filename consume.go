@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // Consumer reads a feed and hands its entries, page by page, to Handle. What Handle
@@ -205,8 +206,8 @@ func (c *Consumer) validate() error {
 		return feedtype.Invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it to 1")
 	case c.Epoch > 0 && c.ShardCount > 1:
 		return feedtype.Invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
-	case c.Lease != 0 && (c.Lease < minTTL || c.Lease > maxTTL):
-		return feedtype.Invalid("lease", "%s must be from %s to %s", c.Lease, minTTL, maxTTL)
+	case c.Lease != 0 && (c.Lease < lease.MinTTL || c.Lease > lease.MaxTTL):
+		return feedtype.Invalid("lease", "%s must be from %s to %s", c.Lease, lease.MinTTL, lease.MaxTTL)
 	case c.ShardCount < 0 || c.ShardCount > feedtype.MaxDataShards:
 		return feedtype.Invalid("shard count", "%d must be between 1 and %d", c.ShardCount, feedtype.MaxDataShards)
 	case c.Limit < 0 || c.Limit > feedtype.MaxLimit:

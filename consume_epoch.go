@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // droppedLease is the name of a lease that nobody ever holds: its epoch is the highest that
@@ -24,7 +25,7 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 		return 0, db.store.Fail(object, "read its cursors", err)
 	}
 	// In this order: who does not find the cursors any more finds what drop has kept of them.
-	kept, err := lookAtLease(ctx, db.store, db.store.On(), droppedLease(consumer, feed))
+	kept, err := lease.Look(ctx, db.store, db.store.On(), droppedLease(consumer, feed))
 	if err != nil {
 		return 0, db.store.Fail(object, "read its epoch", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -41,21 +42,21 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 
 // formerHolder is somebody who holds a lease of the consumer's shards of another number; nil
 // where nobody does.
-func (r *consuming) formerHolder(ctx context.Context) (*LeaseStatus, error) {
+func (r *consuming) formerHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
 	b := dialect.NewBuilder(db.store.Dialect)
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.store.On(), leaseColumns(db.store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
-		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), scanLease)
+	all, err := dialect.QueryAll(ctx, db.store.On(), lease.Columns(db.store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), lease.Scan)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.stillOf(ctx); err != nil {
 		return nil, err // of two that have divided one after the other the first ends
 	}
-	i := slices.IndexFunc(all, func(s *LeaseStatus) bool {
+	i := slices.IndexFunc(all, func(s *feedtype.LeaseStatus) bool {
 		switch {
-		case !isHeld(s), strings.HasPrefix(s.Name, groupPrefix(group, r.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
+		case !lease.Held(s), strings.HasPrefix(s.Name, lease.GroupPrefix(group, r.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
 			return false
 		case s.Name == r.c.SoleLease:
 			return r.count > 1
@@ -103,18 +104,18 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 // deposedHolder is somebody who holds the lease of another of the consumer's shards under an
 // epoch below that of its cursor; nil where nobody does. Leases are read after the cursors: a
 // term that begins in between is above its cursor.
-func (r *consuming) deposedHolder(ctx context.Context) (*LeaseStatus, error) {
+func (r *consuming) deposedHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db := r.c.DB
 	rows, err := db.cursorsOf(ctx, db.store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return nil, err
 	}
-	leases, err := newGroup(db.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).look(ctx)
+	leases, err := lease.NewGroup(db.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).Look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		if s := leases.jobs[row.shard]; s != nil && isHeld(s) && s.Epoch < row.epoch && row.shard != r.shard {
+		if s := leases.Jobs[row.shard]; s != nil && lease.Held(s) && s.Epoch < row.epoch && row.shard != r.shard {
 			return s, nil
 		}
 	}

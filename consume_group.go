@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // defaultConsumerLease is the default of Consumer.Lease.
@@ -23,12 +24,12 @@ const consumerLeases = "consumer:"
 // JobLease names the lease of each. Of a name that is too long for that a digest is left.
 func ConsumerGroup(consumer, feed string) string {
 	name := consumerLeases + feed + ":" + consumer
-	if len(name) <= maxGroupName {
+	if len(name) <= lease.MaxGroupName {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	digest := "~" + hex.EncodeToString(sum[:8])
-	return name[:maxGroupName-len(digest)] + digest
+	return name[:lease.MaxGroupName-len(digest)] + digest
 }
 
 func (r *consuming) lease() time.Duration {
@@ -46,9 +47,9 @@ func (r *consuming) together(ctx context.Context) error {
 	if most := r.c.DB.store.SQL.Stats().MaxOpenConnections; most > 0 {
 		r.slots = make(chan struct{}, max(1, most-2))
 	}
-	g := newGroup(r.c.DB.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
-	g.above = r.epochOf
-	return g.Run(ctx, func(ctx context.Context, j *Job) error {
+	g := lease.NewGroup(r.c.DB.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
+	g.Above = r.epochOf
+	return g.Run(ctx, func(ctx context.Context, j *lease.Job) error {
 		// A shard that somebody else is to have is not waited on any more; what is in hand
 		// is brought to its end.
 		until, stop := context.WithCancel(ctx)
@@ -78,7 +79,7 @@ func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
-	kept, err := lookAtLease(ctx, r.c.DB.store, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
+	kept, err := lease.Look(ctx, r.c.DB.store, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
 	switch {
 	case err != nil:
 		return 0, err
@@ -94,10 +95,10 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	if r.c.Handle != nil {
 		return r.work(ctx, ctx, shard, 0)
 	}
-	lease := newLease(r.c.DB.store, JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
-	lease.Above = func(ctx context.Context) (int64, error) { return r.epochOf(ctx, shard) }
+	turns := lease.New(r.c.DB.store, lease.JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
+	turns.Above = func(ctx context.Context) (int64, error) { return r.epochOf(ctx, shard) }
 	told := int64(0)
-	lease.StandBy = func(ctx context.Context, s *LeaseStatus) error {
+	turns.StandBy = func(ctx context.Context, s *feedtype.LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
 			r.c.DB.cfg.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
@@ -121,7 +122,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	}
 	for {
 		deposed := false
-		err := lease.Hold(ctx, func(ctx context.Context, t *Term) error {
+		err := turns.Hold(ctx, func(ctx context.Context, t *lease.Term) error {
 			err := r.work(ctx, ctx, shard, t.Epoch())
 			deposed = errors.Is(err, feedtype.LeaseLost) && t.Context().Err() == nil
 			return err
@@ -135,19 +136,19 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 
 // shardLeases are the leases of cursors' shards that somebody holds, by name. It asks
 // nobody where no consumer has more than one shard.
-func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*LeaseStatus, error) {
+func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*feedtype.LeaseStatus, error) {
 	if !slices.ContainsFunc(rows, func(r *cursorRow) bool { return r.shardCount > 1 }) {
 		return nil, nil
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	all, err := dialect.QueryAll(ctx, db.store.On(), leaseColumns(db.store)+" WHERE name >= "+b.Arg(consumerLeases)+
-		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), scanLease) // ';' is the one behind ':'
+	all, err := dialect.QueryAll(ctx, db.store.On(), lease.Columns(db.store)+" WHERE name >= "+b.Arg(consumerLeases)+
+		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
 	if err != nil {
 		return nil, db.store.Fail("leases", "list those of consumers", err)
 	}
-	held := map[string]*LeaseStatus{}
+	held := map[string]*feedtype.LeaseStatus{}
 	for _, s := range all {
-		if isHeld(s) {
+		if lease.Held(s) {
 			held[s.Name] = s
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
@@ -67,7 +68,7 @@ type ConsumerStatus struct {
 	Failure string `json:"failure"`
 	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
 	// and since when.
-	Lease *LeaseStatus `json:"lease"`
+	Lease *feedtype.LeaseStatus `json:"lease"`
 	// Behind is the number of positions between the cursor and the feed's head, which is
 	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
 	// another generation, and where the cursor is ahead of it; nil also where positions are
@@ -113,7 +114,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 			job = jobOf(row.shard, row.shardCount)
 			s.Worker, s.NewPaused = &job, whole.paused
 		}
-		s.Lease = leases[JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
+		s.Lease = leases[lease.JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
 		if all[i] = s; byFeed[row.feed] == nil {
 			feeds = append(feeds, row.feed)
 		}

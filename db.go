@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -104,8 +105,8 @@ func (c Config) validate() error {
 		return feedtype.Invalid("idle poll", "%s must not be negative", c.IdlePoll)
 	case c.WatchPoll < 0:
 		return feedtype.Invalid("watch poll", "%s must not be negative", c.WatchPoll)
-	case c.PublisherLease >= 0 && c.PublisherLease < minTTL || c.PublisherLease > maxTTL:
-		return feedtype.Invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, minTTL, maxTTL)
+	case c.PublisherLease >= 0 && c.PublisherLease < lease.MinTTL || c.PublisherLease > lease.MaxTTL:
+		return feedtype.Invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, lease.MinTTL, lease.MaxTTL)
 	case c.MaxPageBytes < 1:
 		return feedtype.Invalid("page bytes", "%d must be positive", c.MaxPageBytes)
 	}

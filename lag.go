@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // mostBehind is of how many shards that are behind it is looked up by how much.
@@ -50,7 +51,7 @@ func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerSta
 				continue
 			}
 			if !next.IsZero() {
-				age = seconds(max(now-int64(next.High>>16)*1000, 0))
+				age = store.Seconds(max(now-int64(next.High>>16)*1000, 0))
 			}
 		}
 		s.BehindSeconds = &age
@@ -126,7 +127,7 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) err
 			}
 		}
 		for _, s := range atHead[shard] {
-			if *s.BehindSeconds = seconds(max(age, 0)); left < 0 {
+			if *s.BehindSeconds = store.Seconds(max(age, 0)); left < 0 {
 				s.BehindSeconds = nil
 			}
 		}

@@ -2,18 +2,13 @@ package rowfeed
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	mathrand "math/rand/v2"
-	"os"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
 // Lease is a named job that one holder at a time may do, in any number of processes.
@@ -34,219 +29,131 @@ type Lease struct {
 	Above func(ctx context.Context) (int64, error)
 	// StandBy, where it is set, is told who has the lease, after every look of Acquire or
 	// Hold that found it taken. An error of it ends the waiting, with that error.
-	StandBy func(ctx context.Context, holder *LeaseStatus) error
+	StandBy func(ctx context.Context, holder *feedtype.LeaseStatus) error
 
-	store *store.Store
-	name  string
-	ttl   time.Duration
-	// instance, where there is one, begins the owners of all terms of one member of a
-	// group: it shows whose a job is.
-	instance string
+	named *lease.Lease
 }
-
-const (
-	// defaultLook is the default of Lease.LookEvery.
-	defaultLook = 5 * time.Second
-	// minTTL leaves time for a round trip.
-	minTTL = 10 * time.Millisecond
-	maxTTL = 365 * 24 * time.Hour
-	// partingTimeout bounds the statements that let go of a lease after the caller's
-	// context has ended.
-	partingTimeout = 2 * time.Second
-)
-
-var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
 
 // Lease names a lease; nothing is asked of the database yet. A name has 1 to 100
 // printable ASCII characters without blanks ("publish:…", "consumer:…" and "relay:…" are
 // rowfeed's own). A
 // term ends ttl after the database has last heard of it: a holder that was killed is
 // replaced that much later, at most; 10 s is a good choice.
-func newLease(st *store.Store, name string, ttl time.Duration) *Lease {
-	return &Lease{store: st, name: name, ttl: ttl}
+func (db *DB) Lease(name string, ttl time.Duration) *Lease {
+	return &Lease{named: lease.New(db.store, name, ttl)}
 }
 
-func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
-
-func (l *Lease) validate() error {
-	switch {
-	case !leaseNamePattern.MatchString(l.name):
-		return feedtype.Invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks", l.name)
-	case l.ttl < minTTL || l.ttl > maxTTL:
-		return feedtype.Invalid("ttl", "%s must be from %s to %s", l.ttl, minTTL, maxTTL)
-	case l.LookEvery < 0:
-		return feedtype.Invalid("look every", "%s must not be negative", l.LookEvery)
-	}
-	return nil
+// asSet is the lease with the fields that the caller has set.
+func (l *Lease) asSet() *lease.Lease {
+	set := *l.named
+	set.LookEvery, set.Above, set.StandBy = l.LookEvery, l.Above, l.StandBy
+	return &set
 }
 
 // TryAcquire begins a term if nobody holds the lease. Else the error has the code
 // LeaseTaken and names the holder. The same process is no exception: who holds the
 // lease already is told so as well.
 func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
-	t, taken, err := l.try(ctx)
-	if taken != nil {
-		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.name),
-			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)", taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
-			Next:  "wait for its release or its end, or take another name"}
-	}
-	return t, err
+	return termOf(l.asSet().TryAcquire(ctx))
 }
 
 // Acquire begins a term, and waits while somebody else holds the lease: it looks after
 // a pause that grows, with jitter, to LookEvery, and no later than the holder's term
 // would end. It has no transaction open while it waits, and answers errors of the
 // database at once.
-func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
-	longest := l.LookEvery
-	if longest == 0 {
-		longest = defaultLook
-	}
-	for wait := longest / 16; ; wait = min(2*wait, longest) {
-		t, taken, err := l.try(ctx)
-		if taken == nil {
-			return t, err
-		}
-		if l.StandBy != nil {
-			if err := l.StandBy(ctx, taken); err != nil {
-				return nil, err
-			}
-		}
-		look := max(0, min(wait, time.Duration(taken.ExpiresInSeconds*float64(time.Second))))
-		if err := store.Pause(ctx, look+mathrand.N(look/4+20*time.Millisecond)); err != nil {
-			return nil, fmt.Errorf("%s: acquire: %w", leaseObject(l.name), err)
-		}
-	}
-}
-
-// try answers a term, or who holds the lease, or an error.
-func (l *Lease) try(ctx context.Context) (*Term, *LeaseStatus, error) {
-	if err := l.validate(); err != nil {
-		return nil, nil, err
-	}
-	for attempt := 1; ; attempt++ {
-		seen, err := lookAtLease(ctx, l.store, l.store.On(), l.name)
-		switch {
-		case err != nil:
-			return nil, nil, l.store.Fail(leaseObject(l.name), "look who holds it", err)
-		case isHeld(seen) || attempt > store.MaxAttempts: // the latter: it was, each time, when we came to take it
-			return nil, seen, nil
-		}
-		if t, err := l.take(ctx, seen); t != nil || err != nil {
-			return t, nil, l.store.Fail(leaseObject(l.name), "acquire it", err)
-		}
-	}
-}
-
-// take begins the term after the one seen, by one conditional statement; it answers
-// neither term nor error when somebody else was faster. Owners are never the same
-// twice: after a failover that lost commits an epoch may be.
-func (l *Lease) take(ctx context.Context, seen *LeaseStatus) (*Term, error) {
-	above := int64(0)
-	if l.Above != nil {
-		var err error
-		if above, err = l.Above(ctx); err != nil {
-			return nil, err
-		}
-	}
-	t := newTerm(l, l.newOwner(), max(seen.Epoch, above)+1)
-	now, ttl := l.store.Dialect.Now(), l.ttl.Microseconds()
-	b := dialect.NewBuilder(l.store.Dialect)
-	var query string
-	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
-		query = "INSERT INTO " + l.store.Table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
-			b.Arg(l.name) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
-	} else {
-		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
-			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
-			" WHERE name = " + b.Arg(l.name) + " AND epoch = " + b.Arg(seen.Epoch) +
-			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
-	}
-	var asked time.Time
-	err := l.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.name, func(tx dialect.Querier) error {
-		asked = time.Now()
-		n, err := tx.Exec(ctx, query, b.Args()...)
-		if err == nil && n != 1 {
-			err = store.ErrNothing
-		}
-		return err
-	})
-	switch {
-	case err == nil:
-	case errors.Is(err, store.ErrNothing) || l.store.Dialect.Classify(err) == dialect.ClassDuplicate:
-		return nil, nil
-	case ctx.Err() != nil:
-		_ = t.letGo(ctx)
-		return nil, err
-	default:
-		// The COMMIT may have taken effect all the same: only the row knows. The statement
-		// that asks waits for a commit that is still under way, and renews.
-		var n int64
-		var unknown error
-		if asked, n, unknown = l.prolong(ctx, t); unknown != nil || n != 1 {
-			return nil, err
-		}
-	}
-	if err := t.begin(asked); err != nil {
-		_ = t.letGo(ctx)
-		return nil, err
-	}
-	begun := feedtype.TermEvent{Lease: l.name, Epoch: t.epoch}
-	if seen.State == LeaseExpired {
-		begun.Kind = feedtype.TermTakenOver
-	}
-	l.store.Observer.Term(begun)
-	return t, nil
-}
-
-// prolong sets the ends of terms anew that hold and have not expired, and answers the
-// number of rows, and a moment before the database looked at its clock. renewals + 1
-// makes the row another one in any case: MySQL counts the rows that have changed. More
-// than one term are those of a group's member.
-func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
-	b := dialect.NewBuilder(l.store.Dialect)
-	now := l.store.Dialect.Now()
-	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.ttl.Microseconds()) + ", renewals = renewals + 1" +
-		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
-	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.name, func(tx dialect.Querier) (err error) {
-		asked = time.Now()
-		n, err = tx.Exec(ctx, query, b.Args()...)
-		return err
-	})
-	return asked, n, err
-}
+func (l *Lease) Acquire(ctx context.Context) (*Term, error) { return termOf(l.asSet().Acquire(ctx)) }
 
 // Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the
 // background, and releases it when fn has returned. fn's context ends when the term
 // does; what fn does after that is not guarded any more. Hold answers fn's error, or one
 // with the code LeaseLost when the term ended before fn did.
 func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
-	t, err := l.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return t.hold(ctx, fn)
+	return l.asSet().Hold(ctx, func(ctx context.Context, t *lease.Term) error { return fn(ctx, &Term{t}) })
 }
 
-var unfitForOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+// Term is one holding of a Lease, from an acquire to its end. Two terms never share an
+// owner, and a later one has a higher epoch; a term that has ended never comes back.
+// It is safe for concurrent use.
+type Term struct{ term *lease.Term }
 
-// newOwner is the owner of a new term.
-func (l *Lease) newOwner() string {
-	if l.instance == "" {
-		return newOwner()
+func termOf(t *lease.Term, err error) (*Term, error) {
+	if err != nil {
+		return nil, err
 	}
-	return l.instance + "/" + unlikeAnyOther()
+	return &Term{t}, nil
 }
 
-func unlikeAnyOther() string { return strings.ToLower(rand.Text()) }
+// Epoch is the term's number: 1 at first, higher with every acquire.
+func (t *Term) Epoch() int64 { return t.term.Epoch() }
 
-// newOwner is host/pid/random: the first two tell operators where to look, the last
-// is what makes it unlike any other.
-func newOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+// Owner is unlike that of any other term. It begins with the host and the process id.
+func (t *Term) Owner() string { return t.term.Owner() }
+
+// Deadline is when the term ends unless it is renewed before, on this process's
+// monotonic clock and somewhat earlier than in the database.
+func (t *Term) Deadline() time.Time { return t.term.Deadline() }
+
+// Context ends when the term does: at its deadline, when a renewal finds it lost, at
+// its release. context.Cause then tells which, as an error with the code LeaseLost.
+func (t *Term) Context() context.Context { return t.term.Context() }
+
+// Renew moves the term's end to a full ttl from now. An error with the code LeaseLost
+// says that the term is over; after any other the old deadline stands, and it may be
+// tried again.
+func (t *Term) Renew(ctx context.Context) error { return t.term.Renew(ctx) }
+
+// Assert asks, inside the caller's transaction, whether the term still holds on the
+// database's clock, and keeps its row locked until the transaction ends: whoever takes
+// over waits for the COMMIT. An error with the code LeaseLost says that it does not
+// hold; roll back. This is what fences effects in the leases' own database.
+//
+// Call it last, right before the COMMIT: renewals wait for the row as well. It is made
+// for READ COMMITTED; at stricter levels it fails with a serialization failure when the
+// term was renewed since the transaction began.
+func (t *Term) Assert(ctx context.Context, tx Tx) error { return t.term.Assert(ctx, tx) }
+
+// Release ends the term and lets the next holder in at its next look. The code
+// LeaseLost says that it had ended before; nothing of another term is touched.
+func (t *Term) Release(ctx context.Context) error { return t.term.Release(ctx) }
+
+// Leases lists all leases that were ever acquired, by name. See CurrentLeases.
+func (db *DB) Leases(ctx context.Context) ([]*feedtype.LeaseStatus, error) {
+	return lease.All(ctx, db.store)
+}
+
+// CurrentLeases lists them without what is left of consumers' shards that are over: nobody
+// holds them, and the consumer has another number of shards by now, or was dropped. Their
+// rows stay, since no epoch ever comes again.
+func (db *DB) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, error) {
+	all, err := db.Leases(ctx)
+	if err != nil || !slices.ContainsFunc(all, isConsumers) {
+		return all, err
 	}
-	host = unfitForOwner.ReplaceAllString(host, "-")
-	return fmt.Sprintf("%s/%d/%s", host[:min(len(host), 60)], os.Getpid(), strings.ToLower(rand.Text()))
+	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+db.store.Table("cursors")+
+		" UNION SELECT consumer, feed, shard_count FROM "+db.store.Table("consumers"), nil,
+		func(rows dialect.Rows) (prefix string, err error) {
+			var consumer, feed string
+			var count int
+			err = rows.Scan(&consumer, &feed, &count)
+			return lease.GroupPrefix(ConsumerGroup(consumer, feed), count), err
+		})
+	if err != nil {
+		return nil, db.store.Fail("leases", "list the consumers", err)
+	}
+	return slices.DeleteFunc(all, func(s *feedtype.LeaseStatus) bool {
+		return isConsumers(s) && !lease.Held(s) && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
+	}), nil
+}
+
+// isConsumers tells whether it is of a consumer's shard, or its seat.
+func isConsumers(s *feedtype.LeaseStatus) bool { return strings.HasPrefix(s.Name, consumerLeases) }
+
+// ReleaseLease takes a lease from whoever holds it, for operators who know that the
+// holder is gone or stuck, and answers the term that it ended: its State is what it was
+// before. A holder that still lives learns of it when it next renews or asserts its term;
+// what it does outside of the database until then is not fenced. epoch 0 ends the term
+// that there is; another one that term only, and the code Conflict says that it is over.
+// A lease that is free stays so.
+func (db *DB) ReleaseLease(ctx context.Context, name string, epoch int64) (*feedtype.LeaseStatus, error) {
+	return lease.Release(ctx, db.store, name, epoch)
 }

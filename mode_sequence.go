@@ -240,7 +240,7 @@ func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
 		case err != nil:
 			return f.db.store.Fail(feedtype.FeedObject(f.name), "look for the oldest entry not consumed", err)
 		default:
-			age = seconds(max(now-publishedAt, 0))
+			age = store.Seconds(max(now-publishedAt, 0))
 		}
 	}
 	s.BehindSeconds = &age

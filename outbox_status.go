@@ -5,6 +5,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // status adds to that of the shards what waits in the outbox, and since when.
@@ -26,6 +27,6 @@ func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err e
 	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
 		return b, f.db.store.Fail(feedtype.FeedObject(f.name), "count the records waiting", err)
 	}
-	b.OldestSeconds = seconds(max(age, 0))
+	b.OldestSeconds = store.Seconds(max(age, 0))
 	return b, nil
 }

@@ -96,7 +96,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 		default:
 			failures++
 			batch.shrink()
-			idle = outage(failures)
+			idle = store.Outage(failures)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
 			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -23,10 +24,10 @@ func PublisherLease(feed string) string { return "publish:" + feed }
 // not atomic, readers that query the tables without rowfeed may miss a position while
 // two publishers follow one another closely; elsewhere a second one only costs.
 func (f *Feed) takeTurns(ctx context.Context) error {
-	lease := newLease(f.db.store, PublisherLease(f.name), f.db.cfg.PublisherLease)
+	turns := lease.New(f.db.store, PublisherLease(f.name), f.db.cfg.PublisherLease)
 	observer := f.db.cfg.Observer
 	failures, behind := 0, int64(-1)
-	lease.StandBy = func(_ context.Context, s *LeaseStatus) error {
+	turns.StandBy = func(_ context.Context, s *feedtype.LeaseStatus) error {
 		failures = 0
 		f.setProblems(nil) // they are the holder's to tell
 		if s.Epoch != behind {
@@ -36,19 +37,19 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		t, err := lease.Acquire(ctx)
+		t, err := turns.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
-			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: lease.name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: turns.Name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
 			var gaveUp error
-			err = t.hold(ctx, func(ctx context.Context, _ *Term) error {
+			err = t.Hold(ctx, func(ctx context.Context, _ *lease.Term) error {
 				gaveUp = f.keepPublishing(ctx, turnPatience)
 				return gaveUp
 			})
 			if errors.Is(gaveUp, errCannotPublish) {
 				// The lease is released: whatever keeps this publisher from its work (a missing
 				// right, a network of its own) may not keep the others.
-				if store.Pause(ctx, store.Jitter(lease.ttl)) != nil {
+				if store.Pause(ctx, store.Jitter(turns.TTL)) != nil {
 					return nil
 				}
 				continue
@@ -69,14 +70,9 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		failures++
 		f.setProblems([]string{withoutDriver(err)})
 		observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
-		if store.Pause(ctx, outage(failures)) != nil {
+		if store.Pause(ctx, store.Outage(failures)) != nil {
 			return nil
 		}
 	}
 	return nil
-}
-
-// outage is the pause before a publisher tries again after so many failures.
-func outage(failures int) time.Duration {
-	return min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
 }

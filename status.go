@@ -9,6 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Status is how a feed stands.
@@ -25,7 +27,7 @@ type Status struct {
 	// too long (Check tells).
 	Vanished *int64 `json:"vanished"`
 	// Publisher is the lease through which publishers take turns; nil while none has it.
-	Publisher *LeaseStatus `json:"publisher"`
+	Publisher *feedtype.LeaseStatus `json:"publisher"`
 	// Shards are those of a feed with ULIDs, in ascending order, and HoldersTold says how much of
 	// who has them the database tells; "" for other feeds.
 	Shards      []ShardStatus `json:"shards"`
@@ -89,11 +91,11 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if err := f.mode().status(ctx, f, s); err != nil {
 		return nil, err
 	}
-	publisher, err := lookAtLease(ctx, f.db.store, f.db.store.On(), PublisherLease(f.name))
+	publisher, err := lease.Look(ctx, f.db.store, f.db.store.On(), PublisherLease(f.name))
 	if err != nil {
 		return fail("look who publishes", err)
 	}
-	if isHeld(publisher) {
+	if lease.Held(publisher) {
 		s.Publisher = publisher
 	}
 	blockers, unseen, err := f.Blockers(ctx)
@@ -151,10 +153,6 @@ func ageSeconds(micros int64) *float64 {
 	if micros < 0 {
 		return nil
 	}
-	s := seconds(micros)
+	s := store.Seconds(micros)
 	return &s
-}
-
-func seconds(micros int64) float64 {
-	return (time.Duration(micros) * time.Microsecond).Seconds()
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -27,4 +28,8 @@ func OrNull(text string) any {
 		return nil
 	}
 	return text
+}
+
+func Seconds(micros int64) float64 {
+	return (time.Duration(micros) * time.Microsecond).Seconds()
 }

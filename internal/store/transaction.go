@@ -104,3 +104,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Outage is the pause before a publisher tries again after so many failures.
+func Outage(failures int) time.Duration {
+	return min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
+}

@@ -1,4 +1,4 @@
-package rowfeed
+package lease
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func newTerm(l *Lease, owner string, epoch int64) *Term {
 // begin starts the term's clock; asked is a moment before the database looked at its own.
 func (t *Term) begin(asked time.Time) error {
 	t.mu.Lock()
-	t.timer = time.AfterFunc(t.lease.ttl, t.runOut)
+	t.timer = time.AfterFunc(t.lease.TTL, t.runOut)
 	t.mu.Unlock()
 	return t.extend(asked)
 }
@@ -48,7 +48,7 @@ func (t *Term) begin(asked time.Time) error {
 func (t *Term) extend(asked time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.deadline = asked.Add(t.lease.ttl - t.lease.ttl/10)
+	t.deadline = asked.Add(t.lease.TTL - t.lease.TTL/10)
 	if t.ctx.Err() == nil && !time.Now().Before(t.deadline) {
 		t.lose("the database answered too late")
 	}
@@ -75,13 +75,13 @@ func (t *Term) lose(why string) *feedtype.Error {
 	lost := t.lost(why)
 	t.end(lost)
 	if context.Cause(t.ctx) == error(lost) {
-		t.lease.store.Observer.Term(feedtype.TermEvent{Lease: t.lease.name, Epoch: t.epoch, Kind: feedtype.TermLost})
+		t.lease.store.Observer.Term(feedtype.TermEvent{Lease: t.lease.Name, Epoch: t.epoch, Kind: feedtype.TermLost})
 	}
 	return lost
 }
 
 func (t *Term) lost(why string) *feedtype.Error {
-	return &feedtype.Error{Code: feedtype.LeaseLost, Object: leaseObject(t.lease.name), Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
+	return &feedtype.Error{Code: feedtype.LeaseLost, Object: leaseObject(t.lease.Name), Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
 		Next: "stop what it guarded, roll back what is not committed, and acquire it again"}
 }
 
@@ -119,7 +119,7 @@ func (t *Term) Context() context.Context { return t.ctx }
 
 // own is the condition that the row is this term's.
 func (t *Term) own(b *dialect.Builder) string {
-	return "name = " + b.Arg(t.lease.name) + " AND owner = " + b.Arg(t.owner) + " AND epoch = " + b.Arg(t.epoch)
+	return "name = " + b.Arg(t.lease.Name) + " AND owner = " + b.Arg(t.owner) + " AND epoch = " + b.Arg(t.epoch)
 }
 
 // anyOf is the condition that a row is one of the terms'. The list of names is for the
@@ -129,7 +129,7 @@ func (t *Term) own(b *dialect.Builder) string {
 func anyOf(b *dialect.Builder, terms []*Term) string {
 	names, all := make([]string, len(terms)), make([]string, len(terms))
 	for i, t := range terms {
-		names[i] = b.Arg(t.lease.name)
+		names[i] = b.Arg(t.lease.Name)
 	}
 	for i, t := range terms {
 		all[i] = t.own(b)
@@ -148,7 +148,7 @@ func (t *Term) Renew(ctx context.Context) error {
 	defer cancel()
 	asked, n, err := t.lease.prolong(bounded, t)
 	if err != nil {
-		return t.lease.store.Fail(leaseObject(t.lease.name), "renew it", err)
+		return t.lease.store.Fail(leaseObject(t.lease.Name), "renew it", err)
 	}
 	if n != 1 {
 		t.lose("it has expired, or somebody else has acquired or released it")
@@ -172,7 +172,7 @@ func (t *Term) Assert(ctx context.Context, tx dialect.Querier) error {
 	n, err := tx.Exec(ctx, "UPDATE "+t.lease.store.Table("leases")+" SET renewals = renewals + 1 WHERE "+t.own(b)+
 		" AND expires_at > "+t.lease.store.Dialect.Now(), b.Args()...)
 	if err != nil {
-		return t.lease.store.Fail(leaseObject(t.lease.name), "assert it", err)
+		return t.lease.store.Fail(leaseObject(t.lease.Name), "assert it", err)
 	}
 	if n != 1 {
 		return t.lose("it has expired, or somebody else has acquired or released it")
@@ -184,7 +184,7 @@ func (t *Term) Assert(ctx context.Context, tx dialect.Querier) error {
 // LeaseLost says that it had ended before; nothing of another term is touched.
 func (t *Term) Release(ctx context.Context) error {
 	t.end(t.lost("it was released"))
-	st, object := t.lease.store, leaseObject(t.lease.name)
+	st, object := t.lease.store, leaseObject(t.lease.Name)
 	n, err := freeLease(ctx, st, t.own)
 	if err == nil && n == 1 {
 		return nil
@@ -198,7 +198,7 @@ func (t *Term) Release(ctx context.Context) error {
 		return nil
 	}
 	if unknown == nil {
-		if seen, failed := lookAtLease(ctx, st, st.On(), t.lease.name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
+		if seen, failed := Look(ctx, st, st.On(), t.lease.Name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
 			return nil
 		}
 	}
@@ -208,13 +208,13 @@ func (t *Term) Release(ctx context.Context) error {
 // letGo frees a lease as well as it can, also after ctx has ended: without it the next
 // holder waits for the term's end.
 func (t *Term) letGo(ctx context.Context) error {
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), PartingTimeout)
 	defer cancel()
 	return t.Release(after)
 }
 
-// hold runs fn under the term; see Lease.Hold.
-func (t *Term) hold(ctx context.Context, fn func(context.Context, *Term) error) (err error) {
+// Hold runs fn under the term; see Lease.Hold.
+func (t *Term) Hold(ctx context.Context, fn func(context.Context, *Term) error) (err error) {
 	work, stop := context.WithCancelCause(ctx)
 	defer context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })()
 	renewing := make(chan struct{})
@@ -241,7 +241,7 @@ func (t *Term) hold(ctx context.Context, fn func(context.Context, *Term) error) 
 func (t *Term) keep(ctx context.Context) {
 	failures := 0
 	for {
-		wait := t.lease.ttl / 3
+		wait := t.lease.TTL / 3
 		if failures > 0 {
 			wait = min(store.Backoff(failures), wait)
 		}

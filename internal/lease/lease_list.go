@@ -1,4 +1,4 @@
-package rowfeed
+package lease
 
 import (
 	"context"
@@ -11,37 +11,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// LeaseStatus is how a lease stands, on the database's clock.
-type LeaseStatus struct {
-	Name string `json:"name"`
-	// State is LeaseHeld, LeaseExpired (its holder has not renewed, and anybody may
-	// acquire it) or LeaseFree.
-	State string `json:"state"`
-	// Owner of the current or last term, host/pid/random; empty once it is released.
-	Owner string `json:"owner"`
-	Epoch int64  `json:"epoch"` // of the current or last term
-	// Since is when that term began.
-	Since time.Time `json:"since"`
-	// ExpiresInSeconds is the time left; negative when it is over, 0 when it is free.
-	ExpiresInSeconds float64 `json:"expires_in_seconds"`
-	Renewals         int64   `json:"renewals"` // in that term
-}
+func Held(s *feedtype.LeaseStatus) bool { return s.State == feedtype.LeaseHeld }
 
-// The states of a lease.
-const (
-	LeaseHeld    = "held"
-	LeaseExpired = "expired"
-	LeaseFree    = "free"
-)
-
-func isHeld(s *LeaseStatus) bool { return s.State == LeaseHeld }
-
-func leaseColumns(st *store.Store) string {
+func Columns(st *store.Store) string {
 	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() + " FROM " + st.Table("leases")
 }
 
-func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
-	s := &LeaseStatus{State: LeaseFree}
+func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
+	s := &feedtype.LeaseStatus{State: feedtype.LeaseFree}
 	var acquired, now int64
 	var expires sql.NullInt64
 	if err := rows.Scan(&s.Name, &s.Owner, &s.Epoch, &acquired, &s.Renewals, &expires, &now); err != nil {
@@ -49,34 +26,34 @@ func scanLease(rows dialect.Rows) (*LeaseStatus, error) {
 	}
 	s.Since = time.UnixMicro(acquired).UTC()
 	if expires.Valid {
-		s.State, s.ExpiresInSeconds = LeaseExpired, seconds(expires.Int64-now)
+		s.State, s.ExpiresInSeconds = feedtype.LeaseExpired, store.Seconds(expires.Int64-now)
 		if expires.Int64 > now {
-			s.State = LeaseHeld
+			s.State = feedtype.LeaseHeld
 		}
 	}
 	return s, nil
 }
 
-// lookAtLease reads a lease's row; one that nobody has acquired yet is free, with
+// Look reads a lease's row; one that nobody has acquired yet is free, with
 // epoch 0.
-func lookAtLease(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*LeaseStatus, error) {
+func Look(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
 	b := dialect.NewBuilder(st.Dialect)
-	found, err := dialect.QueryAll(ctx, q, leaseColumns(st)+" WHERE name = "+b.Arg(name), b.Args(), scanLease)
+	found, err := dialect.QueryAll(ctx, q, Columns(st)+" WHERE name = "+b.Arg(name), b.Args(), Scan)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return &LeaseStatus{Name: name, State: LeaseFree}, nil
+		return &feedtype.LeaseStatus{Name: name, State: feedtype.LeaseFree}, nil
 	}
 	return found[0], nil
 }
 
 // Leases lists all leases that were ever acquired, by name. See CurrentLeases.
-func Leases(ctx context.Context, st *store.Store) ([]*LeaseStatus, error) {
+func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) {
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, st.On(), leaseColumns(st)+" ORDER BY name", nil, scanLease)
+	all, err := dialect.QueryAll(ctx, st.On(), Columns(st)+" ORDER BY name", nil, Scan)
 	if err != nil {
 		return nil, st.Fail("leases", "list them", err)
 	}
@@ -101,11 +78,11 @@ func freeLease(ctx context.Context, st *store.Store, which func(*dialect.Builder
 // what it does outside of the database until then is not fenced. epoch 0 ends the term
 // that there is; another one that term only, and the code Conflict says that it is over.
 // A lease that is free stays so.
-func ReleaseLease(ctx context.Context, st *store.Store, name string, epoch int64) (*LeaseStatus, error) {
+func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*feedtype.LeaseStatus, error) {
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	seen, err := lookAtLease(ctx, st, st.On(), name)
+	seen, err := Look(ctx, st, st.On(), name)
 	switch {
 	case err != nil:
 		return nil, st.Fail(leaseObject(name), "look who holds it", err)
@@ -113,7 +90,7 @@ func ReleaseLease(ctx context.Context, st *store.Store, name string, epoch int64
 		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
 	case epoch != 0 && epoch != seen.Epoch:
 		return nil, changedHands(name, fmt.Sprintf("its epoch is %d, not %d", seen.Epoch, epoch))
-	case seen.State == LeaseFree:
+	case seen.State == feedtype.LeaseFree:
 		return seen, nil
 	}
 	n, err := freeLease(ctx, st, func(b *dialect.Builder) string {

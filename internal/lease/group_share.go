@@ -1,4 +1,4 @@
-package rowfeed
+package lease
 
 import (
 	"context"
@@ -17,25 +17,25 @@ import (
 // they are held or not.
 type groupLook struct {
 	asked       time.Time // a moment before that
-	seats, jobs map[int]*LeaseStatus
-	rows        map[string]*LeaseStatus // all of them, by name
+	seats, Jobs map[int]*feedtype.LeaseStatus
+	rows        map[string]*feedtype.LeaseStatus // all of them, by name
 }
 
-// look reads the group's leases by one statement.
-func (g *Group) look(ctx context.Context) (*groupLook, error) {
-	prefix := groupPrefix(g.name, g.jobs)
+// Look reads the group's leases by one statement.
+func (g *Group) Look(ctx context.Context) (*groupLook, error) {
+	prefix := GroupPrefix(g.name, g.jobs)
 	b := dialect.NewBuilder(g.store.Dialect)
 	asked := time.Now()
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	rows, err := dialect.QueryAll(ctx, g.store.On(), leaseColumns(g.store)+" WHERE name >= "+b.Arg(prefix)+
-		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), scanLease)
+	rows, err := dialect.QueryAll(ctx, g.store.On(), Columns(g.store)+" WHERE name >= "+b.Arg(prefix)+
+		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), Scan)
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLook{asked: asked, seats: map[int]*LeaseStatus{}, jobs: map[int]*LeaseStatus{}, rows: map[string]*LeaseStatus{}}
+	l := &groupLook{asked: asked, seats: map[int]*feedtype.LeaseStatus{}, Jobs: map[int]*feedtype.LeaseStatus{}, rows: map[string]*feedtype.LeaseStatus{}}
 	for _, s := range rows {
 		l.rows[s.Name] = s
-		of, text := l.jobs, strings.TrimPrefix(s.Name, prefix)
+		of, text := l.Jobs, strings.TrimPrefix(s.Name, prefix)
 		if seat, ok := strings.CutPrefix(text, "seat/"); ok {
 			of, text = l.seats, seat
 		}
@@ -49,20 +49,20 @@ func (g *Group) look(ctx context.Context) (*groupLook, error) {
 // judge tells of terms whether they still hold, and until when.
 func (l *groupLook) judge(terms []*Term) {
 	for _, t := range terms {
-		row := l.rows[t.lease.name]
-		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !isHeld(row) {
+		row := l.rows[t.lease.Name]
+		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !Held(row) {
 			t.lose("it has expired, or somebody else has acquired or released it")
 			continue
 		}
 		left := time.Duration(row.ExpiresInSeconds * float64(time.Second))
-		_ = t.extend(l.asked.Add(left - t.lease.ttl))
+		_ = t.extend(l.asked.Add(left - t.lease.TTL))
 	}
 }
 
 // free lists those of n leases that nobody holds.
-func free(rows map[int]*LeaseStatus, n int) (numbers []int) {
+func free(rows map[int]*feedtype.LeaseStatus, n int) (numbers []int) {
 	for i := range n {
-		if s := rows[i]; s == nil || !isHeld(s) {
+		if s := rows[i]; s == nil || !Held(s) {
 			numbers = append(numbers, i)
 		}
 	}
@@ -87,12 +87,12 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 	}
 	for _, seat := range slices.Sorted(maps.Keys(l.seats)) {
 		// One that has lost a seat and taken another has two until the first runs out.
-		if s := l.seats[seat]; isHeld(s) && of(s.Owner) < 0 {
+		if s := l.seats[seat]; Held(s) && of(s.Owner) < 0 {
 			all = append(all, standing{instance: instanceOf(s.Owner), seat: seat})
 		}
 	}
-	for _, s := range l.jobs {
-		if i := of(s.Owner); isHeld(s) && i >= 0 {
+	for _, s := range l.Jobs {
+		if i := of(s.Owner); Held(s) && i >= 0 {
 			all[i].has++
 		}
 	}
@@ -114,21 +114,21 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 }
 
 // take takes a lease that was seen to be free; nil when somebody else was faster.
-func (m *member) take(ctx context.Context, name string, seen *LeaseStatus, above func(context.Context) (int64, error)) (*Term, error) {
+func (m *member) take(ctx context.Context, name string, seen *feedtype.LeaseStatus, above func(context.Context) (int64, error)) (*Term, error) {
 	if seen == nil {
-		seen = &LeaseStatus{Name: name, State: LeaseFree}
+		seen = &feedtype.LeaseStatus{Name: name, State: feedtype.LeaseFree}
 	}
-	l := &Lease{Above: above, store: m.g.store, name: name, ttl: m.g.ttl, instance: m.instance}
+	l := &Lease{Above: above, store: m.g.store, Name: name, TTL: m.g.ttl, instance: m.instance}
 	bounded, cancel := halfway(ctx, m.terms()...)
 	defer cancel()
 	return l.take(bounded, seen)
 }
 
 // takeJob takes a job.
-func (m *member) takeJob(ctx context.Context, number int, seen *LeaseStatus) (*Term, error) {
+func (m *member) takeJob(ctx context.Context, number int, seen *feedtype.LeaseStatus) (*Term, error) {
 	var above func(context.Context) (int64, error)
-	if m.g.above != nil {
-		above = func(ctx context.Context) (int64, error) { return m.g.above(ctx, number) }
+	if m.g.Above != nil {
+		above = func(ctx context.Context) (int64, error) { return m.g.Above(ctx, number) }
 	}
 	return m.take(ctx, JobLease(m.g.name, m.g.jobs, number), seen, above)
 }
@@ -175,7 +175,7 @@ func (m *member) settle(ctx context.Context, l *groupLook) (took, missing int, e
 	if missing = share - has; missing <= 0 || members == 0 {
 		return 0, missing, nil
 	}
-	jobs := free(l.jobs, m.g.jobs)
+	jobs := free(l.Jobs, m.g.jobs)
 	// Each member begins at another place.
 	from := place * len(jobs) / members
 	for _, number := range slices.Concat(jobs[from:], jobs[:from]) {
@@ -185,7 +185,7 @@ func (m *member) settle(ctx context.Context, l *groupLook) (took, missing int, e
 		if m.jobs[number] != nil { // its term is lost, and its work has not come to an end
 			continue
 		}
-		t, err := m.takeJob(ctx, number, l.jobs[number])
+		t, err := m.takeJob(ctx, number, l.Jobs[number])
 		if err != nil {
 			return took, missing - took, err
 		}
