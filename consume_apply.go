@@ -22,7 +22,7 @@ var errIncomplete = errors.New("OnComplete failed")
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
 func (r *consuming) apply(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) (err error) {
-	ctx, end := feedtype.StartSpan(ctx, r.c.DB.cfg.Tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.Context()})
+	ctx, end := feedtype.StartSpan(ctx, r.c.DB.tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.Context()})
 	defer func() { end(feedtype.SpanEnd{Entries: len(entries), Err: err}) }()
 	if r.c.Deliver != nil {
 		return r.deliver(ctx, entries, to)

@@ -58,7 +58,7 @@ func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.
 	})
 	if err == nil {
 		r.complete = true
-		r.c.DB.cfg.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
+		r.c.DB.store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
 	}
 	return err
 }
@@ -304,8 +304,8 @@ func (r *consuming) gone(l letter) ([]feedtype.Entry, error) {
 
 // forgetPlaces says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
-func (db *DB) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
+func (db *consumers) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	b := dialect.NewBuilder(db.store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+id.where(b), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+whereID(b, id), b.Args()...)
 	return err
 }

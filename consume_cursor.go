@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -35,14 +36,14 @@ func scanCursor(rows dialect.Rows) (*cursorRow, error) {
 }
 
 // cursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
-func (db *DB) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*cursorRow, error) {
+func (db *consumers) cursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*cursorRow, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	return dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), scanCursor)
 }
 
 // cursorOf reads a shard's cursor; nil where there is none.
-func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*cursorRow, error) {
+func (db *consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*cursorRow, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	rows, err := dialect.QueryAll(ctx, q, "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), scanCursor)
@@ -54,13 +55,13 @@ func (db *DB) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed st
 
 // ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
 // Consumer.ShardCount.
-func (db *DB) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
+func (db *consumers) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
 	n, err := db.countOf(ctx, consumer, feed)
 	return max(n, 1), db.store.Fail(consumerObject(consumer, feed), "read its cursors", err)
 }
 
 // countOf is that number, 0 where the consumer is new.
-func (db *DB) countOf(ctx context.Context, consumer, feed string) (int, error) {
+func (db *consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
 	whole, err := db.wholeOf(ctx, db.store.On(), consumer, feed)
 	if err != nil || whole != nil {
 		return whole.count(), err
@@ -106,7 +107,7 @@ func (r *consuming) recounted(count int) error {
 // as much as on its value, so all of them are compared. version, which every write counts
 // up, tells of a cursor that was elsewhere meanwhile, and makes the row count as affected on
 // every database. A paused consumer is at rest.
-func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *cursorRow) (int64, error) {
+func (db *consumers) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *cursorRow) (int64, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	return tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+
 		" SET value = "+b.Arg(string(next.value))+", generation = "+b.Arg(next.generation)+", aside = "+b.Arg(next.aside)+
@@ -119,4 +120,57 @@ func (db *DB) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *
 		" AND epoch = "+b.Arg(was.epoch)+
 		" AND aside = "+b.Arg(was.aside)+
 		" AND paused = 0", b.Args()...)
+}
+
+// where is the condition that a row is one of those named.
+func whereID(b *dialect.Builder, id ConsumerID) string {
+	conditions := []string{"1 = 1"}
+	if id.Consumer != "" {
+		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
+	}
+	if id.Feed != "" {
+		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
+	}
+	if id.Shard != nil {
+		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// knowsConsumer answers an error where there is no cursor of those named.
+func (db *consumers) knowsConsumer(ctx context.Context, id ConsumerID) error {
+	b := dialect.NewBuilder(db.store.Dialect)
+	var n int64
+	err := dialect.QueryRow(ctx, db.store.On(), "SELECT count(*) FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id), b.Args(), &n)
+	if err == nil && n == 0 {
+		err = db.unknownConsumer(ctx, db.store.On(), id)
+	}
+	return db.store.Fail(id.String(), "look for its cursors", err)
+}
+
+// unknownConsumer says what there is instead.
+func (db *consumers) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
+	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
+	b := dialect.NewBuilder(db.store.Dialect)
+	workers, failed := db.workers(ctx, q, ConsumerID{Consumer: id.Consumer})
+	if failed != nil {
+		return e
+	}
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.store.Table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (feed string, err error) {
+			var shards int
+			err = rows.Scan(&feed, &shards)
+			switch {
+			case workers[[2]string{id.Consumer, feed}] != nil:
+			case id.Shard != nil && shards == 1:
+				feed += " (shard 0 alone)"
+			case id.Shard != nil:
+				feed += fmt.Sprintf(" (shards 0 to %d)", shards-1)
+			}
+			return feed, err
+		})
+	if err == nil && len(feeds) > 0 {
+		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
+	}
+	return e
 }

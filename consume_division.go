@@ -13,7 +13,7 @@ import (
 // division is the work of an instance that makes its consumer's cursors, or changes their
 // number.
 type division struct {
-	c        *Consumer
+	c        *consumer
 	info     *feedtype.Info
 	count    int
 	starting bool
@@ -205,7 +205,7 @@ func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*curso
 
 // own is the condition that a row is of this consumer of this feed.
 func (d *division) own(b *dialect.Builder) string {
-	return ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}.where(b)
+	return whereID(b, ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
 }
 
 // lock locks all that the consumer has, in the order in which everybody locks it: dead

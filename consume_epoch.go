@@ -15,7 +15,7 @@ func droppedLease(consumer, feed string) string { return ConsumerGroup(consumer,
 // ConsumerEpoch is the highest epoch under which a consumer's cursors were ever claimed,
 // also those that were dropped; 0 if there was none. It is for Lease.Above of whoever sets
 // Consumer.Epoch: receivers that refuse lower epochs then take what is delivered next.
-func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
+func (db *consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
@@ -40,13 +40,13 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 // consumers' have, so that the terms at work are over: see restart of a division, which does
 // the same. A consumer's only shard has the epochs of whoever works on it, and of keys that
 // no other shard had.
-func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
+func (db *consumers) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	whole := ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
 	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
 	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.store.Table("consumers") + " k WHERE k.consumer = " + db.store.Table("cursors") + ".consumer AND k.feed = " + db.store.Table("cursors") + ".feed)"
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
 	b := dialect.NewBuilder(db.store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+whole.where(b)+parts, b.Args()...); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+whereID(b, whole)+parts, b.Args()...); err != nil {
 		return err
 	}
 	type highest struct {
@@ -54,7 +54,7 @@ func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID
 		epoch int64
 	}
 	b = dialect.NewBuilder(db.store.Dialect)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+whole.where(b)+
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, whole)+
 		parts+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
@@ -63,7 +63,7 @@ func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID
 	for _, h := range all {
 		id.Feed = h.feed
 		b := dialect.NewBuilder(db.store.Dialect)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+id.where(b), b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+whereID(b, id), b.Args()...); err != nil {
 			return err
 		}
 	}
@@ -71,18 +71,18 @@ func (db *DB) raiseEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID
 }
 
 // keepEpochs notes the highest epochs of cursors that are about to be deleted.
-func (db *DB) keepEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
+func (db *consumers) keepEpochs(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
 	type highest struct {
 		consumer, feed string
 		epoch          int64
 	}
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
 	b := dialect.NewBuilder(db.store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+whereID(b, id), b.Args()...); err != nil {
 		return err
 	}
 	b = dialect.NewBuilder(db.store.Dialect)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id)+
 		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
 	if err != nil {

@@ -117,12 +117,12 @@ func (r *consuming) object() string {
 }
 
 func (r *consuming) trouble(err error) {
-	r.c.DB.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
+	r.c.DB.store.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
 }
 
 // consumed tells of entries that were handed over, and of those that joined letters.
 func (r *consuming) consumed(entries, collapsed int, at feedtype.Cursor, started time.Time) {
-	r.c.DB.cfg.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
+	r.c.DB.store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
 		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
 }
 

@@ -101,7 +101,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	turns.StandBy = func(ctx context.Context, s *feedtype.LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			r.c.DB.cfg.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			r.c.DB.store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
 		if r.byShard {
@@ -136,7 +136,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 
 // shardLeases are the leases of cursors' shards that somebody holds, by name. It asks
 // nobody where no consumer has more than one shard.
-func (db *DB) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*feedtype.LeaseStatus, error) {
+func (db *consumers) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*feedtype.LeaseStatus, error) {
 	if !slices.ContainsFunc(rows, func(r *cursorRow) bool { return r.shardCount > 1 }) {
 		return nil, nil
 	}

@@ -29,7 +29,7 @@ func (r *wholeRow) count() int {
 	return r.shardCount
 }
 
-func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
+func (db *consumers) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.store.Table("consumers")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*wholeRow, error) {
@@ -45,10 +45,10 @@ func (db *DB) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed str
 }
 
 // workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
-func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]*wholeRow, error) {
+func (db *consumers) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]*wholeRow, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	found := map[[2]string]*wholeRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.store.Table("consumers")+" WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args(),
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.store.Table("consumers")+" WHERE "+whereID(b, ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
 			r, paused := &wholeRow{}, 0
@@ -62,9 +62,9 @@ func (db *DB) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (ma
 
 // lockWhole locks the rows of the consumers that id names, and answers how many there are. It
 // counts in them, which has workers read their cursors: see check.
-func (db *DB) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
+func (db *consumers) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
-	return tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET version = version + 1 WHERE "+ConsumerID{Consumer: id.Consumer, Feed: id.Feed}.where(b), b.Args()...)
+	return tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET version = version + 1 WHERE "+whereID(b, ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }
 
 // arrangeShards sees to it that the consumer has a cursor for each shard that the feed has.
@@ -124,7 +124,7 @@ func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starti
 		if whole.shardCount != r.count || other {
 			for _, table := range []string{"consumers", "cursors"} {
 				b := dialect.NewBuilder(db.store.Dialect)
-				if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+				if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+whereID(b, id), b.Args()...); err != nil {
 					return err
 				}
 			}

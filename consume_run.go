@@ -10,7 +10,7 @@ import (
 
 // consuming is one shard of a Consumer at work, in one goroutine.
 type consuming struct {
-	c            *Consumer
+	c            *consumer
 	once         bool
 	shard, count int   // it has shard of count
 	epoch        int64 // of the lease under which it works, see Consumer.Epoch

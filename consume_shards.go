@@ -12,7 +12,7 @@ import (
 )
 
 // consume is Run and RunOnce.
-func (c *Consumer) consume(ctx context.Context, once bool) error {
+func (c *consumer) consume(ctx context.Context, once bool) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -23,11 +23,8 @@ func (c *Consumer) consume(ctx context.Context, once bool) error {
 	return whole.everyShard(ctx)
 }
 
-// Divide sees to it that the consumer has a cursor for each of its ShardCount shards, as Run
-// and RunOnce do when they begin, and changes their number where it is another. It is for
-// those who wait for a lease before they call Run: see KeepShardCount. Like RunOnce it does
-// not wait for a database or server that cannot be reached.
-func (c *Consumer) Divide(ctx context.Context) error {
+// divide sees to it that there is a cursor for each shard.
+func (c *consumer) divide(ctx context.Context) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -39,7 +36,7 @@ func (c *Consumer) Divide(ctx context.Context) error {
 
 // begin is the start of an instance, the only time at which it may change the number of
 // shards.
-func (c *Consumer) begin(ctx context.Context, once bool) (*consuming, error) {
+func (c *consumer) begin(ctx context.Context, once bool) (*consuming, error) {
 	whole := &consuming{c: c, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx, idle: firstIdle}
 	for whole.feed == "" {
 		err := whole.survive(ctx, whole.open(ctx, !c.KeepShardCount))
@@ -132,7 +129,7 @@ func (r *consuming) bare(until context.Context, shard int, epoch int64) *consumi
 }
 
 // deliverOf calls DeliverShard; a panic is an error, like Deliver's.
-func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]Refusal, error), err error) {
+func (c *consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]Refusal, error), err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

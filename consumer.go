@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -31,21 +30,6 @@ func (id ConsumerID) String() string {
 		s += fmt.Sprintf(", shard %d", *id.Shard)
 	}
 	return s
-}
-
-// where is the condition that a row is one of those named.
-func (id ConsumerID) where(b *dialect.Builder) string {
-	conditions := []string{"1 = 1"}
-	if id.Consumer != "" {
-		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
-	}
-	if id.Feed != "" {
-		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
-	}
-	if id.Shard != nil {
-		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
-	}
-	return strings.Join(conditions, " AND ")
 }
 
 // ConsumerStatus is how one shard of a consumer stands.
@@ -90,16 +74,16 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 		return nil, err
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+
+	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id)+
 		" ORDER BY consumer, feed, shard", b.Args(), scanCursor)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	workers, err := db.workers(ctx, db.store.On(), id)
+	workers, err := db.consumers.workers(ctx, db.store.On(), id)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	leases, err := db.shardLeases(ctx, rows)
+	leases, err := db.consumers.shardLeases(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +122,7 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 // PausedShards are the shards of a consumer that are paused.
 func (db *DB) PausedShards(ctx context.Context, id ConsumerID) ([]int, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
-	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+id.where(b)+" AND paused <> 0 ORDER BY shard", b.Args(),
+	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
@@ -159,7 +143,7 @@ func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused
 	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if id.Shard == nil {
 			b := dialect.NewBuilder(db.store.Dialect)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+id.where(b), b.Args()...); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+whereID(b, id), b.Args()...); err != nil {
 				return "", err
 			}
 		}
@@ -174,10 +158,10 @@ func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused
 // way by now.
 func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		if err := db.forgetPlaces(ctx, tx, id); err != nil {
+		if err := db.consumers.forgetPlaces(ctx, tx, id); err != nil {
 			return "", err
 		}
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.raiseEpochs(ctx, tx, id)
+		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.raiseEpochs(ctx, tx, id)
 	})
 }
 
@@ -192,7 +176,7 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Curso
 	if err := to.Check(); err != nil {
 		return 0, err
 	}
-	workers, err := db.workers(ctx, db.store.On(), id)
+	workers, err := db.consumers.workers(ctx, db.store.On(), id)
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
@@ -219,13 +203,13 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Curso
 // seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
 // of them refuses.
 func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
-	rows, err := db.cursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
+	rows, err := db.consumers.cursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
 	rows = slices.DeleteFunc(rows, func(r *cursorRow) bool { return id.Shard != nil && *id.Shard != r.shard })
 	if len(rows) == 0 {
-		return 0, db.unknownConsumer(ctx, db.store.On(), id)
+		return 0, db.consumers.unknownConsumer(ctx, db.store.On(), id)
 	}
 	at := make([]feedtype.Cursor, len(rows))
 	for i, row := range rows {
@@ -236,14 +220,14 @@ func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtyp
 	var n int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
 		n = 0
-		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+		if _, err := db.consumers.lockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		for i, row := range rows {
 			one := ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.shard}
 			b := dialect.NewBuilder(db.store.Dialect)
 			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+one.where(b), b.Args()...)
+				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+whereID(b, one), b.Args()...)
 			if err != nil {
 				return err
 			}
@@ -281,7 +265,7 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		return 0, err
 	}
 	err = db.store.InTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
-		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+		if _, err := db.consumers.lockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(db.store.Dialect)
@@ -290,13 +274,13 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 			return err
 		}
 		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
-			" WHERE "+id.where(b), b.Args()...)
+			" WHERE "+whereID(b, id), b.Args()...)
 		if err != nil || n > 0 {
 			return err
 		}
-		workers, err := db.workers(ctx, tx, id)
+		workers, err := db.consumers.workers(ctx, tx, id)
 		if err == nil && (len(workers) == 0 || id.Shard != nil) { // one without a shard yet has no cursor
-			err = db.unknownConsumer(ctx, tx, id)
+			err = db.consumers.unknownConsumer(ctx, tx, id)
 		}
 		return err
 	})
@@ -319,63 +303,25 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	// Processed ids may be many: one statement takes as long as they do.
 	err = db.store.InTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
 		// Before all others: who makes cursors of new shards begins with it, too.
-		whole, err := db.lockWhole(ctx, tx, id)
+		whole, err := db.consumers.lockWhole(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		for _, table := range []string{"consumers", "dead_letters", "processed", "cursors"} {
 			if table == "cursors" {
-				if err := db.keepEpochs(ctx, tx, id); err != nil {
+				if err := db.consumers.keepEpochs(ctx, tx, id); err != nil {
 					return err
 				}
 			}
 			b := dialect.NewBuilder(db.store.Dialect)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+id.where(b), b.Args()...); err != nil {
+			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+whereID(b, id), b.Args()...); err != nil {
 				return err
 			}
 		}
 		if n == 0 && whole == 0 { // one without a shard yet has no cursor
-			return db.unknownConsumer(ctx, tx, id)
+			return db.consumers.unknownConsumer(ctx, tx, id)
 		}
 		return nil
 	})
 	return n, db.store.Fail(id.String(), "drop", err)
-}
-
-// knowsConsumer answers an error where there is no cursor of those named.
-func (db *DB) knowsConsumer(ctx context.Context, id ConsumerID) error {
-	b := dialect.NewBuilder(db.store.Dialect)
-	var n int64
-	err := dialect.QueryRow(ctx, db.store.On(), "SELECT count(*) FROM "+db.store.Table("cursors")+" WHERE "+id.where(b), b.Args(), &n)
-	if err == nil && n == 0 {
-		err = db.unknownConsumer(ctx, db.store.On(), id)
-	}
-	return db.store.Fail(id.String(), "look for its cursors", err)
-}
-
-// unknownConsumer says what there is instead.
-func (db *DB) unknownConsumer(ctx context.Context, q dialect.Querier, id ConsumerID) error {
-	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
-	b := dialect.NewBuilder(db.store.Dialect)
-	workers, failed := db.workers(ctx, q, ConsumerID{Consumer: id.Consumer})
-	if failed != nil {
-		return e
-	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.store.Table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
-		func(rows dialect.Rows) (feed string, err error) {
-			var shards int
-			err = rows.Scan(&feed, &shards)
-			switch {
-			case workers[[2]string{id.Consumer, feed}] != nil:
-			case id.Shard != nil && shards == 1:
-				feed += " (shard 0 alone)"
-			case id.Shard != nil:
-				feed += fmt.Sprintf(" (shards 0 to %d)", shards-1)
-			}
-			return feed, err
-		})
-	if err == nil && len(feeds) > 0 {
-		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
-	}
-	return e
 }

@@ -115,10 +115,11 @@ func (c Config) validate() error {
 
 // DB is rowfeed on one database. It is safe for concurrent use.
 type DB struct {
-	store *store.Store
-	cfg   Config
-	watch *watcher
-	seen  seen // by the watcher's last look
+	store     *store.Store
+	consumers *consumers
+	cfg       Config
+	watch     *watcher
+	seen      seen // by the watcher's last look
 
 	flushes store.Sharing[struct{}, struct{}]
 
@@ -137,7 +138,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		return nil, err
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
-	rf := &DB{store: s, cfg: full, feeds: make(map[string]*Feed)}
+	rf := &DB{store: s, consumers: &consumers{store: s, tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
 	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)

@@ -48,13 +48,13 @@ type DeadLetter struct {
 
 // DeadLetters lists a consumer's dead letters, the oldest first; those of every
 // consumer where id names none. key, where it is not nil, is one key, as JSON object.
-func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) ([]DeadLetter, error) {
+func (db *consumers) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) ([]DeadLetter, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
 	all, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
-		db.store.Table("dead_letters")+" WHERE "+id.where(b)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l DeadLetter, err error) {
+		db.store.Table("dead_letters")+" WHERE "+whereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l DeadLetter, err error) {
 		var text string
 		var first, last int64
 		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
@@ -90,19 +90,19 @@ func SameKey(a, b json.RawMessage) bool {
 // RetryDeadLetters asks the consumer to try keys again: one, or all where key is nil.
 // The consumer does so in its own loop, with each row as it is then; a key that fails
 // again stays aside. It answers how many dead letters there are to retry.
-func (db *DB) RetryDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
+func (db *consumers) RetryDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l DeadLetter) (int64, error) {
 		b := dialect.NewBuilder(db.store.Dialect)
-		return tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET state = "+b.Arg(LetterRetry)+", last_at = "+db.store.Dialect.Now()+" WHERE "+l.where(b), b.Args()...)
+		return tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET state = "+b.Arg(LetterRetry)+", last_at = "+db.store.Dialect.Now()+" WHERE "+whereLetter(b, l), b.Args()...)
 	})
 }
 
 // DropDeadLetters gives keys up: one, or all where key is nil. Their versions so far
 // are never handed over; the next one is again.
-func (db *DB) DropDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
+func (db *consumers) DropDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l DeadLetter) (int64, error) {
 		b := dialect.NewBuilder(db.store.Dialect)
-		n, err := tx.Exec(ctx, "DELETE FROM "+db.store.Table("dead_letters")+" WHERE "+l.where(b), b.Args()...)
+		n, err := tx.Exec(ctx, "DELETE FROM "+db.store.Table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
 		if err != nil || n == 0 {
 			return n, err
 		}
@@ -115,13 +115,13 @@ func (db *DB) DropDeadLetters(ctx context.Context, id ConsumerID, key json.RawMe
 	})
 }
 
-func (l DeadLetter) where(b *dialect.Builder) string {
+func whereLetter(b *dialect.Builder, l DeadLetter) string {
 	return "consumer = " + b.Arg(l.Consumer) + " AND feed = " + b.Arg(l.Feed) + " AND shard = " + b.Arg(l.Shard) + " AND key_digest = " + b.Arg(keyDigest(l.Key))
 }
 
 // changeLetters changes dead letters, each in a transaction of its own: a consumer at
 // work is held up by one of them at most.
-func (db *DB) changeLetters(ctx context.Context, id ConsumerID, key json.RawMessage, doing string, fn func(dialect.Querier, DeadLetter) (int64, error)) (total int64, err error) {
+func (db *consumers) changeLetters(ctx context.Context, id ConsumerID, key json.RawMessage, doing string, fn func(dialect.Querier, DeadLetter) (int64, error)) (total int64, err error) {
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}

@@ -21,7 +21,7 @@ import (
 // consumer is any name for who processes, as in Consumer.Name. The entry is told by
 // feed, generation, shard and position. A Consumer needs none of this for what its
 // Handle does in its transaction.
-func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e feedtype.Entry) (first bool, err error) {
+func (db *consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string, e feedtype.Entry) (first bool, err error) {
 	switch {
 	case !consumerNamePattern.MatchString(consumer):
 		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
@@ -57,7 +57,7 @@ const purgeSize = 2000
 // PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
 // come again, and those of older generations. Without a cursor (Beginning) it is that
 // of the consumer of this name in this database. It answers how many there were.
-func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
+func (db *consumers) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo fe
 }
 
 // purgeBatch deletes the lowest positions up to last, a batch of them at most.
-func (db *DB) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
+func (db *consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
 	where := func(b *dialect.Builder, last string) string {
 		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
 			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
@@ -117,10 +117,10 @@ func (db *DB) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed
 }
 
 // lowestCursor is the cursor of a consumer's shard that is furthest behind.
-func (db *DB) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
+func (db *consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	id := ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.store.On(), "SELECT value FROM "+db.store.Table("cursors")+" WHERE "+id.where(b), b.Args(),
+	values, err := dialect.QueryAll(ctx, db.store.On(), "SELECT value FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id), b.Args(),
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
 		return "", db.store.Fail(id.String(), "read its cursors", err)
