@@ -153,3 +153,31 @@ const (
 	LeaseExpired = feedtype.LeaseExpired
 	LeaseFree    = feedtype.LeaseFree
 )
+
+// What a Consumer is set up with, and what becomes of it.
+type (
+	// ConsumerID names cursors.
+	ConsumerID = feedtype.ConsumerID
+	// Retry is how often and how quickly a failed page is tried again.
+	Retry = feedtype.Retry
+	// OnFailure is what a consumer does with an entry that cannot be handled.
+	OnFailure = feedtype.OnFailure
+	// Refusal is an entry that a Consumer's Deliver could not get rid of.
+	Refusal = feedtype.Refusal
+	// DeadLetter is a key that a consumer has set aside.
+	DeadLetter = feedtype.DeadLetter
+)
+
+const (
+	// Stop ends Run with the handler's error, see [feedtype.Stop].
+	Stop = feedtype.Stop
+	// SetAside makes the key a dead letter and goes on with the others.
+	SetAside = feedtype.SetAside
+	// LetterAside is the state of a dead letter that waits for an operator.
+	LetterAside = feedtype.LetterAside
+	// LetterRetry is the state of one that its consumer will try again.
+	LetterRetry = feedtype.LetterRetry
+)
+
+// Later wraps an error of Handle that is no fault of the entries, see [feedtype.Later].
+func Later(err error) error { return feedtype.Later(err) }

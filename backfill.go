@@ -168,7 +168,7 @@ func (m outbox) moveFirst(ctx context.Context, f *Feed) {
 		return
 	}
 	if _, err := m.pass(ctx, f, mostMoved, false); err != nil && !errors.Is(err, errShardHeld) && !errors.Is(err, errUnplaceable) && ctx.Err() == nil {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 

@@ -151,7 +151,7 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Rec
 
 // tellSkipped counts, after a round, the rows that wait still: others have them locked.
 func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
-	if f.db.store.Observer.Skipped == nil {
+	if f.db.cfg.Observer.Skipped == nil {
 		return nil
 	}
 	b := dialect.NewBuilder(f.db.store.Dialect)
@@ -159,7 +159,7 @@ func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialec
 	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.store.Dialect, feed.Source)+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
 	if err == nil && rows > 0 {
-		f.db.store.Observer.Skipped(feedtype.SkipEvent{Feed: f.name, Rows: rows})
+		f.db.cfg.Observer.Skipped(feedtype.SkipEvent{Feed: f.name, Rows: rows})
 	}
 	return err
 }

@@ -3,34 +3,15 @@ package rowfeed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
-
-// ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
-// one shard where Shard is.
-type ConsumerID struct {
-	Consumer string
-	Feed     string // empty: every feed
-	Shard    *int   // nil: every shard
-}
-
-func (id ConsumerID) String() string {
-	s := fmt.Sprintf("consumer %q", id.Consumer)
-	if id.Feed != "" {
-		s += fmt.Sprintf(" of feed %q", id.Feed)
-	}
-	if id.Shard != nil {
-		s += fmt.Sprintf(", shard %d", *id.Shard)
-	}
-	return s
-}
 
 // ConsumerStatus is how one shard of a consumer stands.
 type ConsumerStatus struct {
@@ -69,21 +50,21 @@ type ConsumerStatus struct {
 
 // Consumers tells how consumers stand, in the order of their names; all of them where
 // id names none.
-func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, error) {
+func (db *DB) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]ConsumerStatus, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+cursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id)+
-		" ORDER BY consumer, feed, shard", b.Args(), scanCursor)
+	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+
+		" ORDER BY consumer, feed, shard", b.Args(), consume.ScanCursor)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	workers, err := db.consumers.workers(ctx, db.store.On(), id)
+	workers, err := db.consumers.Workers(ctx, db.store.On(), id)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	leases, err := db.consumers.shardLeases(ctx, rows)
+	leases, err := db.consumers.ShardLeases(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -91,18 +72,18 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 	byFeed := map[string][]*ConsumerStatus{}
 	all := make([]ConsumerStatus, len(rows))
 	for i, row := range rows {
-		s := ConsumerStatus{Consumer: row.consumer, Feed: row.feed, Shard: row.shard, ShardCount: row.shardCount, Cursor: row.value, Generation: row.generation,
-			Epoch: row.epoch, Paused: row.paused, DeadLetters: row.aside, MovedAt: time.UnixMicro(row.updatedAt).UTC(), Failure: row.failure}
-		job := row.shard
-		if whole := workers[[2]string{row.consumer, row.feed}]; whole != nil {
-			job = jobOf(row.shard, row.shardCount)
-			s.Worker, s.NewPaused = &job, whole.paused
+		s := ConsumerStatus{Consumer: row.Consumer, Feed: row.Feed, Shard: row.Shard, ShardCount: row.ShardCount, Cursor: row.Value, Generation: row.Generation,
+			Epoch: row.Epoch, Paused: row.Paused, DeadLetters: row.Aside, MovedAt: time.UnixMicro(row.UpdatedAt).UTC(), Failure: row.Failure}
+		job := row.Shard
+		if whole := workers[[2]string{row.Consumer, row.Feed}]; whole != nil {
+			job = consume.JobOf(row.Shard, row.ShardCount)
+			s.Worker, s.NewPaused = &job, whole.Paused
 		}
-		s.Lease = leases[lease.JobLease(ConsumerGroup(row.consumer, row.feed), row.shardCount, job)]
-		if all[i] = s; byFeed[row.feed] == nil {
-			feeds = append(feeds, row.feed)
+		s.Lease = leases[lease.JobLease(consume.ConsumerGroup(row.Consumer, row.Feed), row.ShardCount, job)]
+		if all[i] = s; byFeed[row.Feed] == nil {
+			feeds = append(feeds, row.Feed)
 		}
-		byFeed[row.feed] = append(byFeed[row.feed], &all[i])
+		byFeed[row.Feed] = append(byFeed[row.Feed], &all[i])
 	}
 	for _, name := range feeds {
 		f, err := db.Feed(ctx, name)
@@ -120,30 +101,30 @@ func (db *DB) Consumers(ctx context.Context, id ConsumerID) ([]ConsumerStatus, e
 }
 
 // PausedShards are the shards of a consumer that are paused.
-func (db *DB) PausedShards(ctx context.Context, id ConsumerID) ([]int, error) {
+func (db *DB) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
-	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
+	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
 
 // PauseConsumer makes a consumer stand still, in whatever process it runs, without a
 // restart: what it is handling is rolled back. It answers the number of shards.
-func (db *DB) PauseConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+func (db *DB) PauseConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.setPaused(ctx, id, "pause", 1)
 }
 
 // ResumeConsumer lets a paused consumer go on.
-func (db *DB) ResumeConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+func (db *DB) ResumeConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.setPaused(ctx, id, "resume", 0)
 }
 
 // setPaused says it of shards that are still to come, too, unless one is named.
-func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused int) (int64, error) {
+func (db *DB) setPaused(ctx context.Context, id feedtype.ConsumerID, doing string, paused int) (int64, error) {
 	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if id.Shard == nil {
 			b := dialect.NewBuilder(db.store.Dialect)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+whereID(b, id), b.Args()...); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
 				return "", err
 			}
 		}
@@ -156,12 +137,12 @@ func (db *DB) setPaused(ctx context.Context, id ConsumerID, doing string, paused
 // to remove what the pass did not bring. Shards of several end what they have in hand and
 // begin anew, under epochs above all before: the feed may have divided its keys in another
 // way by now.
-func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
+func (db *DB) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		if err := db.consumers.forgetPlaces(ctx, tx, id); err != nil {
+		if err := db.consumers.ForgetPlaces(ctx, tx, id); err != nil {
 			return "", err
 		}
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.raiseEpochs(ctx, tx, id)
+		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.RaiseEpochs(ctx, tx, id)
 	})
 }
 
@@ -169,14 +150,14 @@ func (db *DB) ResetConsumer(ctx context.Context, id ConsumerID) (int64, error) {
 // time. Between an earlier cursor and the present one it is handed entries again; what
 // is between the present one and a later one it is never told. Where the feed is in
 // this database its refusals come at once, and Now and At are settled at once.
-func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Cursor) (int64, error) {
+func (db *DB) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to feedtype.Cursor) (int64, error) {
 	if id.Feed == "" {
 		return 0, feedtype.Invalid("feed", "name the feed that the cursor is of")
 	}
 	if err := to.Check(); err != nil {
 		return 0, err
 	}
-	workers, err := db.consumers.workers(ctx, db.store.On(), id)
+	workers, err := db.consumers.Workers(ctx, db.store.On(), id)
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
@@ -202,32 +183,32 @@ func (db *DB) SeekConsumer(ctx context.Context, id ConsumerID, to feedtype.Curso
 
 // seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
 // of them refuses.
-func (db *DB) seekShards(ctx context.Context, id ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
-	rows, err := db.consumers.cursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
+func (db *DB) seekShards(ctx context.Context, id feedtype.ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
+	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
-	rows = slices.DeleteFunc(rows, func(r *cursorRow) bool { return id.Shard != nil && *id.Shard != r.shard })
+	rows = slices.DeleteFunc(rows, func(r *consume.CursorRow) bool { return id.Shard != nil && *id.Shard != r.Shard })
 	if len(rows) == 0 {
-		return 0, db.consumers.unknownConsumer(ctx, db.store.On(), id)
+		return 0, db.consumers.UnknownConsumer(ctx, db.store.On(), id)
 	}
 	at := make([]feedtype.Cursor, len(rows))
 	for i, row := range rows {
-		if at[i], err = f.locate(ctx, to, feedtype.One(row.shard)); err != nil {
+		if at[i], err = f.locate(ctx, to, feedtype.One(row.Shard)); err != nil {
 			return 0, err
 		}
 	}
 	var n int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
 		n = 0
-		if _, err := db.consumers.lockWhole(ctx, tx, id); err != nil {
+		if _, err := db.consumers.LockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		for i, row := range rows {
-			one := ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.shard}
+			one := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.Shard}
 			b := dialect.NewBuilder(db.store.Dialect)
 			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+whereID(b, one), b.Args()...)
+				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+consume.WhereID(b, one), b.Args()...)
 			if err != nil {
 				return err
 			}
@@ -257,7 +238,7 @@ func (f *Feed) locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards
 
 // moveCursors changes rows of cursors. A consumer at work notices by its
 // compare-and-set, whatever was changed.
-func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
+func (db *DB) moveCursors(ctx context.Context, id feedtype.ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
@@ -265,7 +246,7 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 		return 0, err
 	}
 	err = db.store.InTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
-		if _, err := db.consumers.lockWhole(ctx, tx, id); err != nil {
+		if _, err := db.consumers.LockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(db.store.Dialect)
@@ -274,13 +255,13 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 			return err
 		}
 		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
-			" WHERE "+whereID(b, id), b.Args()...)
+			" WHERE "+consume.WhereID(b, id), b.Args()...)
 		if err != nil || n > 0 {
 			return err
 		}
-		workers, err := db.consumers.workers(ctx, tx, id)
+		workers, err := db.consumers.Workers(ctx, tx, id)
 		if err == nil && (len(workers) == 0 || id.Shard != nil) { // one without a shard yet has no cursor
-			err = db.consumers.unknownConsumer(ctx, tx, id)
+			err = db.consumers.UnknownConsumer(ctx, tx, id)
 		}
 		return err
 	})
@@ -290,7 +271,7 @@ func (db *DB) moveCursors(ctx context.Context, id ConsumerID, doing string, set 
 // DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
 // processed ids. One that still runs begins anew. Its epochs do not, whatever the number
 // of its shards will be: receivers remember the highest.
-func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err error) {
+func (db *DB) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n int64, err error) {
 	switch {
 	case id.Consumer == "":
 		return 0, feedtype.Invalid("consumer", "name the consumer")
@@ -303,23 +284,23 @@ func (db *DB) DropConsumer(ctx context.Context, id ConsumerID) (n int64, err err
 	// Processed ids may be many: one statement takes as long as they do.
 	err = db.store.InTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
 		// Before all others: who makes cursors of new shards begins with it, too.
-		whole, err := db.consumers.lockWhole(ctx, tx, id)
+		whole, err := db.consumers.LockWhole(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		for _, table := range []string{"consumers", "dead_letters", "processed", "cursors"} {
 			if table == "cursors" {
-				if err := db.consumers.keepEpochs(ctx, tx, id); err != nil {
+				if err := db.consumers.KeepEpochs(ctx, tx, id); err != nil {
 					return err
 				}
 			}
 			b := dialect.NewBuilder(db.store.Dialect)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+whereID(b, id), b.Args()...); err != nil {
+			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
 				return err
 			}
 		}
 		if n == 0 && whole == 0 { // one without a shard yet has no cursor
-			return db.consumers.unknownConsumer(ctx, tx, id)
+			return db.consumers.UnknownConsumer(ctx, tx, id)
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/consume"
 )
 
 // Consumer reads a feed and hands its entries, page by page, to Handle. What Handle
@@ -81,12 +82,12 @@ type Consumer struct {
 	// stored: a crash in between hands the same entries, or newer ones of their keys, over
 	// again. It answers the entries that the receiver does not take; all others are
 	// delivered. With an error nothing is: it is called again, for as long as it takes.
-	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
+	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
 	// DeliverShard takes Deliver's place where that has something of its own for each shard,
 	// or is to know the epoch. It is called whenever this instance begins with a shard, with
 	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
 	// that shard's entries. If it answers nothing, or panics, Run and RunOnce end.
-	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
+	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
 	// Lease is the term of the leases through which instances share more than one shard: for
 	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
 	Lease time.Duration
@@ -100,9 +101,9 @@ type Consumer struct {
 	// later one there ends with code LeaseLost.
 	Epoch int64
 	// Retry says how failures of Handle, and refusals, are retried.
-	Retry Retry
+	Retry feedtype.Retry
 	// OnFailure says what happens when the attempts are used up. Default: Stop.
-	OnFailure OnFailure
+	OnFailure feedtype.OnFailure
 	// OnRefused makes the consumer begin again at the beginning when the source refuses
 	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired), instead of
 	// stopping with that error. It is called in the transaction that sets the cursor
@@ -125,8 +126,8 @@ type Consumer struct {
 }
 
 // set is the consumer as it is set.
-func (c *Consumer) set() *consumer {
-	set := &consumer{Name: c.Name, Source: c.Source, ShardCount: c.ShardCount, KeepShardCount: c.KeepShardCount,
+func (c *Consumer) set() *consume.Consumer {
+	set := &consume.Consumer{Name: c.Name, Source: c.Source, ShardCount: c.ShardCount, KeepShardCount: c.KeepShardCount,
 		Start: c.Start, Limit: c.Limit, NoReadAhead: c.NoReadAhead, Wait: c.Wait, Handle: c.Handle,
 		Deliver: c.Deliver, DeliverShard: c.DeliverShard, Lease: c.Lease, SoleLease: c.SoleLease, Epoch: c.Epoch, Retry: c.Retry,
 		OnFailure: c.OnFailure, OnRefused: c.OnRefused, OnBegin: c.OnBegin, OnComplete: c.OnComplete}
@@ -141,7 +142,7 @@ func (c *Consumer) set() *consumer {
 // OnRefused), when an entry cannot be handled (see Stop), or when it cannot work
 // at all, such as without rowfeed's tables.
 func (c *Consumer) Run(ctx context.Context) error {
-	err := c.set().consume(ctx, false)
+	err := c.set().Consume(ctx, false)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
@@ -151,13 +152,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 // RunOnce handles entries until the feed's head is reached, the head of the moment.
 // A paused consumer is refused with code ConsumerPaused. Unlike Run it does not wait
 // for a database or server that cannot be reached.
-func (c *Consumer) RunOnce(ctx context.Context) error { return c.set().consume(ctx, true) }
+func (c *Consumer) RunOnce(ctx context.Context) error { return c.set().Consume(ctx, true) }
 
 // Divide sees to it that the consumer has a cursor for each of its ShardCount shards, as Run
 // and RunOnce do when they begin, and changes their number where it is another. It is for
 // those who wait for a lease before they call Run: see KeepShardCount. Like RunOnce it does
 // not wait for a database or server that cannot be reached.
-func (c *Consumer) Divide(ctx context.Context) error { return c.set().divide(ctx) }
+func (c *Consumer) Divide(ctx context.Context) error { return c.set().Divide(ctx) }
 
 // ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
 // Consumer.ShardCount.
@@ -174,20 +175,20 @@ func (db *DB) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, 
 
 // DeadLetters lists a consumer's dead letters, the oldest first; those of every
 // consumer where id names none. key, where it is not nil, is one key, as JSON object.
-func (db *DB) DeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) ([]DeadLetter, error) {
+func (db *DB) DeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) ([]feedtype.DeadLetter, error) {
 	return db.consumers.DeadLetters(ctx, id, key)
 }
 
 // RetryDeadLetters asks the consumer to try keys again: one, or all where key is nil.
 // The consumer does so in its own loop, with each row as it is then; a key that fails
 // again stays aside. It answers how many dead letters there are to retry.
-func (db *DB) RetryDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
+func (db *DB) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.consumers.RetryDeadLetters(ctx, id, key)
 }
 
 // DropDeadLetters gives keys up: one, or all where key is nil. Their versions so far
 // are never handed over; the next one is again.
-func (db *DB) DropDeadLetters(ctx context.Context, id ConsumerID, key json.RawMessage) (int64, error) {
+func (db *DB) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.consumers.DropDeadLetters(ctx, id, key)
 }
 
@@ -210,3 +211,9 @@ func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e
 func (db *DB) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
 	return db.consumers.PurgeProcessed(ctx, consumer, feed, upTo)
 }
+
+// ConsumerGroup is the name of the group whose jobs are the shards of a consumer.
+func ConsumerGroup(consumer, feed string) string { return consume.ConsumerGroup(consumer, feed) }
+
+// SameKey tells whether two JSON objects are one key, however they are written.
+func SameKey(a, b json.RawMessage) bool { return consume.SameKey(a, b) }

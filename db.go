@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
@@ -116,7 +117,7 @@ func (c Config) validate() error {
 // DB is rowfeed on one database. It is safe for concurrent use.
 type DB struct {
 	store     *store.Store
-	consumers *consumers
+	consumers *consume.Consumers
 	cfg       Config
 	watch     *watcher
 	seen      seen // by the watcher's last look
@@ -138,7 +139,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		return nil, err
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
-	rf := &DB{store: s, consumers: &consumers{store: s, tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
+	rf := &DB{store: s, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
 	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)
@@ -162,13 +163,4 @@ func (db *DB) noPublisher(feed string) error {
 		return &feedtype.Error{Code: feedtype.ReadOnly, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
-}
-
-var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
-
-func validFeedName(name string) error {
-	if !feedNamePattern.MatchString(name) {
-		return feedtype.Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
-	}
-	return nil
 }

@@ -320,7 +320,7 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 // before AddFeed. The feed's name and generation are kept, so that a feed of the
 // same name refuses old cursors. Dropping it again does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
-	if err := validFeedName(name); err != nil {
+	if err := feedtype.ValidName(name); err != nil {
 		return err
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
 func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
-	if err := validFeedName(name); err != nil {
+	if err := feedtype.ValidName(name); err != nil {
 		return nil, err
 	}
 	db.mu.Lock()

@@ -111,7 +111,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		then = time.Now() // for an older reading this place may be one ahead
 	}
 	if !asked.still { // else nobody fetches: it is asked how far somebody is behind
-		f.db.store.Observer.Fetched(feedtype.FetchEvent{Feed: f.name, Entries: len(got.Entries), Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
+		f.db.cfg.Observer.Fetched(feedtype.FetchEvent{Feed: f.name, Entries: len(got.Entries), Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	}
 	return got, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
@@ -135,7 +136,7 @@ func (db *DB) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, error
 			var consumer, feed string
 			var count int
 			err = rows.Scan(&consumer, &feed, &count)
-			return lease.GroupPrefix(ConsumerGroup(consumer, feed), count), err
+			return lease.GroupPrefix(consume.ConsumerGroup(consumer, feed), count), err
 		})
 	if err != nil {
 		return nil, db.store.Fail("leases", "list the consumers", err)
@@ -146,7 +147,9 @@ func (db *DB) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, error
 }
 
 // isConsumers tells whether it is of a consumer's shard, or its seat.
-func isConsumers(s *feedtype.LeaseStatus) bool { return strings.HasPrefix(s.Name, consumerLeases) }
+func isConsumers(s *feedtype.LeaseStatus) bool {
+	return strings.HasPrefix(s.Name, consume.ConsumerLeases)
+}
 
 // ReleaseLease takes a lease from whoever holds it, for operators who know that the
 // holder is gone or stuck, and answers the term that it ended: its State is what it was

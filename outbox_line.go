@@ -213,7 +213,7 @@ func (f *Feed) tellStuck(err error) {
 	}
 	l.mu.Unlock()
 	if due {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
@@ -227,5 +227,5 @@ func (f *Feed) tellHeld(ctx context.Context) {
 	if who := f.holderText(ctx, shards[0]); who != "" {
 		cause += " for " + who
 	}
-	f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.heldError(cause, f.line.why(shards[0]), shards...)})
+	f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.heldError(cause, f.line.why(shards[0]), shards...)})
 }

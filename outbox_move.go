@@ -125,7 +125,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	f.isDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.saw(shard, generation, moved.given)
 	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: moved.given})
-	f.db.store.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
+	f.db.cfg.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
@@ -286,7 +286,7 @@ func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedty
 	}
 	f.looked(l, r.Generation, nil, all, nil)
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: failed})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: failed})
 		failed = nil
 	}
 	if failed == nil && e.Changes == 0 { // till then there may be more to move

@@ -85,7 +85,7 @@ func (f *Feed) keepPartitions(ctx context.Context) {
 		_, err = f.followPartitions(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 	}
 }
 
@@ -287,7 +287,7 @@ func (f *Feed) recordAttached(ctx context.Context, r *catalog.Record, p dialect.
 	part.catalog.Record.Store(&of)
 	if r.Outbox() {
 		if err := f.knowsPlaces(ctx, f.db.store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
-			f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
+			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
 			return 0, err

@@ -117,7 +117,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	f.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
 	f.saw(0, e.Generation, head)
 	f.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})
-	f.db.store.Observer.Published(e)
+	f.db.cfg.Observer.Published(e)
 	return e, nil
 }
 

@@ -99,7 +99,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			idle = store.Outage(failures)
 			f.setProblems([]string{withoutDriver(err)})
 			verified = time.Time{}
-			f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 			if failures == patience && !errors.Is(err, feedtype.DatabaseChanged) { // which it is for everybody
 				return errCannotPublish
 			}
@@ -148,7 +148,7 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	partitioned = hasPartitions(f.catalog.Record.Load(), table)
 	f.setProblems(problems)
 	if len(problems) > 0 {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name),
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name),
 			Cause: "changes may go uncaptured, or not be published: " + strings.Join(problems, "; "),
 			Next:  "run `rowfeed feed upgrade " + f.name + "`, then `rowfeed check` and `rowfeed repair`"}})
 	}
@@ -159,11 +159,11 @@ func (f *Feed) keepHouse(ctx context.Context) (partitioned bool, err error) {
 		return partitioned, err
 	}
 	if parts != "" {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: f.withoutIndex(parts)})
 	}
 	_, err = f.Purge(ctx)
 	if errors.Is(err, errShardHeld) {
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
 		err = nil // there is time: it is done when the house is kept again
 	}
 	return partitioned, err

@@ -25,7 +25,7 @@ func PublisherLease(feed string) string { return "publish:" + feed }
 // two publishers follow one another closely; elsewhere a second one only costs.
 func (f *Feed) takeTurns(ctx context.Context) error {
 	turns := lease.New(f.db.store, PublisherLease(f.name), f.db.cfg.PublisherLease)
-	observer := f.db.store.Observer
+	observer := f.db.cfg.Observer
 	failures, behind := 0, int64(-1)
 	turns.StandBy = func(_ context.Context, s *feedtype.LeaseStatus) error {
 		failures = 0

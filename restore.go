@@ -181,7 +181,7 @@ func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]diale
 		cfg = &Config{}
 	}
 	full := cfg.withDefaults()
-	if err := firstError(full.validate(), validFeedName(feed)); err != nil {
+	if err := firstError(full.validate(), feedtype.ValidName(feed)); err != nil {
 		return nil, err
 	}
 	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}

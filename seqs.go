@@ -364,7 +364,7 @@ func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err e
 	}
 	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
 		table, _ := f.catalog.DialectFeed().Waiting()
-		f.db.store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(f.name),
+		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(f.name),
 			Cause: fmt.Sprintf("%d is a number that came after higher ones were published and nobody was known who could still write it; what has it is published now, some %s late, or more where looks take long, and behind what was written after it", surprise, wholeEvery),
 			Next:  "leave the numbers of " + table.String() + " to the database: do not set them back, and do not draw them by hand"}})
 	}

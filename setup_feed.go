@@ -104,7 +104,7 @@ func (s FeedSpec) untyped(table *dialect.Table) FeedSpec {
 }
 
 func (s FeedSpec) validate() error {
-	if err := validFeedName(s.Name); err != nil {
+	if err := feedtype.ValidName(s.Name); err != nil {
 		return err
 	}
 	err := s.mayBe(modes[s.Mode])

@@ -127,7 +127,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if r.State == catalog.StateSharding {
 		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.name, r.DataShards))
 	}
-	if s.Consumers, err = f.db.Consumers(ctx, ConsumerID{Feed: f.name}); err != nil {
+	if s.Consumers, err = f.db.Consumers(ctx, feedtype.ConsumerID{Feed: f.name}); err != nil {
 		return fail("read its consumers' cursors", err)
 	}
 	return s, nil

@@ -132,7 +132,7 @@ func (s TokenSpec) validate() error {
 		if g.Feed == EveryFeed {
 			continue
 		}
-		if err := validFeedName(g.Feed); err != nil {
+		if err := feedtype.ValidName(g.Feed); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package feedtype
 
 import (
 	"context"
+	"regexp"
 	"time"
 ) // Source is the one seam that everything downstream reads: a *Feed is a Source, an
 // HTTP client is one, a handler serves one, consumers and relays read one.
@@ -109,3 +110,12 @@ const (
 	// is only appended to.
 	ModeOutbox = "outbox"
 )
+
+var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
+
+func ValidName(name string) error {
+	if !feedNamePattern.MatchString(name) {
+		return Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+	}
+	return nil
+}

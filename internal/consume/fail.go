@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 		r.outages = 0
 		return nil
 	}
-	err = r.c.DB.store.Fail(r.object(), "consume", err)
+	err = r.c.DB.Store.Fail(r.object(), "consume", err)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -117,12 +117,12 @@ func (r *consuming) object() string {
 }
 
 func (r *consuming) trouble(err error) {
-	r.c.DB.store.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
+	r.c.DB.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
 }
 
 // consumed tells of entries that were handed over, and of those that joined letters.
 func (r *consuming) consumed(entries, collapsed int, at feedtype.Cursor, started time.Time) {
-	r.c.DB.store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
+	r.c.DB.Store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
 		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
 }
 

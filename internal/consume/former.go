@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -44,9 +44,9 @@ func (r *consuming) awaitFormer(ctx context.Context) error {
 // where nobody does.
 func (r *consuming) formerHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db, group := r.c.DB, ConsumerGroup(r.c.Name, r.feed)
-	b := dialect.NewBuilder(db.store.Dialect)
+	b := dialect.NewBuilder(db.Store.Dialect)
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.store.On(), lease.Columns(db.store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
+	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
 		" OR name = "+b.Arg(r.c.SoleLease), b.Args(), lease.Scan)
 	if err != nil {
 		return nil, err
@@ -106,16 +106,16 @@ func (r *consuming) awaitDeposed(ctx context.Context) (alone bool, err error) {
 // term that begins in between is above its cursor.
 func (r *consuming) deposedHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db := r.c.DB
-	rows, err := db.cursorsOf(ctx, db.store.On(), r.c.Name, r.feed)
+	rows, err := db.CursorsOf(ctx, db.Store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return nil, err
 	}
-	leases, err := lease.NewGroup(db.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).Look(ctx)
+	leases, err := lease.NewGroup(db.Store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease()).Look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		if s := leases.Jobs[row.shard]; s != nil && lease.Held(s) && s.Epoch < row.epoch && row.shard != r.shard {
+		if s := leases.Jobs[row.Shard]; s != nil && lease.Held(s) && s.Epoch < row.Epoch && row.Shard != r.shard {
 			return s, nil
 		}
 	}

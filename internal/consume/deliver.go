@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -12,13 +12,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
-
-// Refusal is an entry that a Consumer's Deliver could not get rid of, because the
-// receiver does not take it.
-type Refusal struct {
-	Entry int // its index among those handed over
-	Err   error
-}
 
 // deliver hands entries over outside any transaction, and stores the cursor behind them
 // when it is known what became of each: at least once. Entries of keys that are set aside
@@ -52,7 +45,7 @@ func (r *consuming) deliver(ctx context.Context, entries []feedtype.Entry, to fe
 				return err
 			}
 		}
-		if r.c.OnFailure == Stop {
+		if r.c.OnFailure == feedtype.Stop {
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Err: &entryError{refusal.Err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position, e.Key.AppendJSON(nil), r.failures+1),
 				Next:  "mend the row or the receiver and start again, or have such keys set aside (OnFailure: SetAside, --set-aside)"}
@@ -79,14 +72,14 @@ func (r *consuming) deliver(ctx context.Context, entries []feedtype.Entry, to fe
 // whichAside tells which of the entries are of keys that are set aside; it asks nobody
 // where there are none.
 func (r *consuming) whichAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
-	if r.row.aside == 0 {
+	if r.row.Aside == 0 {
 		return nil, nil
 	}
 	digests := make([]string, len(entries))
 	for i, e := range entries {
 		digests[i] = keyDigest(e.Key.AppendJSON(nil))
 	}
-	found, err := r.asideAmong(ctx, r.c.DB.store.On(), digests)
+	found, err := r.asideAmong(ctx, r.c.DB.Store.On(), digests)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +94,7 @@ func (r *consuming) whichAside(ctx context.Context, entries []feedtype.Entry) (m
 
 // handOver calls Deliver. An error of it, or a panic, is no entry's fault: it is called
 // again later, for as long as it takes.
-func (r *consuming) handOver(ctx context.Context, batch []feedtype.Entry) (refused []Refusal, err error) {
+func (r *consuming) handOver(ctx context.Context, batch []feedtype.Entry) (refused []feedtype.Refusal, err error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -125,7 +118,7 @@ func (r *consuming) handOver(ctx context.Context, batch []feedtype.Entry) (refus
 	if refused, err = r.c.Deliver(ctx, batch); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(refused, func(a, b Refusal) int { return a.Entry - b.Entry })
+	slices.SortFunc(refused, func(a, b feedtype.Refusal) int { return a.Entry - b.Entry })
 	for i, refusal := range refused {
 		if refusal.Entry < 0 || refusal.Entry >= len(batch) || refusal.Err == nil || i > 0 && refusal.Entry == refused[i-1].Entry {
 			return nil, fmt.Errorf("the consumer's Deliver refused entry %d of %d with error %v", refusal.Entry, len(batch), refusal.Err)
@@ -183,19 +176,19 @@ func (r *consuming) behind(entries []feedtype.Entry, i int, end feedtype.Cursor)
 	if i >= len(entries)-1 {
 		return end, nil
 	}
-	return end.Within(r.row.value, entries[i])
+	return end.Within(r.row.Value, entries[i])
 }
 
 // claim makes the cursor's row the lease's whose epoch the consumer has: it is raised
 // before it is read, so that no holder of an earlier term can write it any more.
-func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, error) {
+func (r *consuming) claim(ctx context.Context, row *CursorRow) (*CursorRow, error) {
 	db, epoch := r.c.DB, r.epoch
-	if epoch > row.epoch {
-		err := db.store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
-			b := dialect.NewBuilder(db.store.Dialect)
-			_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.store.Dialect.Now()+
-				" WHERE consumer = "+b.Arg(row.consumer)+" AND feed = "+b.Arg(row.feed)+" AND shard = "+b.Arg(row.shard)+
-				" AND shard_count = "+b.Arg(row.shardCount)+ // another division's epochs are not this lease's
+	if epoch > row.Epoch {
+		err := db.Store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
+			b := dialect.NewBuilder(db.Store.Dialect)
+			_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.Store.Dialect.Now()+
+				" WHERE consumer = "+b.Arg(row.Consumer)+" AND feed = "+b.Arg(row.Feed)+" AND shard = "+b.Arg(row.Shard)+
+				" AND shard_count = "+b.Arg(row.ShardCount)+ // another division's epochs are not this lease's
 				" AND epoch < "+b.Arg(epoch), b.Args()...)
 			return err
 		})
@@ -206,8 +199,8 @@ func (r *consuming) claim(ctx context.Context, row *cursorRow) (*cursorRow, erro
 			return nil, err
 		}
 	}
-	if epoch != 0 && row.epoch > epoch {
-		return nil, &feedtype.Error{Code: feedtype.LeaseLost, Object: r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor is held under epoch %d", epoch, row.epoch),
+	if epoch != 0 && row.Epoch > epoch {
+		return nil, &feedtype.Error{Code: feedtype.LeaseLost, Object: r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor is held under epoch %d", epoch, row.Epoch),
 			Next: "acquire the lease again"}
 	}
 	return row, nil
@@ -219,7 +212,7 @@ func (t *consumerTx) begin(ctx context.Context, tx *sql.Tx) error {
 	if c.OnBegin == nil {
 		return nil
 	}
-	if at, err := row.value.State(); err != nil || !at.Start { // "now" and "at:…" begin no pass
+	if at, err := row.Value.State(); err != nil || !at.Start { // "now" and "at:…" begin no pass
 		return nil
 	}
 	if err := t.handle(ctx, func() error { return c.OnBegin(ctx, tx) }); err != nil {

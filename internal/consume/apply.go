@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var errIncomplete = errors.New("OnComplete failed")
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
 func (r *consuming) apply(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) (err error) {
-	ctx, end := feedtype.StartSpan(ctx, r.c.DB.tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.Context()})
+	ctx, end := feedtype.StartSpan(ctx, r.c.DB.Tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Behind: r.reading.Context()})
 	defer func() { end(feedtype.SpanEnd{Entries: len(entries), Err: err}) }()
 	if r.c.Deliver != nil {
 		return r.deliver(ctx, entries, to)
@@ -30,7 +30,7 @@ func (r *consuming) apply(ctx context.Context, entries []feedtype.Entry, to feed
 	started, collapsed := time.Now(), 0
 	err = r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		batch := entries
-		if r.row.aside > 0 {
+		if r.row.Aside > 0 {
 			var err error
 			if batch, err = r.collapse(ctx, t.q, entries); err != nil {
 				return err
@@ -75,7 +75,7 @@ func (r *consuming) oneByOne(ctx context.Context, after feedtype.Cursor, page fe
 			return err
 		}
 		attempts := r.failures + 1
-		if r.c.OnFailure == Stop {
+		if r.c.OnFailure == feedtype.Stop {
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Err: &entryError{failed.err},
 				Cause: fmt.Sprintf("the entry at position %s with key %s failed after %d attempts", e.Position, e.Key.AppendJSON(nil), attempts),
 				Next:  "mend the row or the handler and start again, or set OnFailure to SetAside"}
@@ -92,7 +92,7 @@ func (r *consuming) oneByOne(ctx context.Context, after feedtype.Cursor, page fe
 // OnComplete, and a key that was aside before the pass and has not come in it is gone.
 func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, entries int) error {
 	r := t.r
-	if !r.row.value.InPass() || to.InPass() && (entries > 0 || to != feedtype.Beginning) {
+	if !r.row.Value.InPass() || to.InPass() && (entries > 0 || to != feedtype.Beginning) {
 		return nil
 	}
 	if r.c.OnComplete != nil {
@@ -100,10 +100,10 @@ func (t *consumerTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Curso
 			return errors.Join(errIncomplete, err)
 		}
 	}
-	if r.row.aside == 0 {
+	if r.row.Aside == 0 {
 		return nil
 	}
-	b := dialect.NewBuilder(r.c.DB.store.Dialect)
+	b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 	_, err := t.q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+r.letters(b)+" AND generation < 0", b.Args()...)
 	return err
 }
@@ -114,7 +114,7 @@ type consumerTx struct {
 	q     dialect.Querier
 	after bool // the handler has run: what fails from now on may be its doing
 	// next is the cursor's row as this transaction leaves it.
-	next *cursorRow
+	next *CursorRow
 }
 
 // inTx runs fn in one transaction, once, and tells from an error whether the handler
@@ -137,7 +137,7 @@ func (r *consuming) inTx(ctx context.Context, fn func(*sql.Tx, *consumerTx) erro
 			return errOvertaken
 		}
 	}
-	err := r.c.DB.store.Once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
+	err := r.c.DB.Store.Once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
 		if err := t.begin(ctx, tx); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (r *consuming) blame(ctx context.Context, err error, after bool) error {
 		return err
 	}
 	var known *feedtype.Error
-	switch r.c.DB.store.Dialect.Classify(err) {
+	switch r.c.DB.Store.Dialect.Classify(err) {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
@@ -197,7 +197,7 @@ func (t *consumerTx) handle(ctx context.Context, fn func() error) error {
 		return err
 	}
 	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
-	d := t.r.c.DB.store.Dialect
+	d := t.r.c.DB.Store.Dialect
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -226,11 +226,11 @@ func (t *consumerTx) call(fn func() error) (err error) {
 	if err = fn(); err == nil {
 		return nil
 	}
-	var later *laterError
+	var later *feedtype.LaterError
 	if errors.As(err, &later) {
 		return &feedtype.Error{Code: feedtype.Unavailable, Object: t.r.object(), Cause: "the handler asks to be called later", Err: err}
 	}
-	d := t.r.c.DB.store.Dialect
+	d := t.r.c.DB.Store.Dialect
 	switch d.Classify(err) {
 	case dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
@@ -252,7 +252,7 @@ func (t *consumerTx) call(fn func() error) (err error) {
 // first, so that the row is locked for no longer than a COMMIT takes.
 func (t *consumerTx) advance(ctx context.Context, to feedtype.Cursor, aside int64) error {
 	next := *t.r.row
-	next.value, next.generation, next.aside, next.version = to, to.Generation(), next.aside+aside, next.version+1
+	next.Value, next.Generation, next.Aside, next.version = to, to.Generation(), next.Aside+aside, next.version+1
 	n, err := t.r.c.DB.compareAndSet(ctx, t.q, t.r.row, &next)
 	switch {
 	case err != nil:
@@ -268,5 +268,5 @@ func (t *consumerTx) advance(ctx context.Context, to feedtype.Cursor, aside int6
 func (r *consuming) reachable() bool {
 	bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	return r.c.DB.store.SQL.PingContext(bounded) == nil
+	return r.c.DB.Store.SQL.PingContext(bounded) == nil
 }

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ func (r *consuming) begins(ctx context.Context, info *feedtype.Info) (map[int]fe
 	if r.c.Start.IsBeginning() {
 		return nil, nil
 	}
-	whole, err := r.c.DB.wholeOf(ctx, r.c.DB.store.On(), r.c.Name, info.Name)
+	whole, err := r.c.DB.wholeOf(ctx, r.c.DB.Store.On(), r.c.Name, info.Name)
 	if err != nil || whole != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (r *consuming) beginsAt(ctx context.Context, shard int) (feedtype.Cursor, e
 // isOver tells whether a time has gone by, by the clock of the consumer's own database.
 func (r *consuming) isOver(ctx context.Context, t time.Time) (bool, error) {
 	var micros int64
-	err := dialect.QueryRow(ctx, r.c.DB.store.On(), "SELECT "+r.c.DB.store.Dialect.Now(), nil, &micros)
+	err := dialect.QueryRow(ctx, r.c.DB.Store.On(), "SELECT "+r.c.DB.Store.Dialect.Now(), nil, &micros)
 	return t.Before(time.UnixMicro(micros)), err
 }
 

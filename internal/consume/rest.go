@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -89,14 +89,14 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 		return false, err
 	case row.version != r.version:
 		return true, nil
-	case row.aside == 0 || !row.value.Settled():
+	case row.Aside == 0 || !row.Value.Settled():
 		return false, nil
 	}
 	db := r.c.DB
-	b := dialect.NewBuilder(db.store.Dialect)
+	b := dialect.NewBuilder(db.Store.Dialect)
 	var releases int
-	err = dialect.QueryRow(ctx, db.store.On(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
-		" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+" AND state = "+b.Arg(LetterRetry), b.Args(), &releases)
+	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT COUNT(*) FROM "+r.lettersTable()+" WHERE consumer = "+b.Arg(r.c.Name)+
+		" AND feed = "+b.Arg(r.feed)+" AND shard = "+b.Arg(r.shard)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), &releases)
 	return releases > 0, err
 }
 
@@ -105,9 +105,9 @@ func (r *consuming) isWanted(ctx context.Context) (bool, error) {
 // pauses the cursor takes it away.
 func (r *consuming) noteFailure(ctx context.Context, why error) (noted bool, err error) {
 	db := r.c.DB
-	err = db.store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.store.Dialect)
-		query := "UPDATE " + db.store.Table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
+	err = db.Store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(db.Store.Dialect)
+		query := "UPDATE " + db.Store.Table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
 			" WHERE consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.shard) +
 			" AND shard_count = " + b.Arg(r.count) + " AND version = " + b.Arg(r.version)
 		if r.epoch != 0 { // without a lease the cursor may have an epoch of before

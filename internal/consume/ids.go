@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const lookPoll = 100 * time.Millisecond
 // which is one job of the consumer's, has those whose number falls to it, and reads them in
 // turn, a page of each at a time.
 
-// jobOf tells which of n workers has a shard.
-func jobOf(shard, n int) int {
+// JobOf tells which of n workers has a shard.
+func JobOf(shard, n int) int {
 	h := fnv.New32a()
 	h.Write(strconv.AppendInt(nil, int64(shard), 10))
 	return int(h.Sum32() % uint32(n))
@@ -51,7 +51,7 @@ type ownShard struct {
 	// made: Deliver was asked for.
 	made bool
 	// last is the cursor's row as it was known last.
-	last *cursorRow
+	last *CursorRow
 	// readAt is when it was read last.
 	readAt time.Time
 	// failure, if once, is why it stands still.
@@ -199,7 +199,7 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	}
 	var unknown []int
 	for shard, at := range now.Shards {
-		if jobOf(shard, w.r.count) != w.job {
+		if JobOf(shard, w.r.count) != w.job {
 			continue
 		}
 		t := w.shards[shard]

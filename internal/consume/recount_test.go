@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"math/rand/v2"
@@ -67,13 +67,13 @@ func TestRecount(t *testing.T) {
 			}
 		}
 		for i, want := range least {
-			got, err := next[i].value.State()
+			got, err := next[i].Value.State()
 			seen := got.Seen()
 			if got.Start {
 				seen = feedtype.LastPosition
 			}
-			if err != nil || got.Position != want.position || seen != want.seen || next[i].shard != i || next[i].shardCount != n {
-				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].value, want.position, want.seen, err)
+			if err != nil || got.Position != want.position || seen != want.seen || next[i].Shard != i || next[i].ShardCount != n {
+				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].Value, want.position, want.seen, err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -90,7 +90,7 @@ func (r *consuming) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.P
 
 // traced is ctx for the reading of a page, whose span is told to those that the entries get.
 func (r *consuming) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
-	if r.c.DB == nil || r.c.DB.tracer == nil {
+	if r.c.DB == nil || r.c.DB.Tracer == nil {
 		return ctx, nil
 	}
 	return feedtype.WithFirstSpan(ctx)

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type homeless struct {
 
 // letters reads the consumer's dead letters.
 func (d *division) letters(ctx context.Context, q dialect.Querier) ([]homeless, error) {
-	b := dialect.NewBuilder(d.c.DB.store.Dialect)
-	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.store.Table("dead_letters")+
+	b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.Store.Table("dead_letters")+
 		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
@@ -46,18 +46,18 @@ func (d *division) home(l homeless) int {
 }
 
 // settle gives every dead letter to the shard that has its key, and counts those of each.
-func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*cursorRow) ([]int64, error) {
+func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*CursorRow) ([]int64, error) {
 	aside := make([]int64, d.count)
-	if !slices.ContainsFunc(cursors, func(r *cursorRow) bool { return r.aside > 0 }) {
+	if !slices.ContainsFunc(cursors, func(r *CursorRow) bool { return r.Aside > 0 }) {
 		return aside, nil
 	}
 	letters, err := d.letters(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	table := d.c.DB.store.Table("dead_letters")
+	table := d.c.DB.Store.Table("dead_letters")
 	for i, l := range letters {
-		b := dialect.NewBuilder(d.c.DB.store.Dialect)
+		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
 		home, set := d.home(l), ""
 		here := func() string {
 			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)

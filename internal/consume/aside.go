@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -29,21 +29,21 @@ type letter struct {
 
 // letters is the condition that a dead letter is of this consumer's.
 func (r *consuming) letters(b *dialect.Builder) string {
-	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.row.shard)
+	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.row.Shard)
 }
 
-func (r *consuming) lettersTable() string { return r.c.DB.store.Table("dead_letters") }
+func (r *consuming) lettersTable() string { return r.c.DB.Store.Table("dead_letters") }
 
 // setAside makes a dead letter of an entry and moves the cursor past it.
 func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
 	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
 		key := e.Key.AppendJSON(nil)
-		now := r.c.DB.store.Dialect.Now()
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
-		n, err := t.q.Exec(ctx, r.c.DB.store.Dialect.InsertNew(r.lettersTable(),
+		now := r.c.DB.Store.Dialect.Now()
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
+		n, err := t.q.Exec(ctx, r.c.DB.Store.Dialect.InsertNew(r.lettersTable(),
 			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
-			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
-				b.Arg(string(e.Op)), b.Arg(LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
+			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.Shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
+				b.Arg(string(e.Op)), b.Arg(feedtype.LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
 			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
 		switch {
 		case err != nil:
@@ -58,7 +58,7 @@ func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.
 	})
 	if err == nil {
 		r.complete = true
-		r.c.DB.store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
+		r.c.DB.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
 	}
 	return err
 }
@@ -93,9 +93,9 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []f
 			rest = append(rest, e)
 			continue
 		}
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 		n, err := q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
-			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.store.Dialect.Now()+
+			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.Store.Dialect.Now()+
 			" WHERE "+r.letters(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
 		switch {
 		case err != nil:
@@ -115,11 +115,11 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 		query := "SELECT key_digest, state FROM " + r.lettersTable() + " WHERE " + r.letters(b)
-		few := r.row.aside <= chunk
+		few := r.row.Aside <= chunk
 		if !few {
-			query += " AND (state = " + b.Arg(LetterRetry) + " OR key_digest IN ("
+			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
 			for i, d := range digests[from:min(from+chunk, len(digests))] {
 				if i > 0 {
 					query += ", "
@@ -136,7 +136,7 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 		}
 		for _, l := range letters {
 			aside[l.digest] = true
-			r.releases = r.releases || l.state == LetterRetry
+			r.releases = r.releases || l.state == feedtype.LetterRetry
 		}
 		if few {
 			break
@@ -150,10 +150,10 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 // the cursor stands still meanwhile, or the compare-and-set says so, and no newer
 // version can come between.
 func (r *consuming) release(ctx context.Context) (released bool, err error) {
-	b := dialect.NewBuilder(r.c.DB.store.Dialect)
+	b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 	var l letter
-	err = dialect.QueryRow(ctx, r.c.DB.store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
-		" WHERE "+r.letters(b)+" AND state = "+b.Arg(LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
+	err = dialect.QueryRow(ctx, r.c.DB.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
+		" WHERE "+r.letters(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
 		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
 		r.releases = false
@@ -174,14 +174,14 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	at := r.row.value
+	at := r.row.Value
 	handled := func(tx *sql.Tx, t *consumerTx) error {
 		if len(batch) > 0 && r.c.Deliver == nil {
 			if err := t.handle(ctx, func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
 				return err
 			}
 		}
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 		n, err := t.q.Exec(ctx, "DELETE FROM "+r.lettersTable()+" WHERE "+r.exactly(b, l), b.Args()...)
 		switch {
 		case err != nil:
@@ -210,15 +210,15 @@ func (r *consuming) release(ctx context.Context) (released bool, err error) {
 // exactly is the condition that a dead letter is still the one that was read.
 func (r *consuming) exactly(b *dialect.Builder, l letter) string {
 	return r.letters(b) + " AND key_digest = " + b.Arg(l.digest) +
-		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(LetterRetry)
+		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(feedtype.LetterRetry)
 }
 
 // keepAside notes that another attempt has failed.
 func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error {
-	return r.c.DB.store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
-		_, err := tx.Exec(ctx, "UPDATE "+r.lettersTable()+" SET state = "+b.Arg(LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
-			", last_at = "+r.c.DB.store.Dialect.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
+	return r.c.DB.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
+		_, err := tx.Exec(ctx, "UPDATE "+r.lettersTable()+" SET state = "+b.Arg(feedtype.LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
+			", last_at = "+r.c.DB.Store.Dialect.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
 		return err
 	})
 }
@@ -236,7 +236,7 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]feedtype.Entry, err
 	switch {
 	case l.generation < 0 && l.op == feedtype.Delete:
 		return r.gone(l)
-	case l.generation != r.row.generation:
+	case l.generation != r.row.Generation:
 		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
 			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
 	}
@@ -251,7 +251,7 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]feedtype.Entry, err
 		}
 		// The consumer's own cursor has seen those deletes, or it would be refused too.
 		var at feedtype.CursorState
-		if at, err = r.row.value.State(); err != nil {
+		if at, err = r.row.Value.State(); err != nil {
 			return nil, err
 		}
 		below.Mark = at.Seen().Max(position)
@@ -302,10 +302,10 @@ func (r *consuming) gone(l letter) ([]feedtype.Entry, error) {
 	return []feedtype.Entry{e}, nil
 }
 
-// forgetPlaces says of dead letters that their positions are of a pass that is over:
+// ForgetPlaces says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
-func (db *consumers) forgetPlaces(ctx context.Context, tx dialect.Querier, id ConsumerID) error {
-	b := dialect.NewBuilder(db.store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+whereID(b, id), b.Args()...)
+func (db *Consumers) ForgetPlaces(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
 	return err
 }

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 // consumer is any name for who processes, as in Consumer.Name. The entry is told by
 // feed, generation, shard and position. A Consumer needs none of this for what its
 // Handle does in its transaction.
-func (db *consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string, e feedtype.Entry) (first bool, err error) {
+func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string, e feedtype.Entry) (first bool, err error) {
 	switch {
-	case !consumerNamePattern.MatchString(consumer):
+	case !ConsumerNamePattern.MatchString(consumer):
 		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
 	case e.Generation < 1 || e.Position == "":
 		return false, feedtype.Invalid("entry", "it has no generation or no position: it did not come from a feed")
 	}
-	if err := validFeedName(feed); err != nil {
+	if err := feedtype.ValidName(feed); err != nil {
 		return false, err
 	}
 	position, err := orderedPosition(e.Position)
@@ -36,10 +36,10 @@ func (db *consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 		return false, err
 	}
 	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
-	b := dialect.NewBuilder(db.store.Dialect)
-	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.store.Dialect.Now()}
-	n, err := tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("processed"), columns, values, columns[:5]), b.Args()...)
-	return n == 1, db.store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
+	b := dialect.NewBuilder(db.Store.Dialect)
+	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.Store.Dialect.Now()}
+	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("processed"), columns, values, columns[:5]), b.Args()...)
+	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
 // orderedPosition is a position as text that sorts as positions do.
@@ -57,8 +57,8 @@ const purgeSize = 2000
 // PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
 // come again, and those of older generations. Without a cursor (Beginning) it is that
 // of the consumer of this name in this database. It answers how many there were.
-func (db *consumers) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
+func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
+	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
 		return 0, err
 	}
 	object := consumerObject(consumer, feed)
@@ -75,12 +75,12 @@ func (db *consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	b := dialect.NewBuilder(db.store.Dialect)
-	parts, err := dialect.QueryAll(ctx, db.store.On(), "SELECT DISTINCT generation, shard FROM "+db.store.Table("processed")+
+	b := dialect.NewBuilder(db.Store.Dialect)
+	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.Store.Table("processed")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation), b.Args(),
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
-		return 0, db.store.Fail(object, "purge processed ids", err)
+		return 0, db.Store.Fail(object, "purge processed ids", err)
 	}
 	for _, p := range parts {
 		last := at.Position.Ordered()
@@ -88,12 +88,12 @@ func (db *consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 			last = strings.Repeat("Z", 40) // above every position
 		}
 		for n := int64(math.MaxInt64); n >= purgeSize; total += n {
-			err := db.store.InTx(ctx, dialect.ForRecord, "purge processed ids", func(tx dialect.Querier) (err error) {
+			err := db.Store.InTx(ctx, dialect.ForRecord, "purge processed ids", func(tx dialect.Querier) (err error) {
 				n, err = db.purgeBatch(ctx, tx, consumer, feed, p.generation, p.shard, last)
 				return err
 			})
 			if err != nil {
-				return total, db.store.Fail(object, "purge processed ids", err)
+				return total, db.Store.Fail(object, "purge processed ids", err)
 			}
 		}
 	}
@@ -101,32 +101,32 @@ func (db *consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 }
 
 // purgeBatch deletes the lowest positions up to last, a batch of them at most.
-func (db *consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
+func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
 	where := func(b *dialect.Builder, last string) string {
 		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
 			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.store.Table("processed")+where(b, last)+
+	b := dialect.NewBuilder(db.Store.Dialect)
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.Store.Table("processed")+where(b, last)+
 		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	b = dialect.NewBuilder(db.store.Dialect)
-	return tx.Exec(ctx, "DELETE FROM "+db.store.Table("processed")+where(b, last), b.Args()...)
+	b = dialect.NewBuilder(db.Store.Dialect)
+	return tx.Exec(ctx, "DELETE FROM "+db.Store.Table("processed")+where(b, last), b.Args()...)
 }
 
 // lowestCursor is the cursor of a consumer's shard that is furthest behind.
-func (db *consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	id := ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.store.On(), "SELECT value FROM "+db.store.Table("cursors")+" WHERE "+whereID(b, id), b.Args(),
+func (db *Consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	id := feedtype.ConsumerID{Consumer: consumer, Feed: feed}
+	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id), b.Args(),
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
-		return "", db.store.Fail(id.String(), "read its cursors", err)
+		return "", db.Store.Fail(id.String(), "read its cursors", err)
 	}
 	if len(values) == 0 {
-		return "", db.unknownConsumer(ctx, db.store.On(), id)
+		return "", db.UnknownConsumer(ctx, db.Store.On(), id)
 	}
 	lowest, found := feedtype.CursorState{}, false
 	for _, c := range values {

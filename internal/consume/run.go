@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // consuming is one shard of a Consumer at work, in one goroutine.
 type consuming struct {
-	c            *consumer
+	c            *Consumer
 	once         bool
 	shard, count int   // it has shard of count
 	epoch        int64 // of the lease under which it works, see Consumer.Epoch
@@ -38,7 +38,7 @@ type consuming struct {
 
 	// row is the cursor as this run read or wrote it last; nil when the database has to
 	// be asked, as after every error: what a failed COMMIT did is known there alone.
-	row    *cursorRow
+	row    *CursorRow
 	readAt time.Time // when the database was asked last
 	// version is that of the row as it was read or written last, also where row is nil by now.
 	version int64
@@ -91,7 +91,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		if err == nil {
 			row, err = r.claim(ctx, row)
 		}
-		if err == nil && !row.paused {
+		if err == nil && !row.Paused {
 			var alone bool
 			if alone, err = r.awaitDeposed(ctx); err == nil && !alone {
 				return false, nil // the cursor is read again meanwhile
@@ -102,7 +102,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		}
 		r.row, r.version, r.readAt, r.releases = row, row.version, time.Now(), true
 	}
-	if r.row.paused {
+	if r.row.Paused {
 		r.row = nil
 		r.dropAhead()
 		if r.once {
@@ -111,7 +111,7 @@ func (r *consuming) step(ctx context.Context) (done bool, err error) {
 		r.parked = r.ofShard
 		return false, r.pause(ctx, store.Jitter(pausedPoll))
 	}
-	if r.row.aside > 0 && r.releases && r.row.value.Settled() {
+	if r.row.Aside > 0 && r.releases && r.row.Value.Settled() {
 		if released, err := r.release(ctx); released || err != nil {
 			return false, r.settle(ctx, err)
 		}
@@ -125,7 +125,7 @@ func (r *consuming) isPaused() error {
 
 // turn fetches a page outside any transaction and applies it.
 func (r *consuming) turn(ctx context.Context) (done bool, err error) {
-	after, wait := r.row.value, r.wait()
+	after, wait := r.row.Value, r.wait()
 	started := time.Now()
 	page, err := r.fetch(after, wait)
 	if r.until.Err() != nil && ctx.Err() == nil {
@@ -160,7 +160,7 @@ func (r *consuming) turn(ctx context.Context) (done bool, err error) {
 		if after != r.failedAt {
 			r.failedAt, r.failures = after, 0
 		}
-		held := r.row.aside > 0 && !after.Settled()
+		held := r.row.Aside > 0 && !after.Settled()
 		begun := time.Now()
 		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
 			err = r.oneByOne(ctx, after, page)
@@ -201,15 +201,15 @@ func (r *consuming) ends(page feedtype.Page) bool {
 }
 
 func (r *consuming) wait() time.Duration {
-	if _, err := r.row.value.State(); err != nil {
+	if _, err := r.row.Value.State(); err != nil {
 		return 0 // "now" or "at:…": first of all the place that it means is stored
 	}
 	switch {
 	case r.once, r.ofShard:
 		return 0
-	case r.row.aside > 0 && r.c.Wait > 0:
+	case r.row.Aside > 0 && r.c.Wait > 0:
 		return min(r.c.Wait, asideWait)
-	case r.row.aside > 0:
+	case r.row.Aside > 0:
 		return asideWait
 	case r.c.Wait > 0:
 		return r.c.Wait

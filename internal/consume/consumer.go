@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// consumer is a Consumer with its database; see there.
-type consumer struct {
+// Consumer is a Consumer with its database; see there.
+type Consumer struct {
 	Name           string
 	Source         feedtype.Source
-	DB             *consumers
+	DB             *Consumers
 	ShardCount     int
 	KeepShardCount bool
 	Start          feedtype.Cursor
@@ -24,48 +24,23 @@ type consumer struct {
 	NoReadAhead    bool
 	Wait           time.Duration
 	Handle         func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
-	Deliver        func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
-	DeliverShard   func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]Refusal, error)
+	Deliver        func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
+	DeliverShard   func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
 	Lease          time.Duration
 	SoleLease      string
 	Epoch          int64
-	Retry          Retry
-	OnFailure      OnFailure
+	Retry          feedtype.Retry
+	OnFailure      feedtype.OnFailure
 	OnRefused      func(ctx context.Context, tx *sql.Tx, refusal error) error
 	OnBegin        func(ctx context.Context, tx *sql.Tx) error
 	OnComplete     func(ctx context.Context, tx *sql.Tx) error
 }
 
-// consumers are those of a database.
-type consumers struct {
-	store  *store.Store
-	tracer feedtype.Tracer
+// Consumers are those of a database.
+type Consumers struct {
+	Store  *store.Store
+	Tracer feedtype.Tracer
 }
-
-// Retry is how often and how quickly a failed page is tried again.
-type Retry struct {
-	// MaxAttempts of a page. After them its entries are tried one by one, so that the
-	// key at fault is known and the others get through. Default 5.
-	MaxAttempts int
-	// Backoff is the pause after the first failure; it doubles up to MaxBackoff, with
-	// jitter. Defaults 100 ms and 30 s.
-	Backoff, MaxBackoff time.Duration
-}
-
-// OnFailure is what a consumer does with an entry that cannot be handled.
-type OnFailure int
-
-const (
-	// Stop ends Run with the handler's error. Nothing is passed over. With several shards, and
-	// where each is a feed by itself, be there one, Run goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
-	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, or when an operator has
-	// moved it, here or wherever it is handed over to. So it is with a shard that is refused with TombstonesExpired
-	// or EntriesExpired.
-	Stop OnFailure = iota
-	// SetAside makes the key a dead letter and goes on with the others. Later versions
-	// of the key join it, so that none overtakes it, until it is retried or dropped.
-	SetAside
-)
 
 const (
 	defaultAttempts    = 5
@@ -81,15 +56,15 @@ const (
 	pausedPoll, cursorPoll = time.Second, time.Second
 )
 
-var consumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+var ConsumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
 
 func consumerObject(name, feed string) string {
 	return fmt.Sprintf("consumer %q of feed %q", name, feed)
 }
 
-func (c *consumer) validate() error {
+func (c *Consumer) validate() error {
 	switch {
-	case !consumerNamePattern.MatchString(c.Name):
+	case !ConsumerNamePattern.MatchString(c.Name):
 		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
 	case c.Source == nil:
 		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
@@ -115,7 +90,7 @@ func (c *consumer) validate() error {
 		return feedtype.Invalid("retry", "wait, attempts and backoff must not be negative")
 	case c.Start.Check() != nil:
 		return c.Start.Check()
-	case c.OnFailure != Stop && c.OnFailure != SetAside:
+	case c.OnFailure != feedtype.Stop && c.OnFailure != feedtype.SetAside:
 		return feedtype.Invalid("on failure", "%d is neither Stop nor SetAside", c.OnFailure)
 	}
 	return nil
@@ -130,18 +105,3 @@ func exactlyOne(all ...bool) bool {
 	}
 	return n == 1
 }
-
-// Later wraps an error of Handle that is no fault of the entries: something that they
-// need is away. The page is then tried again, with backoff, for as long as it takes,
-// and no key is set aside for it.
-func Later(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &laterError{err}
-}
-
-type laterError struct{ err error }
-
-func (e *laterError) Error() string { return e.err.Error() }
-func (e *laterError) Unwrap() error { return e.err }

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -40,8 +40,8 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 		if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
 			return err
 		}
-		if r.row.aside > 0 {
-			if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
+		if r.row.Aside > 0 {
+			if err := r.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
 				return err
 			}
 		}
@@ -75,16 +75,16 @@ func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, 
 		return err
 	}
 	was := *r.row
-	if !slices.ContainsFunc(rows, func(row *cursorRow) bool {
-		return row.shard == was.shard && row.shardCount == was.shardCount && row.value == was.value && row.generation == was.generation &&
-			row.epoch == was.epoch && row.version == was.version+1 && !row.paused // the lock counts as a write
+	if !slices.ContainsFunc(rows, func(row *CursorRow) bool {
+		return row.Shard == was.Shard && row.ShardCount == was.ShardCount && row.Value == was.Value && row.Generation == was.Generation &&
+			row.Epoch == was.Epoch && row.version == was.version+1 && !row.Paused // the lock counts as a write
 	}) {
 		return errOvertaken
 	}
 	if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
 		return err
 	}
-	if err := r.c.DB.forgetPlaces(ctx, t.q, ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
+	if err := r.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
 		return err
 	}
 	return all.restart(ctx, t.q, rows)
@@ -96,17 +96,17 @@ func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, 
 // only.
 func (r *consuming) leftBehind(ctx context.Context, page feedtype.Page) error {
 	g := page.Cursor.Generation()
-	if r.count == 1 || r.ofShard || g == 0 || !r.row.value.IsBeginning() {
+	if r.count == 1 || r.ofShard || g == 0 || !r.row.Value.IsBeginning() {
 		return nil
 	}
-	rows, err := r.c.DB.cursorsOf(ctx, r.c.DB.store.On(), r.c.Name, r.feed)
+	rows, err := r.c.DB.CursorsOf(ctx, r.c.DB.Store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if row.generation != 0 && row.generation < g {
+		if row.Generation != 0 && row.Generation < g {
 			return &feedtype.Error{Code: feedtype.GenerationChanged, Object: feedtype.FeedObject(r.feed),
-				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.shard, row.generation, g)}
+				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.Shard, row.Generation, g)}
 		}
 	}
 	return nil

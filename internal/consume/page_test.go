@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (p *pages) Info(context.Context) (*feedtype.Info, error) {
 }
 
 func reads(p *pages) *consuming {
-	return &consuming{c: &consumer{Source: p}, count: 1, until: context.Background()}
+	return &consuming{c: &Consumer{Source: p}, count: 1, until: context.Background()}
 }
 
 // TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that

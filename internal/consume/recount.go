@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"math"
@@ -19,9 +19,9 @@ type former struct {
 // ones. Each new cursor is the lowest of the former ones that share a data shard with it,
 // and start stands for data shards that had none: entries come again, and none is passed
 // over. It is paused where one of them was. at has the places of cursors "at:".
-func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]cursorRow, error) {
+func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
 	overlap := make([][]feedtype.Cursor, n)
-	next := make([]cursorRow, n)
+	next := make([]CursorRow, n)
 	covered := make([]bool, dataShards)
 	for _, f := range all {
 		if f.from >= f.to {
@@ -29,7 +29,7 @@ func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feed
 		}
 		for i := partOf(f.from, n, dataShards); i <= partOf(f.to-1, n, dataShards); i++ {
 			overlap[i] = append(overlap[i], f.value)
-			next[i].paused = next[i].paused || f.paused
+			next[i].Paused = next[i].Paused || f.paused
 		}
 		for s := f.from; s < f.to; s++ {
 			covered[s] = true
@@ -43,7 +43,7 @@ func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feed
 		if err != nil {
 			return nil, err
 		}
-		next[i].shard, next[i].shardCount, next[i].value, next[i].generation = i, n, value, value.Generation()
+		next[i].Shard, next[i].ShardCount, next[i].Value, next[i].Generation = i, n, value, value.Generation()
 	}
 	return next, nil
 }

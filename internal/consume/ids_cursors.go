@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // cursor is made of another number of workers than the others have.
 type wholeRow struct {
 	shardCount int
-	paused     bool // a shard that comes is paused, too
+	Paused     bool // a shard that comes is paused, too
 }
 
 func (r *wholeRow) count() int {
@@ -29,13 +29,13 @@ func (r *wholeRow) count() int {
 	return r.shardCount
 }
 
-func (db *consumers) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.store.Table("consumers")+
+func (db *Consumers) wholeOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*wholeRow, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.Store.Table("consumers")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*wholeRow, error) {
 		r, paused := &wholeRow{}, 0
 		err := rows.Scan(&r.shardCount, &paused)
-		r.paused = paused != 0
+		r.Paused = paused != 0
 		return r, err
 	})
 	if err != nil || len(rows) == 0 {
@@ -44,27 +44,27 @@ func (db *consumers) wholeOf(ctx context.Context, q dialect.Querier, consumer, f
 	return rows[0], nil
 }
 
-// workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
-func (db *consumers) workers(ctx context.Context, q dialect.Querier, id ConsumerID) (map[[2]string]*wholeRow, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
+// Workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
+func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) (map[[2]string]*wholeRow, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
 	found := map[[2]string]*wholeRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.store.Table("consumers")+" WHERE "+whereID(b, ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.Store.Table("consumers")+" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
 			r, paused := &wholeRow{}, 0
 			err := rows.Scan(&who[0], &who[1], &r.shardCount, &paused)
-			r.paused = paused != 0
+			r.Paused = paused != 0
 			found[who] = r
 			return struct{}{}, err
 		})
 	return found, err
 }
 
-// lockWhole locks the rows of the consumers that id names, and answers how many there are. It
+// LockWhole locks the rows of the consumers that id names, and answers how many there are. It
 // counts in them, which has workers read their cursors: see check.
-func (db *consumers) lockWhole(ctx context.Context, tx dialect.Querier, id ConsumerID) (int64, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	return tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET version = version + 1 WHERE "+whereID(b, ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	return tx.Exec(ctx, "UPDATE "+db.Store.Table("consumers")+" SET version = version + 1 WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }
 
 // arrangeShards sees to it that the consumer has a cursor for each shard that the feed has.
@@ -84,17 +84,17 @@ func (r *consuming) arrangeShards(ctx context.Context, info *feedtype.Info, star
 
 // arrangeWith knows where a new consumer begins.
 func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool, begins map[int]feedtype.Cursor) error {
-	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: info.Name}
-	return db.store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
-		n, err := db.lockWhole(ctx, tx, id)
+	db, id := r.c.DB, feedtype.ConsumerID{Consumer: r.c.Name, Feed: info.Name}
+	return db.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
+		n, err := db.LockWhole(ctx, tx, id)
 		isNew := false
 		if err == nil && n == 0 {
-			b := dialect.NewBuilder(db.store.Dialect)
+			b := dialect.NewBuilder(db.Store.Dialect)
 			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
 			values := []string{b.Arg(r.c.Name), b.Arg(info.Name), b.Arg(r.count), "0", "0"}
-			if n, err = tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
+			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
 				isNew = n == 1
-				_, err = db.lockWhole(ctx, tx, id)
+				_, err = db.LockWhole(ctx, tx, id)
 			}
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starti
 		if err != nil {
 			return err
 		}
-		rows, err := db.cursorsOf(ctx, tx, r.c.Name, info.Name)
+		rows, err := db.CursorsOf(ctx, tx, r.c.Name, info.Name)
 		switch {
 		case err != nil:
 			return err
@@ -117,27 +117,27 @@ func (r *consuming) arrangeWith(ctx context.Context, info *feedtype.Info, starti
 		} else {
 			begins = nil
 		}
-		other := slices.ContainsFunc(rows, func(row *cursorRow) bool { return row.shardCount != r.count })
+		other := slices.ContainsFunc(rows, func(row *CursorRow) bool { return row.ShardCount != r.count })
 		if whole.shardCount != r.count && !starting {
 			return r.recounted(whole.shardCount)
 		}
 		if whole.shardCount != r.count || other {
 			for _, table := range []string{"consumers", "cursors"} {
-				b := dialect.NewBuilder(db.store.Dialect)
-				if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+whereID(b, id), b.Args()...); err != nil {
+				b := dialect.NewBuilder(db.Store.Dialect)
+				if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table(table)+" SET shard_count = "+b.Arg(r.count)+", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
 					return err
 				}
 			}
 		}
-		return r.insertShards(ctx, tx, info.Name, whole.paused, rows, shards, begins)
+		return r.insertShards(ctx, tx, info.Name, whole.Paused, rows, shards, begins)
 	})
 }
 
 // newShards makes cursors of shards that have come to the feed while this instance works.
 func (r *consuming) newShards(ctx context.Context, shards []int) error {
-	db, id := r.c.DB, ConsumerID{Consumer: r.c.Name, Feed: r.feed}
-	err := db.store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
-		if _, err := db.lockWhole(ctx, tx, id); err != nil {
+	db, id := r.c.DB, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed}
+	err := db.Store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
+		if _, err := db.LockWhole(ctx, tx, id); err != nil {
 			return err
 		}
 		whole, err := db.wholeOf(ctx, tx, r.c.Name, r.feed)
@@ -149,11 +149,11 @@ func (r *consuming) newShards(ctx context.Context, shards []int) error {
 		case whole.shardCount != r.count:
 			return r.recounted(whole.shardCount)
 		}
-		rows, err := db.cursorsOf(ctx, tx, r.c.Name, r.feed)
+		rows, err := db.CursorsOf(ctx, tx, r.c.Name, r.feed)
 		if err != nil {
 			return err
 		}
-		return r.insertShards(ctx, tx, r.feed, whole.paused, rows, shards, nil)
+		return r.insertShards(ctx, tx, r.feed, whole.Paused, rows, shards, nil)
 	})
 	if errors.Is(err, errOvertaken) {
 		return r.open(ctx, false) // it was dropped, and begins anew
@@ -163,21 +163,21 @@ func (r *consuming) newShards(ctx context.Context, shards []int) error {
 
 // insertShards inserts the cursors that are missing, each at its place, or at its beginning.
 // Nobody else does: the consumer is locked.
-func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*cursorRow, shards []int, begins map[int]feedtype.Cursor) error {
+func (r *consuming) insertShards(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*CursorRow, shards []int, begins map[int]feedtype.Cursor) error {
 	has := make(map[int]bool, len(rows))
 	for _, row := range rows {
-		has[row.shard] = true
+		has[row.Shard] = true
 	}
 	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
 	const most = 100 // of which each has nine parameters
 	for some := range slices.Chunk(missing, most) {
-		b := dialect.NewBuilder(r.c.DB.store.Dialect)
+		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
 		values := make([]string, len(some))
 		for i, shard := range some {
 			values[i] = "(" + strings.Join([]string{b.Arg(r.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(r.count), b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
-				"0", "0", b.Arg(number(paused)), "0", r.c.DB.store.Dialect.Now()}, ", ") + ")"
+				"0", "0", b.Arg(number(paused)), "0", r.c.DB.Store.Dialect.Now()}, ", ") + ")"
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.store.Table("cursors")+
+		_, err := tx.Exec(ctx, "INSERT INTO "+r.c.DB.Store.Table("cursors")+
 			" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES "+strings.Join(values, ", "), b.Args()...)
 		if err != nil {
 			return err
@@ -196,10 +196,10 @@ const unread = -1
 func (w *worker) check(ctx context.Context) error {
 	r := w.r
 	db := r.c.DB
-	b := dialect.NewBuilder(db.store.Dialect)
+	b := dialect.NewBuilder(db.Store.Dialect)
 	var count int
 	var changes int64
-	err := dialect.QueryRow(ctx, db.store.On(), "SELECT shard_count, version FROM "+db.store.Table("consumers")+
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.Store.Table("consumers")+
 		" WHERE consumer = "+b.Arg(r.c.Name)+" AND feed = "+b.Arg(r.feed), b.Args(), &count, &changes)
 	switch {
 	case errors.Is(err, store.ErrNoRows): // it was dropped, and begins anew
@@ -232,8 +232,8 @@ func (w *worker) read(ctx context.Context) error {
 	}
 	var earlier []int
 	for _, row := range rows {
-		if row.epoch < w.r.epoch {
-			earlier = append(earlier, row.shard)
+		if row.Epoch < w.r.epoch {
+			earlier = append(earlier, row.Shard)
 		}
 	}
 	if len(earlier) > 0 {
@@ -246,23 +246,23 @@ func (w *worker) read(ctx context.Context) error {
 	}
 	there := make(map[int]bool, len(rows))
 	for _, row := range rows {
-		there[row.shard] = true
-		if w.r.epoch != 0 && row.epoch > w.r.epoch {
-			return &feedtype.Error{Code: feedtype.LeaseLost, Object: w.r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.r.epoch, row.shard, row.epoch),
+		there[row.Shard] = true
+		if w.r.epoch != 0 && row.Epoch > w.r.epoch {
+			return &feedtype.Error{Code: feedtype.LeaseLost, Object: w.r.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.r.epoch, row.Shard, row.Epoch),
 				Next: "acquire the lease again"}
 		}
-		t := w.shards[row.shard]
+		t := w.shards[row.Shard]
 		if t == nil {
-			t = &ownShard{one: w.r.bare(w.r.until, row.shard, w.r.epoch)}
+			t = &ownShard{one: w.r.bare(w.r.until, row.Shard, w.r.epoch)}
 			t.one.ofShard = true
-			w.shards[row.shard] = t
+			w.shards[row.Shard] = t
 		} else if t.one.version == row.version {
 			continue
 		}
 		one := t.one
 		t.last = row
 		one.row, one.version, one.readAt, one.releases = row, row.version, time.Now(), true
-		one.parked, one.notBefore = row.paused && !w.r.once, time.Time{}
+		one.parked, one.notBefore = row.Paused && !w.r.once, time.Time{}
 		t.due = !one.parked
 	}
 	for shard := range w.shards {
@@ -275,17 +275,17 @@ func (w *worker) read(ctx context.Context) error {
 }
 
 // mine are the cursors of the worker's shards.
-func (w *worker) mine(ctx context.Context) ([]*cursorRow, error) {
-	rows, err := w.r.c.DB.cursorsOf(ctx, w.r.c.DB.store.On(), w.r.c.Name, w.r.feed)
+func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
+	rows, err := w.r.c.DB.CursorsOf(ctx, w.r.c.DB.Store.On(), w.r.c.Name, w.r.feed)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		if row.shardCount != w.r.count {
-			return nil, w.r.recounted(row.shardCount)
+		if row.ShardCount != w.r.count {
+			return nil, w.r.recounted(row.ShardCount)
 		}
 	}
-	return slices.DeleteFunc(rows, func(row *cursorRow) bool { return jobOf(row.shard, w.r.count) != w.job }), nil
+	return slices.DeleteFunc(rows, func(row *CursorRow) bool { return JobOf(row.Shard, w.r.count) != w.job }), nil
 }
 
 // claim makes cursors the lease's, see claim of one.
@@ -293,12 +293,12 @@ func (w *worker) claim(ctx context.Context, shards []int) error {
 	db := w.r.c.DB
 	const most = 500
 	for some := range slices.Chunk(shards, most) {
-		err := db.store.InTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
-			if _, err := db.lockWhole(ctx, tx, ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {
+		err := db.Store.InTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
+			if _, err := db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: w.r.c.Name, Feed: w.r.feed}); err != nil {
 				return err
 			}
-			b := dialect.NewBuilder(db.store.Dialect)
-			query := "UPDATE " + db.store.Table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.store.Dialect.Now() +
+			b := dialect.NewBuilder(db.Store.Dialect)
+			query := "UPDATE " + db.Store.Table("cursors") + " SET epoch = " + b.Arg(w.r.epoch) + ", version = version + 1, updated_at = " + db.Store.Dialect.Now() +
 				" WHERE consumer = " + b.Arg(w.r.c.Name) + " AND feed = " + b.Arg(w.r.feed) + " AND shard_count = " + b.Arg(w.r.count)
 			epoch := b.Arg(w.r.epoch)
 			list := make([]string, len(some))
@@ -319,20 +319,20 @@ func (w *worker) claim(ctx context.Context, shards []int) error {
 func (w *worker) releases(ctx context.Context) error {
 	aside := false
 	for _, t := range w.shards {
-		aside = aside || t.last.aside > 0
+		aside = aside || t.last.Aside > 0
 	}
 	if !aside {
 		return nil
 	}
 	db := w.r.c.DB
-	b := dialect.NewBuilder(db.store.Dialect)
-	shards, err := dialect.QueryAll(ctx, db.store.On(), "SELECT DISTINCT shard FROM "+db.store.Table("dead_letters")+" WHERE consumer = "+b.Arg(w.r.c.Name)+
-		" AND feed = "+b.Arg(w.r.feed)+" AND state = "+b.Arg(LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	b := dialect.NewBuilder(db.Store.Dialect)
+	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.Store.Table("dead_letters")+" WHERE consumer = "+b.Arg(w.r.c.Name)+
+		" AND feed = "+b.Arg(w.r.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	if err != nil {
 		return err
 	}
 	for _, shard := range shards {
-		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.value.Settled() {
+		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.Value.Settled() {
 			t.one.releases, t.due, t.one.notBefore = true, true, time.Time{}
 		}
 	}
@@ -348,8 +348,8 @@ func (r *consuming) pausedOf(ctx context.Context, job int) error {
 		return err
 	}
 	for _, row := range rows {
-		if row.paused {
-			one := r.bare(r.until, row.shard, 0)
+		if row.Paused {
+			one := r.bare(r.until, row.Shard, 0)
 			one.ofShard = true
 			return one.isPaused()
 		}

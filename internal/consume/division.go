@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // division is the work of an instance that makes its consumer's cursors, or changes their
 // number.
 type division struct {
-	c        *consumer
+	c        *Consumer
 	info     *feedtype.Info
 	count    int
 	starting bool
@@ -46,7 +46,7 @@ func (r *consuming) arrange(ctx context.Context, info *feedtype.Info, starting b
 		if done || err != nil {
 			return err
 		}
-		err = r.c.DB.store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
+		err = r.c.DB.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
@@ -58,27 +58,27 @@ func (d *division) dataShards() int { return max(d.info.DataShards, 1) }
 // arranged tells whether nothing is to be done, and learns what is needed otherwise.
 func (d *division) arranged(ctx context.Context) (bool, error) {
 	db := d.c.DB
-	rows, err := db.cursorsOf(ctx, db.store.On(), d.c.Name, d.info.Name)
+	rows, err := db.CursorsOf(ctx, db.Store.On(), d.c.Name, d.info.Name)
 	if err != nil {
 		return false, err
 	}
-	if d.former, err = db.wholeOf(ctx, db.store.On(), d.c.Name, d.info.Name); err != nil {
+	if d.former, err = db.wholeOf(ctx, db.Store.On(), d.c.Name, d.info.Name); err != nil {
 		return false, err
 	}
 	same, whole, aside := len(rows) == d.count && d.former == nil, true, int64(0)
 	var values []feedtype.Cursor
 	for i, row := range rows {
-		same = same && row.shard == i && row.shardCount == d.count
-		whole = whole && row.shardCount == len(rows)
-		aside += row.aside
-		values = append(values, row.value)
+		same = same && row.Shard == i && row.ShardCount == d.count
+		whole = whole && row.ShardCount == len(rows)
+		aside += row.Aside
+		values = append(values, row.Value)
 	}
 	if !whole {
 		values = append(values, d.c.Start)
 	}
 	d.aside = aside > 0
 	if same && d.count > 1 && d.aside {
-		letters, err := d.letters(ctx, db.store.On())
+		letters, err := d.letters(ctx, db.Store.On())
 		if err != nil {
 			return false, err
 		}
@@ -127,30 +127,30 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 		return err
 	}
 	recounting := false
-	next := make([]cursorRow, d.count)
+	next := make([]CursorRow, d.count)
 	for i := range next {
-		next[i] = cursorRow{shard: i, shardCount: d.count, value: d.c.Start, generation: d.c.Start.Generation()}
+		next[i] = CursorRow{Shard: i, ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
 	}
 	var before []former
 	for _, row := range old {
-		recounting = recounting || row.shardCount != d.count
-		if row.generation > d.info.Generation {
+		recounting = recounting || row.ShardCount != d.count
+		if row.Generation > d.info.Generation {
 			return &feedtype.Error{Code: feedtype.Unavailable, Object: consumerObject(d.c.Name, d.info.Name),
-				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or the cursor is not of this feed", row.generation, d.info.Generation),
+				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or the cursor is not of this feed", row.Generation, d.info.Generation),
 				Next:  "wait for the source, or run `rowfeed consumer reset " + d.c.Name + " --feed " + d.info.Name + "`"}
 		}
-		if row.shard < d.count {
-			next[row.shard] = *row
+		if row.Shard < d.count {
+			next[row.Shard] = *row
 		}
-		from, to, err := feedtype.Part(row.shard, row.shardCount).Range(d.dataShards())
+		from, to, err := feedtype.Part(row.Shard, row.ShardCount).Range(d.dataShards())
 		if err != nil {
 			return err
 		}
-		before = append(before, former{from: from, to: to, value: row.value, paused: row.paused})
+		before = append(before, former{from: from, to: to, value: row.Value, paused: row.Paused})
 	}
 	switch {
 	case recounting && !d.starting:
-		return (&consuming{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).recounted(old[0].shardCount)
+		return (&consuming{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).recounted(old[0].ShardCount)
 	case recounting:
 		if next, err = recount(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 		// Receivers that refuse lower epochs do so whatever the division.
 		for i := range next {
 			for _, row := range old {
-				next[i].epoch = max(next[i].epoch, row.epoch)
+				next[i].Epoch = max(next[i].Epoch, row.Epoch)
 			}
 		}
 	}
@@ -167,13 +167,13 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 		return err
 	}
 	for i := range next {
-		next[i].aside = aside[i]
+		next[i].Aside = aside[i]
 		if err := d.save(ctx, tx, old, &next[i]); err != nil {
 			return err
 		}
 	}
-	b := dialect.NewBuilder(d.c.DB.store.Dialect)
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.store.Table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.Store.Table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
 	return err
 }
 
@@ -181,20 +181,20 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 // keys may be divided in another way from here on: so each cursor's epoch is above all that
 // there were. Of a data shard epochs then grow, whichever shard it belonged to, and every
 // term at work is over: see awaitDeposed.
-func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*cursorRow) error {
+func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*CursorRow) error {
 	aside, err := d.settle(ctx, tx, old)
 	if err != nil {
 		return err
 	}
 	highest := int64(0)
 	for _, row := range old {
-		highest = max(highest, row.epoch)
+		highest = max(highest, row.Epoch)
 	}
 	for _, row := range old {
 		next := *row
-		next.value, next.generation, next.epoch = feedtype.Beginning, 0, highest+1
-		if row.shard < len(aside) {
-			next.aside = aside[row.shard]
+		next.Value, next.Generation, next.Epoch = feedtype.Beginning, 0, highest+1
+		if row.Shard < len(aside) {
+			next.Aside = aside[row.Shard]
 		}
 		if err := d.save(ctx, tx, old, &next); err != nil {
 			return err
@@ -205,29 +205,29 @@ func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*curso
 
 // own is the condition that a row is of this consumer of this feed.
 func (d *division) own(b *dialect.Builder) string {
-	return whereID(b, ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
+	return WhereID(b, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
 }
 
 // lock locks all that the consumer has, in the order in which everybody locks it: dead
 // letters, then cursors by their shards. The first shard's row is made where there is
 // none, so that of two instances the second waits there for what the first makes of it. It
 // answers the cursors that there were.
-func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, error) {
+func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
 	db := d.c.DB
 	if d.aside {
-		b := dialect.NewBuilder(db.store.Dialect)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
+		b := dialect.NewBuilder(db.Store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
 			return nil, err
 		}
 	}
 	row := func(shard int) (int64, error) {
-		b := dialect.NewBuilder(db.store.Dialect)
-		return tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+		b := dialect.NewBuilder(db.Store.Dialect)
+		return tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
 	}
 	made := false
 	n, err := row(0)
 	if err == nil && n == 0 {
-		if n, err = d.insert(ctx, tx, &cursorRow{shardCount: d.count, value: d.c.Start, generation: d.c.Start.Generation()}); err == nil {
+		if n, err = d.insert(ctx, tx, &CursorRow{ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}); err == nil {
 			made = n == 1
 			_, err = row(0)
 		}
@@ -235,31 +235,31 @@ func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*cursorRow, 
 	if err != nil {
 		return nil, err
 	}
-	all, err := db.cursorsOf(ctx, tx, d.c.Name, d.info.Name)
+	all, err := db.CursorsOf(ctx, tx, d.c.Name, d.info.Name)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 || all[0].shard != 0 {
+	if len(all) == 0 || all[0].Shard != 0 {
 		return nil, errOvertaken // the consumer was dropped while its first cursor was waited for
 	}
 	for _, r := range all[1:] {
-		if _, err := row(r.shard); err != nil {
+		if _, err := row(r.Shard); err != nil {
 			return nil, err
 		}
 	}
-	if all, err = db.cursorsOf(ctx, tx, d.c.Name, d.info.Name); err == nil && made {
-		all = slices.DeleteFunc(all, func(r *cursorRow) bool { return r.shard == 0 })
+	if all, err = db.CursorsOf(ctx, tx, d.c.Name, d.info.Name); err == nil && made {
+		all = slices.DeleteFunc(all, func(r *CursorRow) bool { return r.Shard == 0 })
 	}
 	return all, err
 }
 
 // insert makes a cursor unless it is there.
-func (d *division) insert(ctx context.Context, tx dialect.Querier, r *cursorRow) (int64, error) {
+func (d *division) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
 	db := d.c.DB
-	b := dialect.NewBuilder(db.store.Dialect)
-	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.shard), b.Arg(r.shardCount), b.Arg(string(r.value)), b.Arg(r.generation),
-		b.Arg(r.epoch), "0", b.Arg(number(r.paused)), b.Arg(r.aside), db.store.Dialect.Now()}
-	return tx.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("cursors"),
+	b := dialect.NewBuilder(db.Store.Dialect)
+	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)), b.Arg(r.Generation),
+		b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.Store.Dialect.Now()}
+	return tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("cursors"),
 		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)
 }
@@ -272,15 +272,15 @@ func number(b bool) int {
 }
 
 // save stores a cursor where it differs from what there is.
-func (d *division) save(ctx context.Context, tx dialect.Querier, old []*cursorRow, next *cursorRow) error {
-	if slices.ContainsFunc(old, func(r *cursorRow) bool { return *r == *next }) {
+func (d *division) save(ctx context.Context, tx dialect.Querier, old []*CursorRow, next *CursorRow) error {
+	if slices.ContainsFunc(old, func(r *CursorRow) bool { return *r == *next }) {
 		return nil
 	}
 	db := d.c.DB
-	b := dialect.NewBuilder(db.store.Dialect)
-	n, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET shard_count = "+b.Arg(next.shardCount)+", value = "+b.Arg(string(next.value))+
-		", generation = "+b.Arg(next.generation)+", epoch = "+b.Arg(next.epoch)+", paused = "+b.Arg(number(next.paused))+", aside = "+b.Arg(next.aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.shard), b.Args()...)
+	b := dialect.NewBuilder(db.Store.Dialect)
+	n, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+b.Arg(string(next.Value))+
+		", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+
+		", version = version + 1, failure = NULL, updated_at = "+db.Store.Dialect.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 // defaultConsumerLease is the default of Consumer.Lease.
 const defaultConsumerLease = 10 * time.Second
 
-// consumerLeases begins the names of the leases of consumers' shards.
-const consumerLeases = "consumer:"
+// ConsumerLeases begins the names of the leases of consumers' shards.
+const ConsumerLeases = "consumer:"
 
 // ConsumerGroup is the name of the group whose jobs are a consumer's shards: with it
 // JobLease names the lease of each. Of a name that is too long for that a digest is left.
 func ConsumerGroup(consumer, feed string) string {
-	name := consumerLeases + feed + ":" + consumer
+	name := ConsumerLeases + feed + ":" + consumer
 	if len(name) <= lease.MaxGroupName {
 		return name
 	}
@@ -44,10 +44,10 @@ func (r *consuming) lease() time.Duration {
 func (r *consuming) together(ctx context.Context) error {
 	// Handlers may have their transactions open for long. Where the pool is bounded they
 	// leave connections for pages, and for the leases' renewal above all.
-	if most := r.c.DB.store.SQL.Stats().MaxOpenConnections; most > 0 {
+	if most := r.c.DB.Store.SQL.Stats().MaxOpenConnections; most > 0 {
 		r.slots = make(chan struct{}, max(1, most-2))
 	}
-	g := lease.NewGroup(r.c.DB.store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
+	g := lease.NewGroup(r.c.DB.Store, ConsumerGroup(r.c.Name, r.feed), r.count, r.lease())
 	g.Above = r.epochOf
 	return g.Run(ctx, func(ctx context.Context, j *lease.Job) error {
 		// A shard that somebody else is to have is not waited on any more; what is in hand
@@ -74,19 +74,19 @@ func (r *consuming) epochOf(ctx context.Context, shard int) (int64, error) {
 	if r.byShard { // a worker has had many, and any of them may be this one's
 		return r.c.DB.ConsumerEpoch(ctx, r.c.Name, r.feed)
 	}
-	row, err := r.c.DB.cursorOf(ctx, r.c.DB.store.On(), r.c.Name, r.feed, shard)
+	row, err := r.c.DB.cursorOf(ctx, r.c.DB.Store.On(), r.c.Name, r.feed, shard)
 	if err != nil {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
-	kept, err := lease.Look(ctx, r.c.DB.store, r.c.DB.store.On(), droppedLease(r.c.Name, r.feed))
+	kept, err := lease.Look(ctx, r.c.DB.Store, r.c.DB.Store.On(), droppedLease(r.c.Name, r.feed))
 	switch {
 	case err != nil:
 		return 0, err
 	case row == nil:
 		return kept.Epoch, nil
 	}
-	return max(row.epoch, kept.Epoch), nil
+	return max(row.Epoch, kept.Epoch), nil
 }
 
 // inTurn works on one shard up to the head, under its lease where effects go elsewhere:
@@ -95,13 +95,13 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	if r.c.Handle != nil {
 		return r.work(ctx, ctx, shard, 0)
 	}
-	turns := lease.New(r.c.DB.store, lease.JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
+	turns := lease.New(r.c.DB.Store, lease.JobLease(ConsumerGroup(r.c.Name, r.feed), r.count, shard), r.lease())
 	turns.Above = func(ctx context.Context) (int64, error) { return r.epochOf(ctx, shard) }
 	told := int64(0)
 	turns.StandBy = func(ctx context.Context, s *feedtype.LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			r.c.DB.store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			r.c.DB.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(r.c.Name, r.feed), Jobs: r.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
 		if r.byShard {
@@ -113,7 +113,7 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 		waiting := r.bare(ctx, shard, 0)
 		row, err := waiting.loadCursor(ctx)
 		switch {
-		case err == nil && row.paused:
+		case err == nil && row.Paused:
 			return waiting.isPaused()
 		case errors.Is(err, feedtype.Conflict): // it has another number of shards by now
 			return err
@@ -134,17 +134,17 @@ func (r *consuming) inTurn(ctx context.Context, shard int) error {
 	}
 }
 
-// shardLeases are the leases of cursors' shards that somebody holds, by name. It asks
+// ShardLeases are the leases of cursors' shards that somebody holds, by name. It asks
 // nobody where no consumer has more than one shard.
-func (db *consumers) shardLeases(ctx context.Context, rows []*cursorRow) (map[string]*feedtype.LeaseStatus, error) {
-	if !slices.ContainsFunc(rows, func(r *cursorRow) bool { return r.shardCount > 1 }) {
+func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[string]*feedtype.LeaseStatus, error) {
+	if !slices.ContainsFunc(rows, func(r *CursorRow) bool { return r.ShardCount > 1 }) {
 		return nil, nil
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	all, err := dialect.QueryAll(ctx, db.store.On(), lease.Columns(db.store)+" WHERE name >= "+b.Arg(consumerLeases)+
-		" AND name < "+b.Arg(strings.TrimSuffix(consumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
+	b := dialect.NewBuilder(db.Store.Dialect)
+	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(ConsumerLeases)+
+		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
 	if err != nil {
-		return nil, db.store.Fail("leases", "list those of consumers", err)
+		return nil, db.Store.Fail("leases", "list those of consumers", err)
 	}
 	held := map[string]*feedtype.LeaseStatus{}
 	for _, s := range all {

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*fee
 // than the look before it.
 func TestWorkerAtWork(t *testing.T) {
 	source := &told{}
-	r := &consuming{c: &consumer{Source: source}, until: t.Context(), count: 1}
+	r := &consuming{c: &Consumer{Source: source}, until: t.Context(), count: 1}
 	own := &ownShard{one: &consuming{shard: 1, standing: "a"}}
 	w := &worker{r: r, shards: map[int]*ownShard{1: own}, standings: &feedtype.Standings{Digest: "0", Shards: map[int]string{1: "a"}}}
 	look := func(digest, at string) {

@@ -1,4 +1,4 @@
-package rowfeed
+package consume
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// consume is Run and RunOnce.
-func (c *consumer) consume(ctx context.Context, once bool) error {
+// Consume is Run and RunOnce.
+func (c *Consumer) Consume(ctx context.Context, once bool) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func (c *consumer) consume(ctx context.Context, once bool) error {
 	return whole.everyShard(ctx)
 }
 
-// divide sees to it that there is a cursor for each shard.
-func (c *consumer) divide(ctx context.Context) error {
+// Divide sees to it that there is a cursor for each shard.
+func (c *Consumer) Divide(ctx context.Context) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (c *consumer) divide(ctx context.Context) error {
 
 // begin is the start of an instance, the only time at which it may change the number of
 // shards.
-func (c *consumer) begin(ctx context.Context, once bool) (*consuming, error) {
+func (c *Consumer) begin(ctx context.Context, once bool) (*consuming, error) {
 	whole := &consuming{c: c, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx, idle: firstIdle}
 	for whole.feed == "" {
 		err := whole.survive(ctx, whole.open(ctx, !c.KeepShardCount))
@@ -129,7 +129,7 @@ func (r *consuming) bare(until context.Context, shard int, epoch int64) *consumi
 }
 
 // deliverOf calls DeliverShard; a panic is an error, like Deliver's.
-func (c *consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]Refusal, error), err error) {
+func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]feedtype.Refusal, error), err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -176,14 +176,14 @@ func (r *consuming) pause(ctx context.Context, d time.Duration) error {
 // open learns what the source is, and sees to it that the database has the consumer's
 // cursors, one for each shard. Only an instance that starts changes their number.
 func (r *consuming) open(ctx context.Context, starting bool) error {
-	if err := r.c.DB.store.RequireSchema(ctx, r.c.DB.store.On()); err != nil {
+	if err := r.c.DB.Store.RequireSchema(ctx, r.c.DB.Store.On()); err != nil {
 		return err
 	}
 	info, err := r.c.Source.Info(ctx)
 	if err != nil {
 		return err
 	}
-	if err := validFeedName(info.Name); err != nil {
+	if err := feedtype.ValidName(info.Name); err != nil {
 		return err
 	}
 	byShard := info.ShardIDs != nil

@@ -1,0 +1,123 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// keyDigest stands for a key of any length.
+func keyDigest(key []byte) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:])
+}
+
+// DeadLetters lists a consumer's dead letters, the oldest first; those of every
+// consumer where id names none. key, where it is not nil, is one key, as JSON object.
+func (db *Consumers) DeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) ([]feedtype.DeadLetter, error) {
+	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
+		return nil, err
+	}
+	b := dialect.NewBuilder(db.Store.Dialect)
+	all, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
+		db.Store.Table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
+		var text string
+		var first, last int64
+		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
+		l.Generation = max(l.Generation, 0)
+		l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
+		return l, err
+	})
+	if err != nil {
+		return nil, db.Store.Fail(id.String(), "read its dead letters", err)
+	}
+	all = slices.DeleteFunc(all, func(l feedtype.DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
+	if key != nil && len(all) == 0 {
+		return nil, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no dead letter with key " + string(key),
+			Next: "`rowfeed dead list` shows those there are"}
+	}
+	return all, nil
+}
+
+// SameKey tells whether two JSON objects are one key, however they are written.
+func SameKey(a, b json.RawMessage) bool {
+	read := func(text json.RawMessage) (members map[string]any) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&members); err != nil {
+			return nil
+		}
+		return members
+	}
+	x := read(a)
+	return x != nil && reflect.DeepEqual(x, read(b))
+}
+
+// RetryDeadLetters asks the consumer to try keys again: one, or all where key is nil.
+// The consumer does so in its own loop, with each row as it is then; a key that fails
+// again stays aside. It answers how many dead letters there are to retry.
+func (db *Consumers) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
+	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
+		b := dialect.NewBuilder(db.Store.Dialect)
+		return tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+", last_at = "+db.Store.Dialect.Now()+" WHERE "+whereLetter(b, l), b.Args()...)
+	})
+}
+
+// DropDeadLetters gives keys up: one, or all where key is nil. Their versions so far
+// are never handed over; the next one is again.
+func (db *Consumers) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
+	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
+		b := dialect.NewBuilder(db.Store.Dialect)
+		n, err := tx.Exec(ctx, "DELETE FROM "+db.Store.Table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
+		if err != nil || n == 0 {
+			return n, err
+		}
+		// The cursor's row comes second, as in the consumer, so that the two cannot wait
+		// for each other.
+		b = dialect.NewBuilder(db.Store.Dialect)
+		_, err = tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
+			" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
+		return n, err
+	})
+}
+
+func whereLetter(b *dialect.Builder, l feedtype.DeadLetter) string {
+	return "consumer = " + b.Arg(l.Consumer) + " AND feed = " + b.Arg(l.Feed) + " AND shard = " + b.Arg(l.Shard) + " AND key_digest = " + b.Arg(keyDigest(l.Key))
+}
+
+// changeLetters changes dead letters, each in a transaction of its own: a consumer at
+// work is held up by one of them at most.
+func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage, doing string, fn func(dialect.Querier, feedtype.DeadLetter) (int64, error)) (total int64, err error) {
+	if id.Consumer == "" {
+		return 0, feedtype.Invalid("consumer", "name the consumer")
+	}
+	letters, err := db.DeadLetters(ctx, id, key)
+	if err == nil && len(letters) == 0 {
+		err = db.knowsConsumer(ctx, id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range letters {
+		var n int64
+		err := db.Store.InTx(ctx, dialect.ForRecord, doing+" a dead letter", func(tx dialect.Querier) (err error) {
+			if _, err = db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: l.Consumer, Feed: l.Feed}); err == nil {
+				n, err = fn(tx, l)
+			}
+			return err
+		})
+		if err != nil {
+			return total, db.Store.Fail(id.String(), doing+" a dead letter", err)
+		}
+		total += n
+	}
+	return total, nil
+}

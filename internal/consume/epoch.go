@@ -1,0 +1,107 @@
+package consume
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/lease"
+)
+
+// droppedLease is the name of a lease that nobody ever holds: its epoch is the highest that
+// a consumer had when it was dropped. Receivers remember epochs, and know nothing of drops
+// or of the numbers of shards by which leases are named.
+func droppedLease(consumer, feed string) string { return ConsumerGroup(consumer, feed) + "/dropped" }
+
+// ConsumerEpoch is the highest epoch under which a consumer's cursors were ever claimed,
+// also those that were dropped; 0 if there was none. It is for Lease.Above of whoever sets
+// Consumer.Epoch: receivers that refuse lower epochs then take what is delivered next.
+func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
+	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
+		return 0, err
+	}
+	object := consumerObject(consumer, feed)
+	rows, err := db.CursorsOf(ctx, db.Store.On(), consumer, feed)
+	if err != nil {
+		return 0, db.Store.Fail(object, "read its cursors", err)
+	}
+	// In this order: who does not find the cursors any more finds what drop has kept of them.
+	kept, err := lease.Look(ctx, db.Store, db.Store.On(), droppedLease(consumer, feed))
+	if err != nil {
+		return 0, db.Store.Fail(object, "read its epoch", err)
+	}
+	highest := kept.Epoch
+	for _, row := range rows {
+		highest = max(highest, row.Epoch)
+	}
+	return highest, nil
+}
+
+// RaiseEpochs sets the epochs of cursors that are about to be set back above all that their
+// consumers' have, so that the terms at work are over: see restart of a division, which does
+// the same. A consumer's only shard has the epochs of whoever works on it, and of keys that
+// no other shard had.
+func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+	whole := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
+	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
+	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.Store.Table("consumers") + " k WHERE k.consumer = " + db.Store.Table("cursors") + ".consumer AND k.feed = " + db.Store.Table("cursors") + ".feed)"
+	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	b := dialect.NewBuilder(db.Store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts, b.Args()...); err != nil {
+		return err
+	}
+	type highest struct {
+		feed  string
+		epoch int64
+	}
+	b = dialect.NewBuilder(db.Store.Dialect)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, whole)+
+		parts+" GROUP BY feed ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		id.Feed = h.feed
+		b := dialect.NewBuilder(db.Store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+WhereID(b, id), b.Args()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KeepEpochs notes the highest epochs of cursors that are about to be deleted.
+func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+	type highest struct {
+		consumer, feed string
+		epoch          int64
+	}
+	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	b := dialect.NewBuilder(db.Store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+		return err
+	}
+	b = dialect.NewBuilder(db.Store.Dialect)
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id)+
+		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		name, now := droppedLease(h.consumer, h.feed), db.Store.Dialect.Now()
+		b := dialect.NewBuilder(db.Store.Dialect)
+		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
+		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
+			values, []string{"name"}), b.Args()...); err != nil {
+			return err
+		}
+		b = dialect.NewBuilder(db.Store.Dialect)
+		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
+			" WHERE name = "+b.Arg(name)+" AND epoch < "+b.Arg(h.epoch), b.Args()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
