@@ -16,7 +16,15 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+// admins are what operators do.
+type admins struct {
+	store   *store.Store
+	source  func(ctx context.Context, name string) (feedtype.Source, error)
+	sources func(context.Context) ([]feedtype.Source, error)
+}
 
 // Right is what a token's holder may do with a feed.
 type Right string
@@ -142,7 +150,7 @@ func (s TokenSpec) validate() error {
 // AddToken makes a token and answers its text, which nobody can learn later: the database
 // has its SHA-256 alone. The feeds must be there, and have the columns of the view. A name
 // that there is, or was, has the code Conflict.
-func (db *DB) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
+func (db *admins) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
 	if err := spec.validate(); err != nil {
 		return "", nil, err
 	}
@@ -195,17 +203,17 @@ func (s TokenSpec) grants() []TokenGrant {
 }
 
 // viewFits refuses feeds that are not there, and a view that does not fit one of them.
-func (db *DB) viewFits(ctx context.Context, spec TokenSpec) error {
-	var feeds []*Feed
+func (db *admins) viewFits(ctx context.Context, spec TokenSpec) error {
+	var feeds []feedtype.Source
 	for _, g := range spec.Grants {
 		if g.Feed != EveryFeed {
-			f, err := db.Feed(ctx, g.Feed)
+			f, err := db.source(ctx, g.Feed)
 			if err != nil {
 				return err
 			}
 			feeds = append(feeds, f)
 		} else if !spec.View.IsZero() {
-			all, err := db.Feeds(ctx)
+			all, err := db.sources(ctx)
 			if err != nil {
 				return err
 			}
@@ -231,7 +239,7 @@ func (db *DB) viewFits(ctx context.Context, spec TokenSpec) error {
 // the code is UnknownToken. The texts are not compared with each other: the database looks
 // the SHA-256 up, of which nobody can choose the beginning, so that the time it takes tells
 // nothing about the texts there are.
-func (db *DB) TokenOf(ctx context.Context, text string) (*Token, error) {
+func (db *admins) TokenOf(ctx context.Context, text string) (*Token, error) {
 	if !IsTokenText(text) {
 		return nil, errUnknownToken
 	}
@@ -240,7 +248,7 @@ func (db *DB) TokenOf(ctx context.Context, text string) (*Token, error) {
 
 var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
 
-func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
+func (db *admins) tokenOf(ctx context.Context, text string) (*Token, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
 	switch {
@@ -254,7 +262,7 @@ func (db *DB) tokenOf(ctx context.Context, text string) (*Token, error) {
 
 // StillHold answers those of the tokens that still hold. What else is known of a token
 // never changes.
-func (db *DB) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
+func (db *admins) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
 	for some := range slices.Chunk(tokens, tokensTogether) {
 		b := dialect.NewBuilder(db.store.Dialect)
 		hashes := make([]string, len(some))
@@ -278,7 +286,7 @@ func (db *DB) StillHold(ctx context.Context, tokens []*Token) (holding []*Token,
 func (t *Token) Same(other *Token) bool { return t.sha256 == other.sha256 }
 
 // Tokens lists all tokens, also those that hold no more, by name.
-func (db *DB) Tokens(ctx context.Context) ([]*Token, error) {
+func (db *admins) Tokens(ctx context.Context) ([]*Token, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
@@ -286,7 +294,7 @@ func (db *DB) Tokens(ctx context.Context) ([]*Token, error) {
 	return all, db.store.Fail("tokens", "list them", err)
 }
 
-func (db *DB) tokenColumns() string {
+func (db *admins) tokenColumns() string {
 	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("tokens")
 }
 
@@ -329,7 +337,7 @@ func readRecord(text string, into any) bool {
 
 // RevokeToken ends a token, and answers whether it was not ended before. Servers learn of
 // it within seconds.
-func (db *DB) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
+func (db *admins) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return false, err
 	}

@@ -35,7 +35,7 @@ func TestQuestionsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, err := db.AddToken(t.Context(), rowfeed.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
+	text, _, err := db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
 	if err != nil {
 		t.Fatal(err)
 	}

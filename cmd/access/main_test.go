@@ -118,7 +118,7 @@ func (g *guarded) token(spec rowfeed.TokenSpec, feeds ...string) string {
 	for _, feed := range feeds {
 		spec.Grants = append(spec.Grants, Grant{Right: Read, Feed: feed})
 	}
-	text, _, err := g.db.AddToken(g.Context(), spec)
+	text, _, err := g.db.Admin().AddToken(g.Context(), spec)
 	if err != nil {
 		g.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
 		return h, err
 	}
 	asked := time.Now()
-	token, err := t.db.TokenOf(ctx, text)
+	token, err := t.db.Admin().TokenOf(ctx, text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -246,7 +246,7 @@ func (t *Tokens) confirm(ctx context.Context, some []*held) error {
 	for i, h := range some {
 		tokens[i] = h.token
 	}
-	holding, err := t.db.StillHold(ctx, tokens)
+	holding, err := t.db.Admin().StillHold(ctx, tokens)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func TestWhoAsks(t *testing.T) {
 	g := guard(t)
 	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
 	gone := g.token(rowfeed.TokenSpec{Name: "gone"}, "kv")
-	if _, err := g.db.RevokeToken(t.Context(), "gone"); err != nil {
+	if _, err := g.db.Admin().RevokeToken(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
 	wrong := feedhttp.Challenge + `, error="invalid_token"`
@@ -113,7 +113,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 		end  func(*guarded)
 	}{
 		{"revoked", func(g *guarded) {
-			if ended, err := g.db.RevokeToken(g.Context(), "shop"); err != nil || !ended {
+			if ended, err := g.db.Admin().RevokeToken(g.Context(), "shop"); err != nil || !ended {
 				g.Error(ended, err)
 			}
 		}},
@@ -327,7 +327,7 @@ func TestConsumerWithoutAToken(t *testing.T) {
 	go func() {
 		defer close(revoked)
 		<-handed
-		if ended, err := g.db.RevokeToken(g.Context(), "shop"); err != nil || !ended {
+		if ended, err := g.db.Admin().RevokeToken(g.Context(), "shop"); err != nil || !ended {
 			t.Error(ended, err)
 		}
 	}()

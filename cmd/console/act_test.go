@@ -100,7 +100,7 @@ func actions() []action {
 // audited is the audit log, the oldest act first.
 func audited(t *testing.T, db *rowfeed.DB) (told []string) {
 	t.Helper()
-	all, err := db.Acts(t.Context(), 0, 100)
+	all, err := db.Admin().Acts(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,14 @@ func Of(db *rowfeed.DB) Data { return database{db} }
 
 type database struct{ *rowfeed.DB }
 
+func (d database) Audited(ctx context.Context, act rowfeed.Act, do func(context.Context) error) error {
+	return d.Admin().Audited(ctx, act, do)
+}
+
+func (d database) Acts(ctx context.Context, before int64, limit int) ([]rowfeed.Act, error) {
+	return d.Admin().Acts(ctx, before, limit)
+}
+
 func (d database) FeedNames(ctx context.Context) ([]string, error) {
 	feeds, err := d.Feeds(ctx)
 	names := make([]string, len(feeds))

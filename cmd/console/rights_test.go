@@ -24,7 +24,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	lease(t, db, "consumer:payroll:wages/1/0")
 	lease(t, db, "nightly")
 	lease(t, db, "publish:kv")
-	if err := db.Audited(t.Context(), rowfeed.Act{Act: "an old act"}, func(context.Context) error { return nil }); err != nil {
+	if err := db.Admin().Audited(t.Context(), rowfeed.Act{Act: "an old act"}, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	paths := []string{"/", "/feeds/kv", "/feeds/payroll", "/feeds/payroll?key=77", "/feeds/payroll?entry=", "/consumers", "/consumers/wages", "/leases", "/dead-letters", "/dead-letters?consumer=wages", "/blocked", "/audit", "/_console/sample",

@@ -79,7 +79,7 @@ func (a *app) beginAct(ctx context.Context, s *session) {
 	a.act.done = append(a.act.done, s.done)
 	s.done = func() error { return nil }
 	if a.act.session = s; a.act.end == nil {
-		a.act.end, _ = s.BeginAct(ctx, a.act.Act) // endAct tries again, and says why not
+		a.act.end, _ = s.Admin().BeginAct(ctx, a.act.Act) // endAct tries again, and says why not
 	}
 }
 
@@ -98,7 +98,7 @@ func (a *app) endAct(ctx context.Context, outcome error) {
 	}()
 	var err error
 	if act.end == nil {
-		act.end, err = act.session.BeginAct(context.WithoutCancel(ctx), act.Act)
+		act.end, err = act.session.Admin().BeginAct(context.WithoutCancel(ctx), act.Act)
 	}
 	if err == nil {
 		err = act.end(outcome)
@@ -165,7 +165,7 @@ func (o *auditPurgeOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	n, err := s.PurgeActs(ctx, o.olderThan.Duration)
+	n, err := s.Admin().PurgeActs(ctx, o.olderThan.Duration)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (o *auditListOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	log, err := s.Acts(ctx, o.before, o.limit)
+	log, err := s.Admin().Acts(ctx, o.before, o.limit)
 	switch {
 	case err != nil:
 		return err

@@ -85,7 +85,7 @@ func leaseNames(ctx context.Context, s *session) (names []string, err error) {
 
 // tokenNames are those of tokens that can still be revoked.
 func tokenNames(ctx context.Context, s *session) (names []string, err error) {
-	all, err := s.Tokens(ctx)
+	all, err := s.Admin().Tokens(ctx)
 	for _, t := range all {
 		if t.State == rowfeed.TokenHolds {
 			names = append(names, t.Name)

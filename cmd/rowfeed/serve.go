@@ -130,7 +130,7 @@ func authenticate(ctx context.Context, s *session, auth string, cfg *server.Conf
 	default:
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "auth", Cause: fmt.Sprintf("auth: %q is neither tokens nor none", auth)}
 	}
-	all, err := s.Tokens(ctx)
+	all, err := s.Admin().Tokens(ctx)
 	if err != nil {
 		return err
 	}

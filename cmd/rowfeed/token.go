@@ -139,7 +139,7 @@ func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	text, token, err := s.AddToken(ctx, spec)
+	text, token, err := s.Admin().AddToken(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (o *tokenListOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	all, err := s.Tokens(ctx)
+	all, err := s.Admin().Tokens(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -226,7 +226,7 @@ func (o *tokenRevokeOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	ended, err := s.RevokeToken(ctx, o.name)
+	ended, err := s.Admin().RevokeToken(ctx, o.name)
 	switch {
 	case err != nil:
 		return err

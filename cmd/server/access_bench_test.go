@@ -42,7 +42,7 @@ func BenchmarkAuthentication(b *testing.B) {
 	if _, err := feed.Publish(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	token, _, err := db.AddToken(b.Context(), rowfeed.TokenSpec{Name: "bench", Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}})
+	token, _, err := db.Admin().AddToken(b.Context(), rowfeed.TokenSpec{Name: "bench", Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestTokensAreAskedFor(t *testing.T) {
 	tokens := access.NewTokens(x.db)
 	r := run(t, server.Config{DB: x.db, Publish: true, Access: access.Identify(tokens)})
 	token := func(name, feed string) string {
-		text, _, err := x.db.AddToken(t.Context(), rowfeed.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
+		text, _, err := x.db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
 		if err != nil {
 			t.Fatal(err)
 		}

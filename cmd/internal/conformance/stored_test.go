@@ -113,10 +113,10 @@ func (x *env) store() {
 		}
 		x.storeRow(f, s, 6)
 	}
-	x.must(x.rf.Audited(x.ctx, storedAct, func(context.Context) error { return nil }))
+	x.must(x.rf.Admin().Audited(x.ctx, storedAct, func(context.Context) error { return nil }))
 	_, err := x.rf.Lease("stored", time.Hour).TryAcquire(x.ctx)
 	x.must(err)
-	text, _, err := x.rf.AddToken(x.ctx, rowfeed.TokenSpec{Name: "stored",
+	text, _, err := x.rf.Admin().AddToken(x.ctx, rowfeed.TokenSpec{Name: "stored",
 		Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "single"}}})
 	x.must(err)
 	x.exec("INSERT INTO texts VALUES ('" + text + "')")
@@ -258,12 +258,12 @@ func (x *env) readStored() {
 	}) {
 		x.Errorf("leases: %+v %v", leases, err)
 	}
-	if acts, err := x.rf.Acts(x.ctx, 0, 0); err != nil || len(acts) != 1 || acts[0].Actor != storedAct.Actor ||
+	if acts, err := x.rf.Admin().Acts(x.ctx, 0, 0); err != nil || len(acts) != 1 || acts[0].Actor != storedAct.Actor ||
 		acts[0].Act != storedAct.Act || acts[0].Object != storedAct.Object || acts[0].Outcome != "done" {
 		x.Errorf("audit log: %+v %v", acts, err)
 	}
 	text := strings.Trim(x.db.Lines(x.T, "SELECT token FROM texts")[0], "[]")
-	if token, err := x.rf.TokenOf(x.ctx, text); err != nil || token.Name != "stored" {
+	if token, err := x.rf.Admin().TokenOf(x.ctx, text); err != nil || token.Name != "stored" {
 		x.Errorf("token: %+v %v", token, err)
 	}
 }

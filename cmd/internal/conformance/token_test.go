@@ -22,12 +22,12 @@ var readsKV = []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}
 func TestTokens(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
-		_, err := x.rf.TokenOf(x.ctx, "rf_"+strings.Repeat("A", 43))
+		_, err := x.rf.Admin().TokenOf(x.ctx, "rf_"+strings.Repeat("A", 43))
 		x.wantCode(err, rowfeed.NotInitialized)
 		x.migrate()
 		x.addKV()
 		add := func(spec rowfeed.TokenSpec) (string, *rowfeed.Token) {
-			text, token, err := x.rf.AddToken(x.ctx, spec)
+			text, token, err := x.rf.Admin().AddToken(x.ctx, spec)
 			if err != nil || !rowfeed.IsTokenText(text) {
 				x.Fatal(text, err)
 			}
@@ -35,26 +35,26 @@ func TestTokens(t *testing.T) {
 		}
 		text, token := add(rowfeed.TokenSpec{Name: "app@shop", Grants: append(readsKV, readsKV...)})
 		other, _ := add(rowfeed.TokenSpec{Name: "other", Grants: readsKV, Expires: time.Hour})
-		found, err := x.rf.TokenOf(x.ctx, text)
+		found, err := x.rf.Admin().TokenOf(x.ctx, text)
 		if err != nil || found.Name != "app@shop" || len(found.Grants) != 1 || found.Grants[0] != readsKV[0] || found.Left != 0 || !found.Same(token) {
 			x.Fatalf("%+v %v", found, err)
 		}
-		found, err = x.rf.TokenOf(x.ctx, other)
+		found, err = x.rf.Admin().TokenOf(x.ctx, other)
 		if err != nil || found.Name != "other" || found.Left <= 0 || found.Left > time.Hour || found.Same(token) {
 			x.Fatalf("%+v %v", found, err)
 		}
 		if n := x.scalar("SELECT count(*) FROM rowfeed_tokens WHERE sha256 LIKE 'rf_%' OR sha256 = '" + text + "'"); n != 0 {
 			x.Errorf("%d tokens are stored as they are", n)
 		}
-		_, err = x.rf.TokenOf(x.ctx, text[:len(text)-1]+"!")
+		_, err = x.rf.Admin().TokenOf(x.ctx, text[:len(text)-1]+"!")
 		x.wantCode(err, rowfeed.UnknownToken)
-		_, err = x.rf.TokenOf(x.ctx, "rf_"+strings.Repeat("A", 43))
+		_, err = x.rf.Admin().TokenOf(x.ctx, "rf_"+strings.Repeat("A", 43))
 		x.wantCode(err, rowfeed.UnknownToken)
 
 		x.exec("UPDATE rowfeed_tokens SET expires_at = " + x.dialect.Now() + " WHERE name = 'other'")
-		_, err = x.rf.TokenOf(x.ctx, other)
+		_, err = x.rf.Admin().TokenOf(x.ctx, other)
 		x.wantCode(err, rowfeed.UnknownToken)
-		holding, err := x.rf.StillHold(x.ctx, []*rowfeed.Token{found, token})
+		holding, err := x.rf.Admin().StillHold(x.ctx, []*rowfeed.Token{found, token})
 		if err != nil || len(holding) != 1 || !holding[0].Same(token) {
 			x.Errorf("%+v %v", holding, err)
 		}
@@ -62,24 +62,24 @@ func TestTokens(t *testing.T) {
 		newer, newerToken := add(rowfeed.TokenSpec{Name: "newer", Grants: readsKV})
 		for _, view := range []string{`{"rows":["acme"]}`, "null", "{"} {
 			x.exec("UPDATE rowfeed_tokens SET view = '" + view + "' WHERE name = 'newer'")
-			_, err = x.rf.TokenOf(x.ctx, newer)
+			_, err = x.rf.Admin().TokenOf(x.ctx, newer)
 			x.wantCode(err, rowfeed.UnknownToken)
-			if holding, err := x.rf.StillHold(x.ctx, []*rowfeed.Token{newerToken, token}); err != nil || len(holding) != 1 || !holding[0].Same(token) {
+			if holding, err := x.rf.Admin().StillHold(x.ctx, []*rowfeed.Token{newerToken, token}); err != nil || len(holding) != 1 || !holding[0].Same(token) {
 				x.Errorf("%s: %+v %v", view, holding, err)
 			}
 		}
 		for _, want := range []bool{true, false} {
-			if ended, err := x.rf.RevokeToken(x.ctx, "app@shop"); err != nil || ended != want {
+			if ended, err := x.rf.Admin().RevokeToken(x.ctx, "app@shop"); err != nil || ended != want {
 				x.Errorf("revoked: %v %v", ended, err)
 			}
 		}
-		_, err = x.rf.TokenOf(x.ctx, text)
+		_, err = x.rf.Admin().TokenOf(x.ctx, text)
 		x.wantCode(err, rowfeed.UnknownToken)
-		_, err = x.rf.RevokeToken(x.ctx, "nobody' OR '1'='1")
+		_, err = x.rf.Admin().RevokeToken(x.ctx, "nobody' OR '1'='1")
 		x.wantCode(err, rowfeed.UnknownToken)
-		_, _, err = x.rf.AddToken(x.ctx, rowfeed.TokenSpec{Name: "app@shop", Grants: readsKV})
+		_, _, err = x.rf.Admin().AddToken(x.ctx, rowfeed.TokenSpec{Name: "app@shop", Grants: readsKV})
 		x.wantCode(err, rowfeed.Conflict)
-		all, err := x.rf.Tokens(x.ctx)
+		all, err := x.rf.Admin().Tokens(x.ctx)
 		if err != nil || len(all) != 3 || all[0].State != rowfeed.TokenRevoked || all[0].RevokedAt == nil || all[1].State != rowfeed.TokenUnreadable || all[2].State != rowfeed.TokenExpired {
 			x.Errorf("%+v %v", all, err)
 		}
@@ -115,7 +115,7 @@ func TestTokensRefused(t *testing.T) {
 			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "*"), View: feedtype.View{Mask: []string{"nothing"}}}, rowfeed.Refused},
 			{rowfeed.TokenSpec{Name: "a", Grants: grant("administer", "kv"), View: feedtype.View{Mask: []string{"v"}}}, rowfeed.InvalidRequest},
 		} {
-			_, _, err := x.rf.AddToken(x.ctx, c.spec)
+			_, _, err := x.rf.Admin().AddToken(x.ctx, c.spec)
 			x.wantCode(err, c.code)
 			var known *rowfeed.Error
 			if errors.As(err, &known) && c.code == rowfeed.Refused && known.Next == "" {
@@ -140,14 +140,14 @@ func TestActs(t *testing.T) {
 				return err
 			}
 		}
-		x.wantCode(x.rf.Audited(x.ctx, rowfeed.Act{Act: "lease release"}, do(nil)), rowfeed.NotInitialized)
+		x.wantCode(x.rf.Admin().Audited(x.ctx, rowfeed.Act{Act: "lease release"}, do(nil)), rowfeed.NotInitialized)
 		if done != 0 {
 			x.Error("it was done, and there is no log")
 		}
 		x.migrate()
 		act := rowfeed.Act{Actor: "me@host", Act: "lease release", Object: "publish:kv'); DROP TABLE rowfeed_audit; --", Detail: "line\nbreak \xff\x00" + strings.Repeat("é", 1000)}
-		if err := x.rf.Audited(x.ctx, act, func(context.Context) error {
-			log, err := x.rf.Acts(x.ctx, 0, 1)
+		if err := x.rf.Admin().Audited(x.ctx, act, func(context.Context) error {
+			log, err := x.rf.Admin().Acts(x.ctx, 0, 1)
 			if err != nil || len(log) != 1 || log[0].Outcome != "begun" || log[0].Object != act.Object {
 				x.Errorf("%+v %v", log, err)
 			}
@@ -156,17 +156,17 @@ func TestActs(t *testing.T) {
 			x.Fatal(err)
 		}
 		failure := &rowfeed.Error{Code: rowfeed.Conflict, Cause: "password=secret"}
-		if err := x.rf.Audited(x.ctx, rowfeed.Act{Actor: "b", Act: "x"}, do(failure)); !errors.Is(err, rowfeed.Conflict) {
+		if err := x.rf.Admin().Audited(x.ctx, rowfeed.Act{Actor: "b", Act: "x"}, do(failure)); !errors.Is(err, rowfeed.Conflict) {
 			x.Error(err)
 		}
 		gone, leave := context.WithCancel(x.ctx)
-		if err := x.rf.Audited(gone, rowfeed.Act{Actor: "c", Act: "y"}, func(context.Context) error {
+		if err := x.rf.Admin().Audited(gone, rowfeed.Act{Actor: "c", Act: "y"}, func(context.Context) error {
 			leave()
 			return gone.Err()
 		}); !errors.Is(err, context.Canceled) {
 			x.Error(err)
 		}
-		log, err := x.rf.Acts(x.ctx, 0, 10)
+		log, err := x.rf.Admin().Acts(x.ctx, 0, 10)
 		if err != nil || len(log) != 3 {
 			x.Fatalf("%+v %v", log, err)
 		}
@@ -177,7 +177,7 @@ func TestActs(t *testing.T) {
 		if first := log[2]; strings.ContainsAny(first.Detail, "\n\x00") || !utf8.ValidString(first.Detail) || len(first.Detail) > 1010 || time.Since(first.At).Abs() > time.Hour {
 			x.Errorf("%+v", first)
 		}
-		if below, err := x.rf.Acts(x.ctx, log[0].ID, 1); err != nil || len(below) != 1 || below[0].ID != log[1].ID {
+		if below, err := x.rf.Admin().Acts(x.ctx, log[0].ID, 1); err != nil || len(below) != 1 || below[0].ID != log[1].ID {
 			x.Errorf("%+v %v", below, err)
 		}
 	})
@@ -187,28 +187,28 @@ func TestActs(t *testing.T) {
 func TestActsPurged(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
-		if _, err := x.rf.PurgeActs(x.ctx, rowfeed.AuditRetention); !errors.Is(err, rowfeed.NotInitialized) {
+		if _, err := x.rf.Admin().PurgeActs(x.ctx, rowfeed.AuditRetention); !errors.Is(err, rowfeed.NotInitialized) {
 			x.Error(err)
 		}
 		x.migrate()
 		day := 24 * time.Hour
 		for i, age := range []time.Duration{500 * day, 401 * day, 399 * day, 402 * day, day, 0} {
 			done := func(context.Context) error { return nil }
-			if err := x.rf.Audited(x.ctx, rowfeed.Act{Actor: "me", Act: "x", Object: fmt.Sprint(i)}, done); err != nil {
+			if err := x.rf.Admin().Audited(x.ctx, rowfeed.Act{Actor: "me", Act: "x", Object: fmt.Sprint(i)}, done); err != nil {
 				x.Fatal(err)
 			}
 			x.exec(fmt.Sprintf("UPDATE rowfeed_audit SET at = at - %d WHERE object = '%d'", age.Microseconds(), i))
 		}
 		x.exec("DELETE FROM rowfeed_audit WHERE object = '0'", "INSERT INTO rowfeed_audit (mark, at, actor, act, object, detail, outcome) VALUES ('late', 0, 'me', 'x', 'late', '', 'done')")
-		if _, err := x.rf.PurgeActs(x.ctx, day-1); !errors.Is(err, rowfeed.InvalidRequest) {
+		if _, err := x.rf.Admin().PurgeActs(x.ctx, day-1); !errors.Is(err, rowfeed.InvalidRequest) {
 			x.Error(err)
 		}
 		for _, want := range []int64{3, 0} {
-			if n, err := x.rf.PurgeActs(x.ctx, rowfeed.AuditRetention); err != nil || n != want {
+			if n, err := x.rf.Admin().PurgeActs(x.ctx, rowfeed.AuditRetention); err != nil || n != want {
 				x.Errorf("%d forgotten, want %d; %v", n, want, err)
 			}
 		}
-		log, err := x.rf.Acts(x.ctx, 0, 10)
+		log, err := x.rf.Admin().Acts(x.ctx, 0, 10)
 		if err != nil || len(log) != 3 || log[0].Object != "5" || log[1].Object != "4" || log[2].Object != "2" {
 			x.Errorf("%+v %v", log, err)
 		}

@@ -48,26 +48,26 @@ func (w *recording) database() {
 	})
 
 	w.step("make, look up, list and revoke a token")
-	text, made, err := w.rf.AddToken(w.ctx, rowfeed.TokenSpec{Name: "wire", Expires: time.Hour,
+	text, made, err := w.rf.Admin().AddToken(w.ctx, rowfeed.TokenSpec{Name: "wire", Expires: time.Hour,
 		Grants: []rowfeed.TokenGrant{{Feed: rowfeed.EveryFeed, Right: rowfeed.RightRead}}})
 	w.must(err)
-	_, err = w.rf.TokenOf(w.ctx, text)
+	_, err = w.rf.Admin().TokenOf(w.ctx, text)
 	w.must(err)
-	_, err = w.rf.StillHold(w.ctx, []*rowfeed.Token{made})
+	_, err = w.rf.Admin().StillHold(w.ctx, []*rowfeed.Token{made})
 	w.must(err)
-	_, err = w.rf.Tokens(w.ctx)
+	_, err = w.rf.Admin().Tokens(w.ctx)
 	w.must(err)
-	_, err = w.rf.RevokeToken(w.ctx, "wire")
+	_, err = w.rf.Admin().RevokeToken(w.ctx, "wire")
 	w.must(err)
 
 	w.step("audit an act, list and purge the log")
-	w.must(w.rf.Audited(w.ctx, rowfeed.Act{Actor: "wire", Act: "test", Object: "none"},
+	w.must(w.rf.Admin().Audited(w.ctx, rowfeed.Act{Actor: "wire", Act: "test", Object: "none"},
 		func(context.Context) error { return nil }))
-	_, err = w.rf.Acts(w.ctx, 0, 0)
+	_, err = w.rf.Admin().Acts(w.ctx, 0, 0)
 	w.must(err)
-	_, err = w.rf.Acts(w.ctx, 1000, 1)
+	_, err = w.rf.Admin().Acts(w.ctx, 1000, 1)
 	w.must(err)
-	_, err = w.rf.PurgeActs(w.ctx, 24*time.Hour)
+	_, err = w.rf.Admin().PurgeActs(w.ctx, 24*time.Hour)
 	w.must(err)
 
 	w.step("remove the tables")

@@ -75,7 +75,7 @@ func TestFrozenHTTP(t *testing.T) {
 	texts["etag.txt"] = exchange(t, handler, [][]string{page, append(page, "If-None-Match", found[1])})
 
 	guarded := feedhttp.NewHandler(access.Over(feedhttp.Of(db)), config)
-	text, _, err := db.AddToken(t.Context(), rowfeed.TokenSpec{Name: "reader",
+	text, _, err := db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "reader",
 		Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}})
 	if err != nil {
 		t.Fatal(err)
