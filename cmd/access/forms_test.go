@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // TestEveryFormIsJudged: whatever path and form a feed is read in, it needs the right, shows what
@@ -13,8 +13,8 @@ func TestEveryFormIsJudged(t *testing.T) {
 	g := guard(t)
 	g.exec("INSERT INTO kv VALUES ('acme', 'n', 'seen', 'hush'), ('evil', 'n', 'theirs', 'hush')")
 	g.publish()
-	view, other := acme(g, "acme", "kv"), g.token(rowfeed.TokenSpec{Name: "other"}, "other")
-	all := g.token(rowfeed.TokenSpec{Name: "all"}, "kv")
+	view, other := acme(g, "acme", "kv"), g.token(admin.TokenSpec{Name: "other"}, "other")
+	all := g.token(admin.TokenSpec{Name: "all"}, "kv")
 	for _, path := range []string{"/_feeds/fetch/kv", "/_feeds/http-feeds/kv"} {
 		batch := "Accept: application/cloudevents-batch+json"
 		if status, _, _ := g.ask(path, batch); status != 401 {

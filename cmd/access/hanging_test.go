@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -35,7 +36,7 @@ func TestQuestionsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, err := db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
+	text, _, err := db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
 	if err != nil {
 		t.Fatal(err)
 	}

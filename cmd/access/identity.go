@@ -4,25 +4,25 @@ import (
 	"context"
 	"slices"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Right is what somebody may do with a feed.
-type Right = rowfeed.Right
+type Right = admin.Right
 
 // The rights.
 const (
-	Read       = rowfeed.RightRead
-	Publish    = rowfeed.RightPublish
-	Administer = rowfeed.RightAdminister
+	Read       = admin.RightRead
+	Publish    = admin.RightPublish
+	Administer = admin.RightAdminister
 )
 
 // EveryFeed stands for all feeds, also those of later.
-const EveryFeed = rowfeed.EveryFeed
+const EveryFeed = admin.EveryFeed
 
 // Grant is one right, on one feed or on EveryFeed.
-type Grant = rowfeed.TokenGrant
+type Grant = admin.TokenGrant
 
 // Identity is who sends a request, and what they may do. The zero value may do nothing.
 type Identity struct {

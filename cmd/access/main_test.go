@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -113,7 +114,7 @@ func (g *guarded) publish() {
 }
 
 // token makes a token that reads the feeds, as spec says more.
-func (g *guarded) token(spec rowfeed.TokenSpec, feeds ...string) string {
+func (g *guarded) token(spec admin.TokenSpec, feeds ...string) string {
 	g.Helper()
 	for _, feed := range feeds {
 		spec.Grants = append(spec.Grants, Grant{Right: Read, Feed: feed})

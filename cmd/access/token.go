@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // Cookie is where browsers have a token, which cannot send a header of their own with an
@@ -63,7 +64,7 @@ func NewTokens(db *rowfeed.DB) *Tokens {
 // held is a token that holds, or did.
 type held struct {
 	of    *Tokens
-	token *rowfeed.Token
+	token *admin.Token
 	key   [sha256.Size]byte
 
 	life context.Context // ends with the token
@@ -140,7 +141,7 @@ func (t *Tokens) trust() time.Duration {
 // find answers the token of a text. It is known by its hash alone, as in the database: what
 // is compared here is nothing that anybody could send piece by piece.
 func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
-	if !rowfeed.IsTokenText(text) {
+	if !admin.IsTokenText(text) {
 		return nil, errUnknown
 	}
 	key := sha256.Sum256([]byte(text))
@@ -197,7 +198,7 @@ func (t *Tokens) remembered(ctx context.Context, key [sha256.Size]byte) (*held, 
 }
 
 // believe takes it as holding, from the moment when the database was asked.
-func (h *held) believe(asked time.Time, token *rowfeed.Token) {
+func (h *held) believe(asked time.Time, token *admin.Token) {
 	trust := h.of.trust()
 	if token.Left > 0 {
 		trust = min(trust, token.Left)
@@ -242,7 +243,7 @@ func (h *held) check(ctx context.Context) error {
 // confirm asks which tokens still hold, and ends the others.
 func (t *Tokens) confirm(ctx context.Context, some []*held) error {
 	asked := time.Now()
-	tokens := make([]*rowfeed.Token, len(some))
+	tokens := make([]*admin.Token, len(some))
 	for i, h := range some {
 		tokens[i] = h.token
 	}

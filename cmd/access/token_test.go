@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
@@ -22,8 +23,8 @@ import (
 // and never by the address.
 func TestWhoAsks(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
-	gone := g.token(rowfeed.TokenSpec{Name: "gone"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
+	gone := g.token(admin.TokenSpec{Name: "gone"}, "kv")
 	if _, err := g.db.Admin().RevokeToken(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +78,10 @@ func TestWhoAsks(t *testing.T) {
 // tells nothing of others: not even whether they are there.
 func TestRightsByFeed(t *testing.T) {
 	g := guard(t)
-	kv := g.token(rowfeed.TokenSpec{Name: "kv"}, "kv")
-	all := g.token(rowfeed.TokenSpec{Name: "all"}, EveryFeed)
-	publisher := g.token(rowfeed.TokenSpec{Name: "publisher", Grants: []Grant{{Right: Publish, Feed: "kv"}}}, "kv", "other")
-	admin := g.token(rowfeed.TokenSpec{Name: "admin", Grants: []Grant{{Right: Administer, Feed: EveryFeed}}})
+	kv := g.token(admin.TokenSpec{Name: "kv"}, "kv")
+	all := g.token(admin.TokenSpec{Name: "all"}, EveryFeed)
+	publisher := g.token(admin.TokenSpec{Name: "publisher", Grants: []Grant{{Right: Publish, Feed: "kv"}}}, "kv", "other")
+	admin := g.token(admin.TokenSpec{Name: "admin", Grants: []Grant{{Right: Administer, Feed: EveryFeed}}})
 	want := func(token, path string, status int, has, hasNot string) {
 		t.Helper()
 		got, body, _ := g.ask(path, bearing(token))
@@ -124,8 +125,8 @@ func TestRevokedWhileItWaits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := guard(t)
 			g.tokens.Trust = time.Millisecond
-			text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
-			stays := g.token(rowfeed.TokenSpec{Name: "stays"}, "kv")
+			text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
+			stays := g.token(admin.TokenSpec{Name: "stays"}, "kv")
 			stream, other := g.begin("/_feeds/stream/kv", bearing(text)), g.begin("/_feeds/stream/kv", bearing(stays))
 			defer stream.Body.Close()
 			defer other.Body.Close()
@@ -164,7 +165,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 // a moment, and the memory for it is bounded.
 func TestDatabaseIsAskedRarely(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	unknown := func(i int) string { return fmt.Sprintf("rf_%042dA", i) }
 	before := g.questions()
 	var group sync.WaitGroup
@@ -201,7 +202,7 @@ func TestDatabaseIsAskedRarely(t *testing.T) {
 // TestGarbageIsNotLookedUp: what has not the form of a token is refused without a question.
 func TestGarbageIsNotLookedUp(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	before := g.questions()
 	for _, garbage := range []string{"", "rf_", text[3:], text[:len(text)-1], text + "=", text + "\n", strings.ToUpper(text[:3]) + text[3:], strings.Repeat("A", 1<<20)} {
 		if _, err := g.tokens.Of(t.Context(), garbage); !errors.Is(err, rowfeed.Unauthorized) {
@@ -217,7 +218,7 @@ func TestGarbageIsNotLookedUp(t *testing.T) {
 // that expires is not believed beyond its end.
 func TestTrustEnds(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "short", Expires: time.Minute}, "kv")
+	text := g.token(admin.TokenSpec{Name: "short", Expires: time.Minute}, "kv")
 	who, err := g.tokens.Of(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func TestTrustEnds(t *testing.T) {
 func TestNobodyCanBeAsked(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	away := func(is bool) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -284,7 +285,7 @@ func TestNobodyCanBeAsked(t *testing.T) {
 // part of it: what is compared is its hash, of which nobody chooses the beginning.
 func TestTextsAreNotCompared(t *testing.T) {
 	g := guard(t)
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	g.rows("/_feeds/fetch/kv", text)
 	sum := sha256.Sum256([]byte(text))
 	hashed := 0
@@ -312,7 +313,7 @@ func TestTextsAreNotCompared(t *testing.T) {
 func TestConsumerWithoutAToken(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
-	text := g.token(rowfeed.TokenSpec{Name: "shop"}, "kv")
+	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	consume := func(feed string, handle func()) error {
 		c := &rowfeed.Consumer{Name: "shop", DB: g.db, Source: &feedhttp.Client{URL: g.server.URL, Feed: feed, HTTP: g.server.Client(), Token: text},
 			Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { handle(); return nil }}

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // acme sees the rows of acme, without their secrets.
 func acme(g *guarded, name string, feeds ...string) string {
-	return g.token(rowfeed.TokenSpec{Name: name, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
+	return g.token(admin.TokenSpec{Name: name, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
 }
 
 // TestView: a token's view leaves rows and columns out of pages, streams and descriptions;
@@ -66,7 +67,7 @@ func TestView(t *testing.T) {
 // tag is that of the columns that whoever sees all is shown.
 func (g *guarded) tag(path string) string {
 	g.Helper()
-	_, _, header := g.ask(path, bearing(g.token(rowfeed.TokenSpec{Name: "all"}, "kv")))
+	_, _, header := g.ask(path, bearing(g.token(admin.TokenSpec{Name: "all"}, "kv")))
 	return header.Get("Rowfeed-Columns")
 }
 
@@ -97,9 +98,9 @@ func TestViewWaits(t *testing.T) {
 // who see another part.
 func TestViewsWaitTogether(t *testing.T) {
 	g := guard(t)
-	tokens := map[string]string{"all": g.token(rowfeed.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
-		"evil": g.token(rowfeed.TokenSpec{Name: "evil", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
-		"mask": g.token(rowfeed.TokenSpec{Name: "mask", View: feedtype.View{Mask: []string{"v"}}}, "kv")}
+	tokens := map[string]string{"all": g.token(admin.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
+		"evil": g.token(admin.TokenSpec{Name: "evil", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
+		"mask": g.token(admin.TokenSpec{Name: "mask", View: feedtype.View{Mask: []string{"v"}}}, "kv")}
 	type answer struct{ who, body string }
 	answers := make(chan answer, 20)
 	for who, token := range tokens {
@@ -125,7 +126,7 @@ func TestViewsWaitTogether(t *testing.T) {
 func TestViewThatFitsNoMore(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
-	filtered := g.token(rowfeed.TokenSpec{Name: "filtered", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
+	filtered := g.token(admin.TokenSpec{Name: "filtered", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
 	g.exec("ALTER TABLE kv RENAME COLUMN secret TO hidden")
 	for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
 		status, body, _ := g.ask(path, bearing(masked))
@@ -148,13 +149,13 @@ func TestViewOfAnotherFeed(t *testing.T) {
 	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 || strings.Contains(body, `"o"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	_, _, err := g.db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: feedtype.View{Mask: []string{"secret"}}})
+	_, _, err := g.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: feedtype.View{Mask: []string{"secret"}}})
 	if !errors.Is(err, rowfeed.Refused) {
 		t.Error(err)
 	}
 	// A feed that comes later is refused by the view.
 	g.exec("CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO plain VALUES (1, 'x')")
-	later := g.token(rowfeed.TokenSpec{Name: "v", View: feedtype.View{Mask: []string{"v"}}}, EveryFeed)
+	later := g.token(admin.TokenSpec{Name: "v", View: feedtype.View{Mask: []string{"v"}}}, EveryFeed)
 	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
@@ -209,8 +210,8 @@ func (h *Handler) act(q *request) (*answer, error) {
 }
 
 // record is what the audit log has of it.
-func (a act) record(q *request, f formValues) rowfeed.Act {
-	in := rowfeed.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
+func (a act) record(q *request, f formValues) admin.Act {
+	in := admin.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
 	switch {
 	case f.to != "":
 		in.Detail = "to " + f.to

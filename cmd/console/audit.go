@@ -3,7 +3,7 @@ package console
 import (
 	"strconv"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
@@ -11,7 +11,7 @@ import (
 const maxAudit = 100
 
 type auditView struct {
-	Acts  []rowfeed.Act
+	Acts  []admin.Act
 	Older int64 // from which there may be more; 0: there are none
 	Later bool  // there are
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -85,7 +85,7 @@ func newSite(t *testing.T, tokens bool) *site {
 	for _, name := range []string{"publish:orders", "publish:kv", "relay:orders:warehouse", "consumer:orders:mirror/6/0", "nightly-report"} {
 		lease(t, db, name)
 	}
-	if err := db.Admin().Audited(t.Context(), rowfeed.Act{Actor: "ops@db-1", Act: "feed add", Object: "orders", Detail: "--table=orders"}, func(context.Context) error { return nil }); err != nil {
+	if err := db.Admin().Audited(t.Context(), admin.Act{Actor: "ops@db-1", Act: "feed add", Object: "orders", Detail: "--table=orders"}, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	cfg := &console.Config{}
@@ -331,7 +331,7 @@ func scriptless(b *tab) {
 // loggingIn: with a token pages and streams are there, without none, and what it may not do has no button.
 func loggingIn(t *testing.T, browser context.Context) {
 	x := newSite(t, true)
-	token, _, err := x.db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "reader", Grants: []rowfeed.TokenGrant{{Right: access.Read, Feed: "orders"}}})
+	token, _, err := x.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "reader", Grants: []admin.TokenGrant{{Right: access.Read, Feed: "orders"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

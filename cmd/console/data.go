@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // Data is what pages show of a database and change in it, besides rows: those come through
@@ -30,8 +31,8 @@ type Data interface {
 	ReleaseLease(ctx context.Context, name string, epoch int64) (*rowfeed.LeaseStatus, error)
 	// Audited does something in an operator's name, with the act in the audit log, and Acts are
 	// what that has.
-	Audited(ctx context.Context, act rowfeed.Act, do func(context.Context) error) error
-	Acts(ctx context.Context, before int64, limit int) ([]rowfeed.Act, error)
+	Audited(ctx context.Context, act admin.Act, do func(context.Context) error) error
+	Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error)
 	// Republish gives a key, as people write it, a new position.
 	Republish(ctx context.Context, feed, key string) error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // Of makes Data of a DB.
@@ -12,11 +13,11 @@ func Of(db *rowfeed.DB) Data { return database{db} }
 
 type database struct{ *rowfeed.DB }
 
-func (d database) Audited(ctx context.Context, act rowfeed.Act, do func(context.Context) error) error {
+func (d database) Audited(ctx context.Context, act admin.Act, do func(context.Context) error) error {
 	return d.Admin().Audited(ctx, act, do)
 }
 
-func (d database) Acts(ctx context.Context, before int64, limit int) ([]rowfeed.Act, error) {
+func (d database) Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error) {
 	return d.Admin().Acts(ctx, before, limit)
 }
 

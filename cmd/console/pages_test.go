@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -25,8 +26,8 @@ func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]rowfeed.Consume
 	return append(all, rowfeed.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
 }
 
-func (hostile) Acts(_ context.Context, before int64, limit int) ([]rowfeed.Act, error) {
-	return []rowfeed.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act", Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
+func (hostile) Acts(_ context.Context, before int64, limit int) ([]admin.Act, error) {
+	return []admin.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act", Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
 }
 
 func (hostile) CurrentLeases(context.Context) ([]*rowfeed.LeaseStatus, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -24,7 +25,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	lease(t, db, "consumer:payroll:wages/1/0")
 	lease(t, db, "nightly")
 	lease(t, db, "publish:kv")
-	if err := db.Admin().Audited(t.Context(), rowfeed.Act{Act: "an old act"}, func(context.Context) error { return nil }); err != nil {
+	if err := db.Admin().Audited(t.Context(), admin.Act{Act: "an old act"}, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	paths := []string{"/", "/feeds/kv", "/feeds/payroll", "/feeds/payroll?key=77", "/feeds/payroll?entry=", "/consumers", "/consumers/wages", "/leases", "/dead-letters", "/dead-letters?consumer=wages", "/blocked", "/audit", "/_console/sample",

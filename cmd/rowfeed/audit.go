@@ -12,6 +12,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,7 +35,7 @@ var harmless = []string{"print", "dry-run"}
 // act is what the running command is in the audit log. It begins when the command has its
 // database, and ends when the command has.
 type act struct {
-	rowfeed.Act
+	admin.Act
 	session *session // the last one; none is closed before the act has ended
 	done    []func() error
 	end     func(error) error // nil while it is not recorded
@@ -60,7 +61,7 @@ func (a *app) audit(root *cobra.Command) {
 					detail = append(detail, "--"+f.Name+"="+f.Value.String())
 				}
 			})
-			a.act = &act{Act: rowfeed.Act{Actor: whoami(), Act: path, Object: strings.Join(args, " "), Detail: strings.Join(detail, " ")}}
+			a.act = &act{Act: admin.Act{Actor: whoami(), Act: path, Object: strings.Join(args, " "), Detail: strings.Join(detail, " ")}}
 			err := run(cmd, args)
 			a.endAct(cmd.Context(), err)
 			return err
@@ -141,7 +142,7 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 	list.Flags().Int64Var(&o.before, "before", 0, "only what has an id below this `id`")
 	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit, fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
 	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	p := &auditPurgeOptions{olderThan: duration{Duration: rowfeed.AuditRetention}}
+	p := &auditPurgeOptions{olderThan: duration{Duration: admin.AuditRetention}}
 	purge := &cobra.Command{
 		Use:   "purge",
 		Short: "Forget what was done long ago",
@@ -189,7 +190,7 @@ func (o *auditListOptions) run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]rowfeed.Act{}, log...))
+		return a.printJSON(append([]admin.Act{}, log...))
 	case len(log) == 0:
 		return a.say("nothing is recorded")
 	}

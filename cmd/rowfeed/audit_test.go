@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/spf13/cobra"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // harmlessCommands change nothing that an operator answers for: they read, or do a feed's
@@ -41,7 +40,7 @@ func TestEveryCommandIsRecordedOrHarmless(t *testing.T) {
 // acts is the audit log, the oldest first, as "act object detail outcome".
 func (s *shell) acts() (all []string) {
 	s.t.Helper()
-	var log []rowfeed.Act
+	var log []admin.Act
 	if err := json.Unmarshal([]byte(s.ok("audit list --limit 1000 --json")), &log); err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
+	"github.com/spf13/cobra"
 )
 
 // completionTime is how long a shell waits at most for names from the database: who presses
@@ -87,7 +87,7 @@ func leaseNames(ctx context.Context, s *session) (names []string, err error) {
 func tokenNames(ctx context.Context, s *session) (names []string, err error) {
 	all, err := s.Admin().Tokens(ctx)
 	for _, t := range all {
-		if t.State == rowfeed.TokenHolds {
+		if t.State == admin.TokenHolds {
 			names = append(names, t.Name)
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/spf13/cobra"
 )
 
 type serveOptions struct {
@@ -134,7 +134,7 @@ func authenticate(ctx context.Context, s *session, auth string, cfg *server.Conf
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(all, func(t *rowfeed.Token) bool { return t.State == rowfeed.TokenHolds }) {
+	if !slices.ContainsFunc(all, func(t *admin.Token) bool { return t.State == admin.TokenHolds }) {
 		return &rowfeed.Error{Code: rowfeed.Refused, Object: "address " + cfg.Listen, Cause: "whoever asks there must have a token, and there is none that holds: nobody could read anything",
 			Next: "make one with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; --auth none lets everyone read every feed who can reach the address"}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -99,7 +100,7 @@ func (a *app) secretToken(where string) (string, error) {
 			Next: "put the token into a file, or a variable of the environment, and name that"}
 	}
 	text, err := sinks.Resolve("token", where, a.getenv)
-	if err == nil && !rowfeed.IsTokenText(text) {
+	if err == nil && !admin.IsTokenText(text) {
 		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "token: what stands there is no token", Next: "put there what `rowfeed token add` has printed, and nothing else"}
 	}
 	return text, err

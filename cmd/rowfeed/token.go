@@ -9,6 +9,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
@@ -97,9 +98,9 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 	return cmd
 }
 
-func (o *tokenAddOptions) spec() (rowfeed.TokenSpec, error) {
-	spec := rowfeed.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: feedtype.View{Mask: o.mask}}
-	missing := func(param, next string) (rowfeed.TokenSpec, error) {
+func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
+	spec := admin.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: feedtype.View{Mask: o.mask}}
+	missing := func(param, next string) (admin.TokenSpec, error) {
 		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name), Cause: "--" + param + " is missing, or is not what it should be", Next: next}
 	}
 	switch {
@@ -112,7 +113,7 @@ func (o *tokenAddOptions) spec() (rowfeed.TokenSpec, error) {
 	}
 	for _, feed := range o.feeds {
 		for _, right := range o.rights {
-			spec.Grants = append(spec.Grants, rowfeed.TokenGrant{Right: rowfeed.Right(right), Feed: feed})
+			spec.Grants = append(spec.Grants, admin.TokenGrant{Right: admin.Right(right), Feed: feed})
 		}
 	}
 	for _, text := range o.where {
@@ -145,7 +146,7 @@ func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
 	}
 	if o.json {
 		return a.printJSON(struct {
-			*rowfeed.Token
+			*admin.Token
 			Text string `json:"token"`
 		}{token, text})
 	}
@@ -153,7 +154,7 @@ func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
 	return a.say("%s", text)
 }
 
-func expiryText(t *rowfeed.Token) string {
+func expiryText(t *admin.Token) string {
 	if t.ExpiresAt == nil {
 		return ""
 	}
@@ -161,7 +162,7 @@ func expiryText(t *rowfeed.Token) string {
 }
 
 // grantsText is "read, publish of kv; read of orders".
-func grantsText(grants []rowfeed.TokenGrant) string {
+func grantsText(grants []admin.TokenGrant) string {
 	var parts []string
 	last := ""
 	for _, g := range grants { // sorted by feed
@@ -203,7 +204,7 @@ func (o *tokenListOptions) run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]*rowfeed.Token{}, all...))
+		return a.printJSON(append([]*admin.Token{}, all...))
 	case len(all) == 0:
 		return a.say("there are no tokens; `rowfeed token add` makes one")
 	}

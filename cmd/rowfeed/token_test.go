@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // TestToken: a token's text is alone on stdout, once, and in no list, error or log.
@@ -16,7 +16,7 @@ func TestToken(t *testing.T) {
 	s.prints("token list", "there are no tokens; `rowfeed token add` makes one\n")
 	r := s.run("token", "add", "shop", "--feed", "kv", "--right", "read,publish", "--expires", "90d")
 	text := strings.TrimSpace(r.out)
-	if r.code != exitDone || !rowfeed.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) || !strings.Contains(r.err, "publish, read of kv") {
+	if r.code != exitDone || !admin.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) || !strings.Contains(r.err, "publish, read of kv") {
 		t.Fatalf("%+v", r)
 	}
 	for _, line := range []string{"token list", "token list --json", "audit list", "audit list --json"} {
@@ -26,7 +26,7 @@ func TestToken(t *testing.T) {
 	}
 	var made struct{ Name, Token, State string }
 	r = s.run("token", "add", "acme", "--feed", "kv", "--right", "read", "--where", `id="1",2`, "--mask", "v", "--json")
-	if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.Name != "acme" || !rowfeed.IsTokenText(made.Token) {
+	if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.Name != "acme" || !admin.IsTokenText(made.Token) {
 		t.Errorf("%v %+v", err, r)
 	}
 	s.fails(exitUsage, "token add x --feed kv")

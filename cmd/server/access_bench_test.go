@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -42,7 +43,7 @@ func BenchmarkAuthentication(b *testing.B) {
 	if _, err := feed.Publish(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	token, _, err := db.Admin().AddToken(b.Context(), rowfeed.TokenSpec{Name: "bench", Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}})
+	token, _, err := db.Admin().AddToken(b.Context(), admin.TokenSpec{Name: "bench", Grants: []admin.TokenGrant{{Right: admin.RightRead, Feed: "kv"}}})
 	if err != nil {
 		b.Fatal(err)
 	}

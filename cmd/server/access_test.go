@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -18,7 +19,7 @@ func TestTokensAreAskedFor(t *testing.T) {
 	tokens := access.NewTokens(x.db)
 	r := run(t, server.Config{DB: x.db, Publish: true, Access: access.Identify(tokens)})
 	token := func(name, feed string) string {
-		text, _, err := x.db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
+		text, _, err := x.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
 		if err != nil {
 			t.Fatal(err)
 		}

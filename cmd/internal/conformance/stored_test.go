@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -116,8 +117,8 @@ func (x *env) store() {
 	x.must(x.rf.Admin().Audited(x.ctx, storedAct, func(context.Context) error { return nil }))
 	_, err := x.rf.Lease("stored", time.Hour).TryAcquire(x.ctx)
 	x.must(err)
-	text, _, err := x.rf.Admin().AddToken(x.ctx, rowfeed.TokenSpec{Name: "stored",
-		Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "single"}}})
+	text, _, err := x.rf.Admin().AddToken(x.ctx, admin.TokenSpec{Name: "stored",
+		Grants: []admin.TokenGrant{{Right: admin.RightRead, Feed: "single"}}})
 	x.must(err)
 	x.exec("INSERT INTO texts VALUES ('" + text + "')")
 }
@@ -269,7 +270,7 @@ func (x *env) readStored() {
 }
 
 // storedAct is in the audit log.
-var storedAct = rowfeed.Act{Actor: "ü@stored", Act: "consumer pause", Object: "consumer paused", Detail: "one feed"}
+var storedAct = admin.Act{Actor: "ü@stored", Act: "consumer pause", Object: "consumer paused", Detail: "one feed"}
 
 // storedEntries are the entries of a page as JSON, one a line.
 func storedEntries(page rowfeed.Page) string {

@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // readsKV is a grant to read kv.
-var readsKV = []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}
+var readsKV = []admin.TokenGrant{{Right: admin.RightRead, Feed: "kv"}}
 
 // TestTokens (O1): a token is known by its text alone, from when it was made until it is revoked
 // or has expired, on the database's clock; the database has no text of any.
@@ -26,15 +27,15 @@ func TestTokens(t *testing.T) {
 		x.wantCode(err, rowfeed.NotInitialized)
 		x.migrate()
 		x.addKV()
-		add := func(spec rowfeed.TokenSpec) (string, *rowfeed.Token) {
+		add := func(spec admin.TokenSpec) (string, *admin.Token) {
 			text, token, err := x.rf.Admin().AddToken(x.ctx, spec)
-			if err != nil || !rowfeed.IsTokenText(text) {
+			if err != nil || !admin.IsTokenText(text) {
 				x.Fatal(text, err)
 			}
 			return text, token
 		}
-		text, token := add(rowfeed.TokenSpec{Name: "app@shop", Grants: append(readsKV, readsKV...)})
-		other, _ := add(rowfeed.TokenSpec{Name: "other", Grants: readsKV, Expires: time.Hour})
+		text, token := add(admin.TokenSpec{Name: "app@shop", Grants: append(readsKV, readsKV...)})
+		other, _ := add(admin.TokenSpec{Name: "other", Grants: readsKV, Expires: time.Hour})
 		found, err := x.rf.Admin().TokenOf(x.ctx, text)
 		if err != nil || found.Name != "app@shop" || len(found.Grants) != 1 || found.Grants[0] != readsKV[0] || found.Left != 0 || !found.Same(token) {
 			x.Fatalf("%+v %v", found, err)
@@ -54,17 +55,17 @@ func TestTokens(t *testing.T) {
 		x.exec("UPDATE rowfeed_tokens SET expires_at = " + x.dialect.Now() + " WHERE name = 'other'")
 		_, err = x.rf.Admin().TokenOf(x.ctx, other)
 		x.wantCode(err, rowfeed.UnknownToken)
-		holding, err := x.rf.Admin().StillHold(x.ctx, []*rowfeed.Token{found, token})
+		holding, err := x.rf.Admin().StillHold(x.ctx, []*admin.Token{found, token})
 		if err != nil || len(holding) != 1 || !holding[0].Same(token) {
 			x.Errorf("%+v %v", holding, err)
 		}
 		// What is not understood of a token may narrow it: it holds nothing, and harms no other.
-		newer, newerToken := add(rowfeed.TokenSpec{Name: "newer", Grants: readsKV})
+		newer, newerToken := add(admin.TokenSpec{Name: "newer", Grants: readsKV})
 		for _, view := range []string{`{"rows":["acme"]}`, "null", "{"} {
 			x.exec("UPDATE rowfeed_tokens SET view = '" + view + "' WHERE name = 'newer'")
 			_, err = x.rf.Admin().TokenOf(x.ctx, newer)
 			x.wantCode(err, rowfeed.UnknownToken)
-			if holding, err := x.rf.Admin().StillHold(x.ctx, []*rowfeed.Token{newerToken, token}); err != nil || len(holding) != 1 || !holding[0].Same(token) {
+			if holding, err := x.rf.Admin().StillHold(x.ctx, []*admin.Token{newerToken, token}); err != nil || len(holding) != 1 || !holding[0].Same(token) {
 				x.Errorf("%s: %+v %v", view, holding, err)
 			}
 		}
@@ -77,10 +78,10 @@ func TestTokens(t *testing.T) {
 		x.wantCode(err, rowfeed.UnknownToken)
 		_, err = x.rf.Admin().RevokeToken(x.ctx, "nobody' OR '1'='1")
 		x.wantCode(err, rowfeed.UnknownToken)
-		_, _, err = x.rf.Admin().AddToken(x.ctx, rowfeed.TokenSpec{Name: "app@shop", Grants: readsKV})
+		_, _, err = x.rf.Admin().AddToken(x.ctx, admin.TokenSpec{Name: "app@shop", Grants: readsKV})
 		x.wantCode(err, rowfeed.Conflict)
 		all, err := x.rf.Admin().Tokens(x.ctx)
-		if err != nil || len(all) != 3 || all[0].State != rowfeed.TokenRevoked || all[0].RevokedAt == nil || all[1].State != rowfeed.TokenUnreadable || all[2].State != rowfeed.TokenExpired {
+		if err != nil || len(all) != 3 || all[0].State != admin.TokenRevoked || all[0].RevokedAt == nil || all[1].State != admin.TokenUnreadable || all[2].State != admin.TokenExpired {
 			x.Errorf("%+v %v", all, err)
 		}
 	})
@@ -93,27 +94,27 @@ func TestTokensRefused(t *testing.T) {
 		x.migrate()
 		x.addKV()
 		injected := `a'); DROP TABLE rowfeed_tokens; --`
-		grant := func(right rowfeed.Right, feed string) []rowfeed.TokenGrant {
-			return []rowfeed.TokenGrant{{Right: right, Feed: feed}}
+		grant := func(right admin.Right, feed string) []admin.TokenGrant {
+			return []admin.TokenGrant{{Right: right, Feed: feed}}
 		}
 		for _, c := range []struct {
-			spec rowfeed.TokenSpec
+			spec admin.TokenSpec
 			code rowfeed.Code
 		}{
-			{rowfeed.TokenSpec{Name: injected, Grants: readsKV}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "", Grants: readsKV}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a\nb", Grants: readsKV}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "everyone", Grants: readsKV}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a"}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("own", "kv")}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", injected)}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "nothing")}, rowfeed.UnknownFeed},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, Expires: time.Millisecond}, rowfeed.InvalidRequest},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{injected}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{"id"}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "v", Values: []string{"1"}}}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("read", "*"), View: feedtype.View{Mask: []string{"nothing"}}}, rowfeed.Refused},
-			{rowfeed.TokenSpec{Name: "a", Grants: grant("administer", "kv"), View: feedtype.View{Mask: []string{"v"}}}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: injected, Grants: readsKV}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "", Grants: readsKV}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a\nb", Grants: readsKV}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "everyone", Grants: readsKV}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a"}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a", Grants: grant("own", "kv")}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a", Grants: grant("read", injected)}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a", Grants: grant("read", "nothing")}, rowfeed.UnknownFeed},
+			{admin.TokenSpec{Name: "a", Grants: readsKV, Expires: time.Millisecond}, rowfeed.InvalidRequest},
+			{admin.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{injected}}}, rowfeed.Refused},
+			{admin.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Mask: []string{"id"}}}, rowfeed.Refused},
+			{admin.TokenSpec{Name: "a", Grants: readsKV, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "v", Values: []string{"1"}}}}}, rowfeed.Refused},
+			{admin.TokenSpec{Name: "a", Grants: grant("read", "*"), View: feedtype.View{Mask: []string{"nothing"}}}, rowfeed.Refused},
+			{admin.TokenSpec{Name: "a", Grants: grant("administer", "kv"), View: feedtype.View{Mask: []string{"v"}}}, rowfeed.InvalidRequest},
 		} {
 			_, _, err := x.rf.Admin().AddToken(x.ctx, c.spec)
 			x.wantCode(err, c.code)
@@ -140,12 +141,12 @@ func TestActs(t *testing.T) {
 				return err
 			}
 		}
-		x.wantCode(x.rf.Admin().Audited(x.ctx, rowfeed.Act{Act: "lease release"}, do(nil)), rowfeed.NotInitialized)
+		x.wantCode(x.rf.Admin().Audited(x.ctx, admin.Act{Act: "lease release"}, do(nil)), rowfeed.NotInitialized)
 		if done != 0 {
 			x.Error("it was done, and there is no log")
 		}
 		x.migrate()
-		act := rowfeed.Act{Actor: "me@host", Act: "lease release", Object: "publish:kv'); DROP TABLE rowfeed_audit; --", Detail: "line\nbreak \xff\x00" + strings.Repeat("é", 1000)}
+		act := admin.Act{Actor: "me@host", Act: "lease release", Object: "publish:kv'); DROP TABLE rowfeed_audit; --", Detail: "line\nbreak \xff\x00" + strings.Repeat("é", 1000)}
 		if err := x.rf.Admin().Audited(x.ctx, act, func(context.Context) error {
 			log, err := x.rf.Admin().Acts(x.ctx, 0, 1)
 			if err != nil || len(log) != 1 || log[0].Outcome != "begun" || log[0].Object != act.Object {
@@ -156,11 +157,11 @@ func TestActs(t *testing.T) {
 			x.Fatal(err)
 		}
 		failure := &rowfeed.Error{Code: rowfeed.Conflict, Cause: "password=secret"}
-		if err := x.rf.Admin().Audited(x.ctx, rowfeed.Act{Actor: "b", Act: "x"}, do(failure)); !errors.Is(err, rowfeed.Conflict) {
+		if err := x.rf.Admin().Audited(x.ctx, admin.Act{Actor: "b", Act: "x"}, do(failure)); !errors.Is(err, rowfeed.Conflict) {
 			x.Error(err)
 		}
 		gone, leave := context.WithCancel(x.ctx)
-		if err := x.rf.Admin().Audited(gone, rowfeed.Act{Actor: "c", Act: "y"}, func(context.Context) error {
+		if err := x.rf.Admin().Audited(gone, admin.Act{Actor: "c", Act: "y"}, func(context.Context) error {
 			leave()
 			return gone.Err()
 		}); !errors.Is(err, context.Canceled) {
@@ -187,14 +188,14 @@ func TestActs(t *testing.T) {
 func TestActsPurged(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
-		if _, err := x.rf.Admin().PurgeActs(x.ctx, rowfeed.AuditRetention); !errors.Is(err, rowfeed.NotInitialized) {
+		if _, err := x.rf.Admin().PurgeActs(x.ctx, admin.AuditRetention); !errors.Is(err, rowfeed.NotInitialized) {
 			x.Error(err)
 		}
 		x.migrate()
 		day := 24 * time.Hour
 		for i, age := range []time.Duration{500 * day, 401 * day, 399 * day, 402 * day, day, 0} {
 			done := func(context.Context) error { return nil }
-			if err := x.rf.Admin().Audited(x.ctx, rowfeed.Act{Actor: "me", Act: "x", Object: fmt.Sprint(i)}, done); err != nil {
+			if err := x.rf.Admin().Audited(x.ctx, admin.Act{Actor: "me", Act: "x", Object: fmt.Sprint(i)}, done); err != nil {
 				x.Fatal(err)
 			}
 			x.exec(fmt.Sprintf("UPDATE rowfeed_audit SET at = at - %d WHERE object = '%d'", age.Microseconds(), i))
@@ -204,7 +205,7 @@ func TestActsPurged(t *testing.T) {
 			x.Error(err)
 		}
 		for _, want := range []int64{3, 0} {
-			if n, err := x.rf.Admin().PurgeActs(x.ctx, rowfeed.AuditRetention); err != nil || n != want {
+			if n, err := x.rf.Admin().PurgeActs(x.ctx, admin.AuditRetention); err != nil || n != want {
 				x.Errorf("%d forgotten, want %d; %v", n, want, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
@@ -48,12 +49,12 @@ func (w *recording) database() {
 	})
 
 	w.step("make, look up, list and revoke a token")
-	text, made, err := w.rf.Admin().AddToken(w.ctx, rowfeed.TokenSpec{Name: "wire", Expires: time.Hour,
-		Grants: []rowfeed.TokenGrant{{Feed: rowfeed.EveryFeed, Right: rowfeed.RightRead}}})
+	text, made, err := w.rf.Admin().AddToken(w.ctx, admin.TokenSpec{Name: "wire", Expires: time.Hour,
+		Grants: []admin.TokenGrant{{Feed: admin.EveryFeed, Right: admin.RightRead}}})
 	w.must(err)
 	_, err = w.rf.Admin().TokenOf(w.ctx, text)
 	w.must(err)
-	_, err = w.rf.Admin().StillHold(w.ctx, []*rowfeed.Token{made})
+	_, err = w.rf.Admin().StillHold(w.ctx, []*admin.Token{made})
 	w.must(err)
 	_, err = w.rf.Admin().Tokens(w.ctx)
 	w.must(err)
@@ -61,7 +62,7 @@ func (w *recording) database() {
 	w.must(err)
 
 	w.step("audit an act, list and purge the log")
-	w.must(w.rf.Admin().Audited(w.ctx, rowfeed.Act{Actor: "wire", Act: "test", Object: "none"},
+	w.must(w.rf.Admin().Audited(w.ctx, admin.Act{Actor: "wire", Act: "test", Object: "none"},
 		func(context.Context) error { return nil }))
 	_, err = w.rf.Admin().Acts(w.ctx, 0, 0)
 	w.must(err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -75,8 +76,8 @@ func TestFrozenHTTP(t *testing.T) {
 	texts["etag.txt"] = exchange(t, handler, [][]string{page, append(page, "If-None-Match", found[1])})
 
 	guarded := feedhttp.NewHandler(access.Over(feedhttp.Of(db)), config)
-	text, _, err := db.Admin().AddToken(t.Context(), rowfeed.TokenSpec{Name: "reader",
-		Grants: []rowfeed.TokenGrant{{Right: rowfeed.RightRead, Feed: "kv"}}})
+	text, _, err := db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "reader",
+		Grants: []admin.TokenGrant{{Right: admin.RightRead, Feed: "kv"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package admin
 
 import (
 	"context"
@@ -43,7 +43,7 @@ const maxActText = 1000
 // Audited does something in an operator's name, and has it in the audit log: before it is
 // done, so that nothing is done unnoticed, and its outcome afterwards. ID, At and Outcome of
 // the act are not asked for. The error is that of do, or why nothing was done.
-func (db *admins) Audited(ctx context.Context, act Act, do func(context.Context) error) error {
+func (db *Admin) Audited(ctx context.Context, act Act, do func(context.Context) error) error {
 	end, err := db.BeginAct(ctx, act)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (db *admins) Audited(ctx context.Context, act Act, do func(context.Context)
 
 // BeginAct writes into the audit log that something is about to be done. end is to be called
 // with how it ended, once; it also writes where ctx is over.
-func (db *admins) BeginAct(ctx context.Context, act Act) (end func(error) error, err error) {
+func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func plainText(text string) string {
 
 // Acts lists the audit log, the newest first, at most limit of it (0: DefaultLimit): those
 // below the id before, or from the newest on where that is 0.
-func (db *admins) Acts(ctx context.Context, before int64, limit int) ([]Act, error) {
+func (db *Admin) Acts(ctx context.Context, before int64, limit int) ([]Act, error) {
 	limit, err := feedtype.Request{Limit: limit}.EffectiveLimit()
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ const (
 
 // PurgeActs forgets acts of longer ago than this on the database's clock, a day at least, and answers how
 // many there were. Nothing forgets them by itself: who runs all the time needs no right to delete from the log.
-func (db *admins) PurgeActs(ctx context.Context, olderThan time.Duration) (total int64, err error) {
+func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total int64, err error) {
 	if olderThan < minAuditRetention {
 		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log", Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
 			Next: "give a duration like 400d"}

@@ -1,4 +1,4 @@
-package rowfeed
+package admin
 
 import (
 	"context"
@@ -16,15 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
-
-// admins are what operators do.
-type admins struct {
-	store   *store.Store
-	source  func(ctx context.Context, name string) (feedtype.Source, error)
-	sources func(context.Context) ([]feedtype.Source, error)
-}
 
 // Right is what a token's holder may do with a feed.
 type Right string
@@ -150,7 +142,7 @@ func (s TokenSpec) validate() error {
 // AddToken makes a token and answers its text, which nobody can learn later: the database
 // has its SHA-256 alone. The feeds must be there, and have the columns of the view. A name
 // that there is, or was, has the code Conflict.
-func (db *admins) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
+func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
 	if err := spec.validate(); err != nil {
 		return "", nil, err
 	}
@@ -203,7 +195,7 @@ func (s TokenSpec) grants() []TokenGrant {
 }
 
 // viewFits refuses feeds that are not there, and a view that does not fit one of them.
-func (db *admins) viewFits(ctx context.Context, spec TokenSpec) error {
+func (db *Admin) viewFits(ctx context.Context, spec TokenSpec) error {
 	var feeds []feedtype.Source
 	for _, g := range spec.Grants {
 		if g.Feed != EveryFeed {
@@ -239,7 +231,7 @@ func (db *admins) viewFits(ctx context.Context, spec TokenSpec) error {
 // the code is UnknownToken. The texts are not compared with each other: the database looks
 // the SHA-256 up, of which nobody can choose the beginning, so that the time it takes tells
 // nothing about the texts there are.
-func (db *admins) TokenOf(ctx context.Context, text string) (*Token, error) {
+func (db *Admin) TokenOf(ctx context.Context, text string) (*Token, error) {
 	if !IsTokenText(text) {
 		return nil, errUnknownToken
 	}
@@ -248,7 +240,7 @@ func (db *admins) TokenOf(ctx context.Context, text string) (*Token, error) {
 
 var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
 
-func (db *admins) tokenOf(ctx context.Context, text string) (*Token, error) {
+func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
 	switch {
@@ -262,7 +254,7 @@ func (db *admins) tokenOf(ctx context.Context, text string) (*Token, error) {
 
 // StillHold answers those of the tokens that still hold. What else is known of a token
 // never changes.
-func (db *admins) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
+func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
 	for some := range slices.Chunk(tokens, tokensTogether) {
 		b := dialect.NewBuilder(db.store.Dialect)
 		hashes := make([]string, len(some))
@@ -286,7 +278,7 @@ func (db *admins) StillHold(ctx context.Context, tokens []*Token) (holding []*To
 func (t *Token) Same(other *Token) bool { return t.sha256 == other.sha256 }
 
 // Tokens lists all tokens, also those that hold no more, by name.
-func (db *admins) Tokens(ctx context.Context) ([]*Token, error) {
+func (db *Admin) Tokens(ctx context.Context) ([]*Token, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
@@ -294,7 +286,7 @@ func (db *admins) Tokens(ctx context.Context) ([]*Token, error) {
 	return all, db.store.Fail("tokens", "list them", err)
 }
 
-func (db *admins) tokenColumns() string {
+func (db *Admin) tokenColumns() string {
 	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("tokens")
 }
 
@@ -337,7 +329,7 @@ func readRecord(text string, into any) bool {
 
 // RevokeToken ends a token, and answers whether it was not ended before. Servers learn of
 // it within seconds.
-func (db *admins) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
+func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return false, err
 	}
