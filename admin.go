@@ -9,14 +9,44 @@ import (
 
 // Admin is what operators do with the feeds of this database.
 func (db *DB) Admin() *admin.Admin {
-	source := func(ctx context.Context, name string) (feedtype.Source, error) { return db.Feed(ctx, name) }
-	sources := func(ctx context.Context) (all []feedtype.Source, err error) {
-		feeds, err := db.Feeds(ctx)
-		for _, f := range feeds {
-			all = append(all, f)
-		}
-		return all, err
-	}
 	s := db.store
-	return admin.New(admin.Database{SQL: s.SQL, Dialect: s.Dialect, Names: s.Names, Observer: s.Observer, Source: source, Sources: sources})
+	return admin.New(admin.Database{SQL: s.SQL, Dialect: s.Dialect, Names: s.Names, Observer: s.Observer,
+		Feed: func(ctx context.Context, name string) (admin.Feed, error) {
+			f, err := db.Feed(ctx, name)
+			return administered{f}, err
+		},
+		Feeds: func(ctx context.Context) (all []admin.Feed, err error) {
+			feeds, err := db.Feeds(ctx)
+			for _, f := range feeds {
+				all = append(all, administered{f})
+			}
+			return all, err
+		}})
+}
+
+// administered is a feed as package admin needs it.
+type administered struct{ *Feed }
+
+// ShardsAreFeeds implements admin.Feed.
+func (f administered) ShardsAreFeeds() bool { return f.mode().byShard(f.Feed) == nil }
+
+// Lag implements admin.Feed.
+func (f administered) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
+	return f.mode().lag(ctx, f.Feed, cursors)
+}
+
+// Locate implements admin.Feed.
+func (f administered) Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
+	if t, ok, _ := to.Time(); ok {
+		at, err := f.mode().placeAt(ctx, f.Feed, t, s)
+		if err != nil || at.Position.IsZero() {
+			return to, err // below every position; written as a cursor it would be the beginning
+		}
+		return at.Cursor(), nil
+	}
+	page, err := f.Fetch(ctx, feedtype.Request{After: to, Limit: 1, Shards: s})
+	if err == nil && to == feedtype.Now {
+		return page.Cursor, nil
+	}
+	return to, err
 }

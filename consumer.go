@@ -2,307 +2,179 @@ package rowfeed
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/consume"
-	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// ConsumerStatus is how one shard of a consumer stands.
-type ConsumerStatus struct {
-	Consumer   string `json:"consumer"`
-	Feed       string `json:"feed"`
-	Shard      int    `json:"shard"`
-	ShardCount int    `json:"shard_count"`
-	// Worker is the one of ShardCount that has the shard, where each shard is a feed by
-	// itself; nil where it is a part of one.
-	Worker      *int            `json:"worker,omitempty"`
-	Cursor      feedtype.Cursor `json:"cursor"`
-	Generation  int64           `json:"generation"` // of the cursor; 0 at the beginning
-	Epoch       int64           `json:"epoch"`
-	Paused      bool            `json:"paused"`
-	DeadLetters int64           `json:"dead_letters"`
-	MovedAt     time.Time       `json:"moved_at"` // when the row was last written
-	// Failure says why a shard of several rests: its next entry cannot be handled, and nothing
-	// is passed over (see Stop). Empty where it does not. It is tried again now and then.
-	Failure string `json:"failure"`
-	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
-	// and since when.
-	Lease *feedtype.LeaseStatus `json:"lease"`
-	// Behind is the number of positions between the cursor and the feed's head, which is
-	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
-	// another generation, and where the cursor is ahead of it; nil also where positions are
-	// ULIDs.
-	Behind *int64 `json:"behind"`
-	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
-	// column capture, where nothing tells it, and of the others where more than 1,000 shards of
-	// a feed are behind.
-	BehindSeconds *float64 `json:"behind_seconds"`
-	// NewPaused: the consumer was paused as a whole, and shards that come are paused, too, until
-	// it is resumed as a whole.
-	NewPaused bool `json:"new_paused,omitempty"`
+// Consumer reads a feed and hands its entries, page by page, to Handle. What Handle
+// does in the transaction that it is given, and the cursor behind the page, are
+// committed together: whatever crashes, and whoever else runs under the same name,
+// each page takes effect exactly once.
+//
+// Any number of processes may run a consumer under one name. Their cursor writes are
+// compared with what they read: one of them gets a page through, the others' effects
+// are rolled back. With one shard they all try; of more each has its share, through
+// leases, and hands over what others are to have when the page in hand is committed.
+//
+// Set the fields, then call Run or RunOnce, one at a time.
+type Consumer struct {
+	// Name of the consumer: a letter or digit, then up to 99 of letters, digits, '_',
+	// '-', '.' and ':'. Whoever has the same name and the same feed shares the cursor.
+	// The feed is known by its name alone: feeds of one name in two databases need
+	// consumers of two names, or each loses what the other has read.
+	Name string
+	// Source is what is read: a *Feed, or a feedhttp.Client.
+	Source feedtype.Source
+	// DB is where the cursor is, and where the effects go: the feed's own database or
+	// another one.
+	DB *DB
+	// ShardCount is the number of shards, each with a cursor of its own, that work at the
+	// same time; 0 means as many as the consumer has, which is one where it is new. It is at
+	// most the number of the feed's data shards (see FeedSpec.DataShards). Entries come in
+	// order within a shard, and a key is always in one shard; Handle and Deliver are called
+	// for several shards at once. Whoever starts with another number than the consumer had
+	// changes it: entries come again then, from the lowest of the cursors that a new shard
+	// takes over from, and instances that are still at work with the former number end with
+	// the code Conflict. Each shard at work may have a transaction open: of a pool that is
+	// bounded (sql.DB.SetMaxOpenConns) they leave two connections for pages and leases, and
+	// a pool of fewer than three has one transaction at a time. Shards for which there is no
+	// room wait for others' handlers to end. In a pool of one so do the leases: a handler
+	// that takes longer than Lease loses its shard there, is rolled back, and begins again.
+	ShardCount int
+	// KeepShardCount makes Run and RunOnce end with the code Conflict where the consumer's
+	// cursors are of another number of shards, instead of changing it. It is for an instance
+	// that has divided them when it was started (see Divide) and has waited since, or runs
+	// again: it must not take back what a later one has changed.
+	KeepShardCount bool
+	// Start is where a consumer without a cursor begins: Beginning (the default), Now,
+	// or At a time. The place is looked up once, when the consumer first reaches the feed,
+	// and everything that is published after that moment comes, be it after seconds or
+	// months. On a feed without any entry Now and At are the beginning, which there is the
+	// same. Of shards that are feeds by themselves that is looked up for each, before any is
+	// read, a page for each of them; one that comes later begins at its beginning.
+	Start feedtype.Cursor
+	// Limit is the greatest number of entries handed over at once. Default: it adapts between
+	// DefaultLimit and 5000, and doubles while more waits and a batch is through, transaction and
+	// all, within a tenth of a second. After a failure it begins anew.
+	Limit int
+	// NoReadAhead has each page read when the batch before it is through. By default it is read
+	// while that is handled, unless batches take a second or longer, so that its rows may be as they were before the handler's own
+	// writes: whoever changes in Handle the rows that he is handed may want it. Nothing is lost
+	// either way, since what has changed comes again.
+	NoReadAhead bool
+	// Wait is how long the source may keep a request waiting for an entry; a consumer
+	// without work learns of a seek or reset after it. Default 10 s.
+	Wait time.Duration
+	// Handle applies entries, in their order, in the transaction. It must not end the
+	// transaction, which some databases' DDL does too (the consumer then stops), and
+	// answers the errors of its statements. It does nothing that a rollback does not
+	// undo, or something that may be done twice; see MarkProcessed. It is called again
+	// with the same entries, or some of them, after a failure; its panics are failures.
+	// On SQLite it holds the only write lock: it should not wait for a network.
+	Handle func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
+	// Deliver takes Handle's place where effects go elsewhere than into DB: a message, a
+	// request. It is called outside any transaction, and when it has answered the cursor is
+	// stored: a crash in between hands the same entries, or newer ones of their keys, over
+	// again. It answers the entries that the receiver does not take; all others are
+	// delivered. With an error nothing is: it is called again, for as long as it takes.
+	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
+	// DeliverShard takes Deliver's place where that has something of its own for each shard,
+	// or is to know the epoch. It is called whenever this instance begins with a shard, with
+	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
+	// that shard's entries. If it answers nothing, or panics, Run and RunOnce end.
+	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
+	// Lease is the term of the leases through which instances share more than one shard: for
+	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
+	Lease time.Duration
+	// SoleLease is the name of the lease under which an instance works that has the
+	// consumer's only shard; it goes with Epoch. With Deliver, one that begins with several
+	// shards waits until nobody holds it, and for leases of another number of shards anyway:
+	// else what a former instance has under way would come after what is newer.
+	SoleLease string
+	// Epoch is that of the lease (Term.Epoch) under which the consumer works; 0 for none.
+	// The cursor cannot be written any more under an earlier one. A consumer that finds a
+	// later one there ends with code LeaseLost.
+	Epoch int64
+	// Retry says how failures of Handle, and refusals, are retried.
+	Retry feedtype.Retry
+	// OnFailure says what happens when the attempts are used up. Default: Stop.
+	OnFailure feedtype.OnFailure
+	// OnRefused makes the consumer begin again at the beginning when the source refuses
+	// its cursor (codes CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired), instead of
+	// stopping with that error. It is called in the transaction that sets the cursor
+	// back; rows that the new pass does not bring are to be removed when it is complete,
+	// see OnComplete. With EntriesExpired the beginning is that of what is kept: the
+	// entries in between never come. Of several shards all begin again at once, but for these
+	// two, which concern only the one that was refused: the rows that it is not brought any more
+	// are then among those of its keys, and no function tells when the pass is complete. Whoever
+	// has to remove them notes the generation and position of each row's last entry, or has
+	// one shard. A shard that is a feed by itself begins again by itself, whatever the code.
+	OnRefused func(ctx context.Context, tx *sql.Tx, refusal error) error
+	// OnBegin is called before anything else in a transaction of Handle whose cursor is at
+	// the beginning: a pass begins, and whatever the receiver has is of an older one. It
+	// may be called more than once until the first entry was handled.
+	OnBegin func(ctx context.Context, tx *sql.Tx) error
+	// OnComplete is called in the transaction whose page completes a pass from the
+	// beginning: all that the feed had when the pass began has been handed over. A feed
+	// without any entry may complete its pass more than once.
+	OnComplete func(ctx context.Context, tx *sql.Tx) error
 }
 
-// Consumers tells how consumers stand, in the order of their names; all of them where
-// id names none.
-func (db *DB) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]ConsumerStatus, error) {
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
-		return nil, err
+// set is the consumer as it is set.
+func (c *Consumer) set() *consume.Consumer {
+	set := &consume.Consumer{Name: c.Name, Source: c.Source, ShardCount: c.ShardCount, KeepShardCount: c.KeepShardCount,
+		Start: c.Start, Limit: c.Limit, NoReadAhead: c.NoReadAhead, Wait: c.Wait, Handle: c.Handle,
+		Deliver: c.Deliver, DeliverShard: c.DeliverShard, Lease: c.Lease, SoleLease: c.SoleLease, Epoch: c.Epoch, Retry: c.Retry,
+		OnFailure: c.OnFailure, OnRefused: c.OnRefused, OnBegin: c.OnBegin, OnComplete: c.OnComplete}
+	if c.DB != nil {
+		set.DB = c.DB.consumers
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+
-		" ORDER BY consumer, feed, shard", b.Args(), consume.ScanCursor)
-	if err != nil {
-		return nil, db.store.Fail(id.String(), "read its cursors", err)
-	}
-	workers, err := db.consumers.Workers(ctx, db.store.On(), id)
-	if err != nil {
-		return nil, db.store.Fail(id.String(), "read its cursors", err)
-	}
-	leases, err := db.consumers.ShardLeases(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	var feeds []string // in their order
-	byFeed := map[string][]*ConsumerStatus{}
-	all := make([]ConsumerStatus, len(rows))
-	for i, row := range rows {
-		s := ConsumerStatus{Consumer: row.Consumer, Feed: row.Feed, Shard: row.Shard, ShardCount: row.ShardCount, Cursor: row.Value, Generation: row.Generation,
-			Epoch: row.Epoch, Paused: row.Paused, DeadLetters: row.Aside, MovedAt: time.UnixMicro(row.UpdatedAt).UTC(), Failure: row.Failure}
-		job := row.Shard
-		if whole := workers[[2]string{row.Consumer, row.Feed}]; whole != nil {
-			job = consume.JobOf(row.Shard, row.ShardCount)
-			s.Worker, s.NewPaused = &job, whole.Paused
-		}
-		s.Lease = leases[lease.JobLease(consume.ConsumerGroup(row.Consumer, row.Feed), row.ShardCount, job)]
-		if all[i] = s; byFeed[row.Feed] == nil {
-			feeds = append(feeds, row.Feed)
-		}
-		byFeed[row.Feed] = append(byFeed[row.Feed], &all[i])
-	}
-	for _, name := range feeds {
-		f, err := db.Feed(ctx, name)
-		switch {
-		case errors.Is(err, feedtype.UnknownFeed), errors.Is(err, catalog.ErrUnreadable):
-			continue
-		case err == nil:
-			err = f.mode().lag(ctx, f, byFeed[name])
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return set
 }
 
-// PausedShards are the shards of a consumer that are paused.
-func (db *DB) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
-		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
-	return paused, db.store.Fail(id.String(), "read its cursors", err)
-}
-
-// PauseConsumer makes a consumer stand still, in whatever process it runs, without a
-// restart: what it is handling is rolled back. It answers the number of shards.
-func (db *DB) PauseConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
-	return db.setPaused(ctx, id, "pause", 1)
-}
-
-// ResumeConsumer lets a paused consumer go on.
-func (db *DB) ResumeConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
-	return db.setPaused(ctx, id, "resume", 0)
-}
-
-// setPaused says it of shards that are still to come, too, unless one is named.
-func (db *DB) setPaused(ctx context.Context, id feedtype.ConsumerID, doing string, paused int) (int64, error) {
-	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		if id.Shard == nil {
-			b := dialect.NewBuilder(db.store.Dialect)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
-				return "", err
-			}
-		}
-		return "paused = " + b.Arg(paused), nil
-	})
-}
-
-// ResetConsumer sets a consumer back to the beginning: it will be handed the whole
-// feed again. Rows that are gone by then are not named in such a pass: the receiver is
-// to remove what the pass did not bring. Shards of several end what they have in hand and
-// begin anew, under epochs above all before: the feed may have divided its keys in another
-// way by now.
-func (db *DB) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
-	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		if err := db.consumers.ForgetPlaces(ctx, tx, id); err != nil {
-			return "", err
-		}
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.RaiseEpochs(ctx, tx, id)
-	})
-}
-
-// SeekConsumer sets a consumer's cursor: to one that the feed gave, to Now or At a
-// time. Between an earlier cursor and the present one it is handed entries again; what
-// is between the present one and a later one it is never told. Where the feed is in
-// this database its refusals come at once, and Now and At are settled at once.
-func (db *DB) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to feedtype.Cursor) (int64, error) {
-	if id.Feed == "" {
-		return 0, feedtype.Invalid("feed", "name the feed that the cursor is of")
-	}
-	if err := to.Check(); err != nil {
-		return 0, err
-	}
-	workers, err := db.consumers.Workers(ctx, db.store.On(), id)
-	if err != nil {
-		return 0, db.store.Fail(id.String(), "read its cursors", err)
-	}
-	f, err := db.Feed(ctx, id.Feed)
-	switch {
-	case errors.Is(err, feedtype.UnknownFeed): // it is somewhere else
-	case err != nil:
-		return 0, err
-	case len(workers) > 0 && f.mode().byShard(f) == nil && !to.IsBeginning(): // else another feed has its name
-		return db.seekShards(ctx, id, f, to)
-	default:
-		if to, err = f.locate(ctx, to, feedtype.Shards{}); err != nil {
-			return 0, err
-		}
-	}
-	if to.IsBeginning() {
-		return db.ResetConsumer(ctx, id)
-	}
-	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		return "value = " + b.Arg(string(to)) + ", generation = " + b.Arg(to.Generation()), nil
-	})
-}
-
-// seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
-// of them refuses.
-func (db *DB) seekShards(ctx context.Context, id feedtype.ConsumerID, f *Feed, to feedtype.Cursor) (int64, error) {
-	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
-	if err != nil {
-		return 0, db.store.Fail(id.String(), "read its cursors", err)
-	}
-	rows = slices.DeleteFunc(rows, func(r *consume.CursorRow) bool { return id.Shard != nil && *id.Shard != r.Shard })
-	if len(rows) == 0 {
-		return 0, db.consumers.UnknownConsumer(ctx, db.store.On(), id)
-	}
-	at := make([]feedtype.Cursor, len(rows))
-	for i, row := range rows {
-		if at[i], err = f.locate(ctx, to, feedtype.One(row.Shard)); err != nil {
-			return 0, err
-		}
-	}
-	var n int64
-	err = db.store.InTx(ctx, dialect.ForRecord, "seek "+id.String(), func(tx dialect.Querier) error {
-		n = 0
-		if _, err := db.consumers.LockWhole(ctx, tx, id); err != nil {
-			return err
-		}
-		for i, row := range rows {
-			one := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.Shard}
-			b := dialect.NewBuilder(db.store.Dialect)
-			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+consume.WhereID(b, one), b.Args()...)
-			if err != nil {
-				return err
-			}
-			n += moved
-		}
+// Run handles entries until ctx ends, then answers nil. It outlives databases and
+// servers that go away. It ends with an error when the cursor is refused (see
+// OnRefused), when an entry cannot be handled (see Stop), or when it cannot work
+// at all, such as without rowfeed's tables.
+func (c *Consumer) Run(ctx context.Context) error {
+	err := c.set().Consume(ctx, false)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
-	})
-	return n, db.store.Fail(id.String(), "seek", err)
+	}
+	return err
 }
 
-// locate answers the cursor that a request for a place means now, and the feed's
-// refusal where it would refuse it.
-func (f *Feed) locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
-	if t, ok, _ := to.Time(); ok {
-		at, err := f.mode().placeAt(ctx, f, t, s)
-		if err != nil || at.Position.IsZero() {
-			return to, err // below every position; written as a cursor it would be the beginning
-		}
-		return at.Cursor(), nil
-	}
-	page, err := f.Fetch(ctx, feedtype.Request{After: to, Limit: 1, Shards: s})
-	if err == nil && to == feedtype.Now {
-		return page.Cursor, nil
-	}
-	return to, err
+// RunOnce handles entries until the feed's head is reached, the head of the moment.
+// A paused consumer is refused with code ConsumerPaused. Unlike Run it does not wait
+// for a database or server that cannot be reached.
+func (c *Consumer) RunOnce(ctx context.Context) error { return c.set().Consume(ctx, true) }
+
+// Divide sees to it that the consumer has a cursor for each of its ShardCount shards, as Run
+// and RunOnce do when they begin, and changes their number where it is another. It is for
+// those who wait for a lease before they call Run: see KeepShardCount. Like RunOnce it does
+// not wait for a database or server that cannot be reached.
+func (c *Consumer) Divide(ctx context.Context) error { return c.set().Divide(ctx) }
+
+// MarkProcessed notes, in the transaction of a receiver's effects, that an entry has
+// been processed, and answers whether it is the first time. It is for receivers that
+// get entries at least once, from a relay or by their own fetching, and whose effects
+// must not happen twice: skip the effects when it is not the first time. Two receivers
+// of one entry at once take turns.
+//
+// consumer is any name for who processes, as in Consumer.Name. The entry is told by
+// feed, generation, shard and position. A Consumer needs none of this for what its
+// Handle does in its transaction.
+func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e feedtype.Entry) (first bool, err error) {
+	return db.consumers.MarkProcessed(ctx, tx, consumer, feed, e)
 }
 
-// moveCursors changes rows of cursors. A consumer at work notices by its
-// compare-and-set, whatever was changed.
-func (db *DB) moveCursors(ctx context.Context, id feedtype.ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
-	if id.Consumer == "" {
-		return 0, feedtype.Invalid("consumer", "name the consumer")
-	}
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
-		return 0, err
-	}
-	err = db.store.InTx(ctx, dialect.ForRecord, doing+" "+id.String(), func(tx dialect.Querier) error {
-		if _, err := db.consumers.LockWhole(ctx, tx, id); err != nil {
-			return err
-		}
-		b := dialect.NewBuilder(db.store.Dialect)
-		what, err := set(tx, b)
-		if err != nil {
-			return err
-		}
-		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
-			" WHERE "+consume.WhereID(b, id), b.Args()...)
-		if err != nil || n > 0 {
-			return err
-		}
-		workers, err := db.consumers.Workers(ctx, tx, id)
-		if err == nil && (len(workers) == 0 || id.Shard != nil) { // one without a shard yet has no cursor
-			err = db.consumers.UnknownConsumer(ctx, tx, id)
-		}
-		return err
-	})
-	return n, db.store.Fail(id.String(), doing, err)
-}
+// ConsumerGroup is the name of the group whose jobs are the shards of a consumer.
+func ConsumerGroup(consumer, feed string) string { return consume.ConsumerGroup(consumer, feed) }
 
-// DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
-// processed ids. One that still runs begins anew. Its epochs do not, whatever the number
-// of its shards will be: receivers remember the highest.
-func (db *DB) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n int64, err error) {
-	switch {
-	case id.Consumer == "":
-		return 0, feedtype.Invalid("consumer", "name the consumer")
-	case id.Shard != nil:
-		return 0, feedtype.Invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
-	}
-	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
-		return 0, err
-	}
-	// Processed ids may be many: one statement takes as long as they do.
-	err = db.store.InTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
-		// Before all others: who makes cursors of new shards begins with it, too.
-		whole, err := db.consumers.LockWhole(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		for _, table := range []string{"consumers", "dead_letters", "processed", "cursors"} {
-			if table == "cursors" {
-				if err := db.consumers.KeepEpochs(ctx, tx, id); err != nil {
-					return err
-				}
-			}
-			b := dialect.NewBuilder(db.store.Dialect)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
-				return err
-			}
-		}
-		if n == 0 && whole == 0 { // one without a shard yet has no cursor
-			return db.consumers.UnknownConsumer(ctx, tx, id)
-		}
-		return nil
-	})
-	return n, db.store.Fail(id.String(), "drop", err)
-}
+// SameKey tells whether two JSON objects are one key, however they are written.
+func SameKey(a, b json.RawMessage) bool { return consume.SameKey(a, b) }

@@ -192,7 +192,7 @@ func ExampleLease_Hold() {
 		}
 		return tx.Commit()
 	})
-	leases, _ := feeds.Leases(ctx)
+	leases, _ := feeds.Admin().Leases(ctx)
 	fmt.Println(err, leases[0].Name, leases[0].State, leases[0].Epoch)
 	// Prints:
 	// <nil> nightly free 1

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
@@ -17,13 +18,13 @@ const mostBehind = 1000
 // lag tells the age of the next row, by its ULID, where a cursor is not at its shard's head. How
 // many there are only counting them would tell. It moves nothing, and reads a page of those
 // shards alone that are behind.
-func (m blocking) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+func (m blocking) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error {
 	_, err := m.behindHeads(ctx, f, cursors)
 	return err
 }
 
 // behindHeads answers of how many cursors more something may be looked up.
-func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerStatus) (left int, err error) {
+func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
 		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
@@ -60,7 +61,7 @@ func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*ConsumerSta
 }
 
 // headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
-func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]feedtype.Position, error) {
+func (f *Feed) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
 	var shards []int
 	for _, s := range cursors {
 		shards = append(shards, s.Shard)
@@ -85,7 +86,7 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*ConsumerStatus) (map[int]
 
 // nextRow is the position of the row behind a cursor, zero where there is none; nil where the
 // feed refuses the cursor, or has no single head: the consumer says so.
-func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*feedtype.Position, error) {
+func (f *Feed) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
 	page, err := f.read(ctx, time.Now(), pageKey{after: s.Cursor, limit: 1, shards: feedtype.One(s.Shard), still: true})
 	if err != nil {
 		var e *feedtype.Error
@@ -103,12 +104,12 @@ func (f *Feed) nextRow(ctx context.Context, s *ConsumerStatus) (*feedtype.Positi
 
 // lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
 // run, would otherwise never be behind.
-func (m outbox) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+func (m outbox) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error {
 	left, err := m.behindHeads(ctx, f, cursors)
 	if err != nil {
 		return err
 	}
-	atHead := make(map[int][]*ConsumerStatus) // several consumers', by shard
+	atHead := make(map[int][]*admin.ConsumerStatus) // several consumers', by shard
 	var shards []int
 	for _, s := range cursors {
 		if s.BehindSeconds != nil && *s.BehindSeconds == 0 {

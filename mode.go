@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -80,7 +81,7 @@ type mode interface {
 	// backlog is what of the status may be asked for often; it counts up to limit.
 	backlog(ctx context.Context, f *Feed, limit int) (Backlog, error)
 	// lag says of cursors how far they are behind.
-	lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error
+	lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error
 }
 
 var modes = map[string]mode{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{}, feedtype.ModeOutbox: outbox{}}

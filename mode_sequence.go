@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -202,7 +203,7 @@ func (m sequenced) status(ctx context.Context, f *Feed, s *Status) (err error) {
 	return nil
 }
 
-func (sequenced) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) error {
+func (sequenced) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error {
 	for _, s := range cursors {
 		if err := f.behindPosition(ctx, s); err != nil {
 			return err
@@ -211,7 +212,7 @@ func (sequenced) lag(ctx context.Context, f *Feed, cursors []*ConsumerStatus) er
 	return nil
 }
 
-func (f *Feed) behindPosition(ctx context.Context, s *ConsumerStatus) error {
+func (f *Feed) behindPosition(ctx context.Context, s *admin.ConsumerStatus) error {
 	at, err := s.Cursor.State()
 	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history

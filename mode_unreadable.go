@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -101,4 +102,4 @@ func (m unreadable) status(context.Context, *Feed, *Status) error { return m.why
 
 func (m unreadable) backlog(context.Context, *Feed, int) (Backlog, error) { return Backlog{}, m.why }
 
-func (m unreadable) lag(context.Context, *Feed, []*ConsumerStatus) error { return nil }
+func (m unreadable) lag(context.Context, *Feed, []*admin.ConsumerStatus) error { return nil }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -37,7 +38,7 @@ type Status struct {
 	BlockersUnseen *Unseen  `json:"blockers_unseen"`
 	Problems       []string `json:"problems"`
 	// Consumers are those whose cursors are in this database, with how far they are behind.
-	Consumers []ConsumerStatus `json:"consumers"`
+	Consumers []admin.ConsumerStatus `json:"consumers"`
 }
 
 // Backlog is what waits for a feed's publisher, and how far it has come.
@@ -127,7 +128,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	if r.State == catalog.StateSharding {
 		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.name, r.DataShards))
 	}
-	if s.Consumers, err = f.db.Consumers(ctx, feedtype.ConsumerID{Feed: f.name}); err != nil {
+	if s.Consumers, err = f.db.Admin().Consumers(ctx, feedtype.ConsumerID{Feed: f.name}); err != nil {
 		return fail("read its consumers' cursors", err)
 	}
 	return s, nil

@@ -6,14 +6,16 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Admin is what operators do with the feeds of one database. It is safe for concurrent use.
 type Admin struct {
-	store   *store.Store
-	source  func(ctx context.Context, name string) (feedtype.Source, error)
-	sources func(context.Context) ([]feedtype.Source, error)
+	store     *store.Store
+	consumers *consume.Consumers
+	feed      func(ctx context.Context, name string) (Feed, error)
+	feeds     func(context.Context) ([]Feed, error)
 }
 
 // Database is what an Admin works on. Applications get theirs from rowfeed.DB.Admin.
@@ -22,13 +24,25 @@ type Database struct {
 	Dialect  dialect.Dialect
 	Names    dialect.Names
 	Observer *feedtype.Observer
-	// Source answers a feed by its name, or an error with code UnknownFeed; Sources answers all of them.
-	Source  func(ctx context.Context, name string) (feedtype.Source, error)
-	Sources func(context.Context) ([]feedtype.Source, error)
+	// Feed answers a feed by its name, or an error with code UnknownFeed; Feeds answers all of them.
+	Feed  func(ctx context.Context, name string) (Feed, error)
+	Feeds func(context.Context) ([]Feed, error)
+}
+
+// Feed is a feed of the database, as an Admin needs it.
+type Feed interface {
+	feedtype.Source
+	// ShardsAreFeeds tells whether each shard is a feed by itself.
+	ShardsAreFeeds() bool
+	// Locate answers the cursor that a request for a place means now, and the feed's refusal where it would refuse
+	// that place.
+	Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error)
+	// Lag completes Behind and BehindSeconds of cursors.
+	Lag(ctx context.Context, cursors []*ConsumerStatus) error
 }
 
 // New makes an Admin; nothing is asked of the database yet.
 func New(db Database) *Admin {
 	s := &store.Store{SQL: db.SQL, Dialect: db.Dialect, Names: db.Names, Observer: db.Observer}
-	return &Admin{store: s, source: db.Source, sources: db.Sources}
+	return &Admin{store: s, consumers: &consume.Consumers{Store: s}, feed: db.Feed, feeds: db.Feeds}
 }

@@ -196,16 +196,16 @@ func (s TokenSpec) grants() []TokenGrant {
 
 // viewFits refuses feeds that are not there, and a view that does not fit one of them.
 func (db *Admin) viewFits(ctx context.Context, spec TokenSpec) error {
-	var feeds []feedtype.Source
+	var feeds []Feed
 	for _, g := range spec.Grants {
 		if g.Feed != EveryFeed {
-			f, err := db.source(ctx, g.Feed)
+			f, err := db.feed(ctx, g.Feed)
 			if err != nil {
 				return err
 			}
 			feeds = append(feeds, f)
 		} else if !spec.View.IsZero() {
-			all, err := db.sources(ctx)
+			all, err := db.feeds(ctx)
 			if err != nil {
 				return err
 			}

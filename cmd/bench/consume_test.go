@@ -47,7 +47,7 @@ func TestConsume(t *testing.T) {
 						b.Fatalf("%d entries of %d", handled, rows)
 					}
 					speed.Add(i, float64(rows)/took.Seconds())
-					_, err := db.DropConsumer(b.Context(), rowfeed.ConsumerID{Consumer: c.Name})
+					_, err := db.Admin().DropConsumer(b.Context(), rowfeed.ConsumerID{Consumer: c.Name})
 					b.Must(err)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -61,15 +62,15 @@ func actions() []action {
 	ours := func(pairs ...string) url.Values {
 		return form(append([]string{"consumer", "billing", "feed", "kv"}, pairs...)...)
 	}
-	status := func(t *testing.T, db *rowfeed.DB) rowfeed.ConsumerStatus {
-		all, err := db.Consumers(t.Context(), rowfeed.ConsumerID{Consumer: "billing"})
+	status := func(t *testing.T, db *rowfeed.DB) admin.ConsumerStatus {
+		all, err := db.Admin().Consumers(t.Context(), rowfeed.ConsumerID{Consumer: "billing"})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
 		return all[0]
 	}
 	letters := func(t *testing.T, db *rowfeed.DB) []rowfeed.DeadLetter {
-		all, err := db.DeadLetters(t.Context(), rowfeed.ConsumerID{}, nil)
+		all, err := db.Admin().DeadLetters(t.Context(), rowfeed.ConsumerID{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func actions() []action {
 			return err == nil && b.Waiting == 1
 		}},
 		{"release", form("lease", "publish:kv", "epoch", "1"), "administer kv", true, "is free for the next one", func(t *testing.T, db *rowfeed.DB) bool {
-			all, err := db.Leases(t.Context())
+			all, err := db.Admin().Leases(t.Context())
 			return err == nil && all[0].State == rowfeed.LeaseFree
 		}},
 	}
@@ -163,7 +164,7 @@ func TestActionsNeedRights(t *testing.T) {
 			_, db := consumed(t)
 			lease(t, db, "publish:kv")
 			if a.name == "resume" {
-				if _, err := db.PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
+				if _, err := db.Admin().PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -75,7 +75,7 @@ func newSite(t *testing.T, tokens bool) *site {
 	publish(t, ev)
 	consume(t, db, x.feed, "billing", 2, 2001)
 	consume(t, db, x.feed, "search")
-	if _, err := db.SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "search", Feed: "orders"}, "400"); err != nil {
+	if _, err := db.Admin().SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "search", Feed: "orders"}, "400"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 6 {

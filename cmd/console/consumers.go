@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
@@ -25,7 +26,7 @@ type consumerView struct {
 
 // cursorView is a shard's.
 type cursorView struct {
-	rowfeed.ConsumerStatus
+	admin.ConsumerStatus
 	Percent int // of the bar
 }
 
@@ -111,7 +112,7 @@ func (h *Handler) groups(ctx context.Context, who access.Identity, id rowfeed.Co
 	return groups, nil
 }
 
-func (c *consumerView) add(s rowfeed.ConsumerStatus) {
+func (c *consumerView) add(s admin.ConsumerStatus) {
 	c.Shards = append(c.Shards, cursorView{ConsumerStatus: s})
 	c.DeadLetters += s.DeadLetters
 	if s.Paused {

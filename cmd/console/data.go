@@ -18,7 +18,7 @@ type Data interface {
 	// Blocked tells who holds a feed up.
 	Blocked(ctx context.Context, feed string) (Blocked, error)
 
-	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]rowfeed.ConsumerStatus, error)
+	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]admin.ConsumerStatus, error)
 	CurrentLeases(ctx context.Context) ([]*rowfeed.LeaseStatus, error)
 	DeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) ([]rowfeed.DeadLetter, error)
 

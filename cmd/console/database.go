@@ -9,16 +9,11 @@ import (
 )
 
 // Of makes Data of a DB.
-func Of(db *rowfeed.DB) Data { return database{db} }
+func Of(db *rowfeed.DB) Data { return database{db, db.Admin()} }
 
-type database struct{ *rowfeed.DB }
-
-func (d database) Audited(ctx context.Context, act admin.Act, do func(context.Context) error) error {
-	return d.Admin().Audited(ctx, act, do)
-}
-
-func (d database) Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error) {
-	return d.Admin().Acts(ctx, before, limit)
+type database struct {
+	*rowfeed.DB
+	*admin.Admin
 }
 
 func (d database) FeedNames(ctx context.Context) ([]string, error) {

@@ -19,11 +19,11 @@ type hostile struct{ console.Data }
 
 const script = `<script>alert(1)</script>"'&`
 
-func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]rowfeed.ConsumerStatus, error) {
+func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]admin.ConsumerStatus, error) {
 	behind, age := int64(1234567), 93784.0
-	all := []rowfeed.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script, Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
+	all := []admin.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script, Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
 		Lease: &rowfeed.LeaseStatus{Owner: script}}}
-	return append(all, rowfeed.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
+	return append(all, admin.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
 }
 
 func (hostile) Acts(_ context.Context, before int64, limit int) ([]admin.Act, error) {

@@ -92,7 +92,7 @@ func TestLeasesOfFeeds(t *testing.T) {
 	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names) {
 		t.Error("not all leases are shown to who administers all feeds")
 	}
-	if _, err := db.ReleaseLease(t.Context(), "kv", 0); err != nil {
+	if _, err := db.Admin().ReleaseLease(t.Context(), "kv", 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names)-1 || !strings.Contains(body, rowfeed.LeaseFree) {

@@ -38,7 +38,7 @@ func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 		<-ended
 	}()
 	for failing := 0; failing < 2; runtime.Gosched() {
-		all, err := db.Consumers(ctx, rowfeed.ConsumerID{Consumer: "billing"})
+		all, err := db.Admin().Consumers(ctx, rowfeed.ConsumerID{Consumer: "billing"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -279,7 +278,7 @@ func TestConsuming(t *testing.T) {
 	x.must(c.RunOnce(t.Context()))
 	x.wants(1, "collapsed_entries_total", ours...)
 	x.wants(0, "consumer_paused_shards", ours...)
-	_, err := x.db.PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "copy"})
+	_, err := x.db.Admin().PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "copy"})
 	x.must(err)
 	x.wants(1, "consumer_paused_shards", ours...)
 	x.wants(0, "consumer_resting_shards", ours...)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
@@ -36,7 +36,7 @@ const stale = time.Minute
 type reading struct {
 	at        time.Time
 	feeds     []feedState
-	consumers []rowfeed.ConsumerStatus
+	consumers []admin.ConsumerStatus
 	leases    []*rowfeed.LeaseStatus
 }
 
@@ -190,10 +190,10 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 		r.feeds = append(r.feeds, feedState{name: f.Name(), Backlog: b, numbered: f.Mode() == rowfeed.ModeSequence,
 			ages: f.Capture() != dialect.CaptureColumn, waits: f.Mode() != rowfeed.ModeBlocking})
 	}
-	if r.consumers, err = db.Consumers(ctx, rowfeed.ConsumerID{}); err != nil {
+	if r.consumers, err = db.Admin().Consumers(ctx, rowfeed.ConsumerID{}); err != nil {
 		return nil, err
 	}
-	if r.leases, err = db.Leases(ctx); err != nil {
+	if r.leases, err = db.Admin().Leases(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -265,7 +265,7 @@ func worst(a, b *float64) *float64 {
 // tellConsumers tells of those shards by themselves that are most behind.
 func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	shards := slices.Clone(r.consumers)
-	slices.SortStableFunc(shards, func(a, b rowfeed.ConsumerStatus) int {
+	slices.SortStableFunc(shards, func(a, b admin.ConsumerStatus) int {
 		return cmp.Or(cmp.Compare(amount(b.BehindSeconds), amount(a.BehindSeconds)), cmp.Compare(amount(b.Behind), amount(a.Behind)))
 	})
 	known := &names{most: cfg.MaxNames}

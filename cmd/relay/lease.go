@@ -20,7 +20,7 @@ func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx co
 	}
 	lease := r.db().Lease(LeaseName(r.Name, feed), ttl)
 	// The relay may have had several shards before, which had leases of their own.
-	lease.Above = func(ctx context.Context) (int64, error) { return r.db().ConsumerEpoch(ctx, r.Name, feed) }
+	lease.Above = func(ctx context.Context) (int64, error) { return r.db().Admin().ConsumerEpoch(ctx, r.Name, feed) }
 	told := int64(0)
 	lease.StandBy = func(ctx context.Context, s *rowfeed.LeaseStatus) error {
 		if s.Epoch != told {
@@ -31,7 +31,7 @@ func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx co
 			return nil
 		}
 		// One that is paused does not come to its head, whoever works.
-		paused, err := r.db().PausedShards(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
+		paused, err := r.db().Admin().PausedShards(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
 		if err == nil && len(paused) > 0 {
 			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused, Object: fmt.Sprintf("consumer %q of feed %q", r.Name, feed), Cause: "it is paused",
 				Next: "run `rowfeed consumer resume " + r.Name + " --feed " + feed + "`"}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 )
@@ -258,7 +257,7 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 
 // shards is the number of shards that the relay has, 1 where it is new.
 func (r *Relay) shards(ctx context.Context, feed string) (int, error) {
-	return r.DB.ConsumerShardCount(ctx, r.Name, feed)
+	return r.DB.Admin().ConsumerShardCount(ctx, r.Name, feed)
 }
 
 func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {

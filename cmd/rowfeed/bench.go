@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/spf13/cobra"
 )
 
 type benchOptions struct {

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/spf13/cobra"
 )
 
 type checkOptions struct {

@@ -68,7 +68,7 @@ func feedNames(ctx context.Context, s *session) (names []string, err error) {
 }
 
 func consumerNames(ctx context.Context, s *session) (names []string, err error) {
-	all, err := s.Consumers(ctx, rowfeed.ConsumerID{})
+	all, err := s.Admin().Consumers(ctx, rowfeed.ConsumerID{})
 	for _, c := range all {
 		names = append(names, c.Consumer)
 	}
@@ -76,7 +76,7 @@ func consumerNames(ctx context.Context, s *session) (names []string, err error) 
 }
 
 func leaseNames(ctx context.Context, s *session) (names []string, err error) {
-	all, err := s.CurrentLeases(ctx)
+	all, err := s.Admin().CurrentLeases(ctx)
 	for _, l := range all {
 		names = append(names, l.Name)
 	}

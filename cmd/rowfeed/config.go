@@ -1,9 +1,8 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/spf13/cobra"
 )
 
 func newConfig(a *app) *cobra.Command {

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/spf13/pflag"
 )
 
 // TestConfig: a file is checked as every command that reads it does, and the schema that is

@@ -5,10 +5,9 @@ import (
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/conform"
+	"github.com/spf13/cobra"
 )
 
 type conformOptions struct {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/relay"
+	"github.com/spf13/cobra"
 )
 
 // consumerFlags say which cursors are meant.
@@ -108,7 +108,7 @@ each to its own head or time.`,
 				return usage(cmd, "consumer seek %s: give --feed and --to", seek.consumer)
 			}
 			return seek.change(cmd.Context(), a, func(s *session) (int64, error) {
-				return s.SeekConsumer(cmd.Context(), seek.id(), rowfeed.Cursor(seek.to))
+				return s.Admin().SeekConsumer(cmd.Context(), seek.id(), rowfeed.Cursor(seek.to))
 			}, "set to "+seek.to)
 		},
 	}
@@ -118,21 +118,21 @@ each to its own head or time.`,
 	cmd.AddCommand(listCmd, seekCmd,
 		a.consumerVerb("pause", "Make a consumer stand still", `Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
 feed with ULIDs shards that come are paused, too, unless --shard names one.`,
-			"paused", (*rowfeed.DB).PauseConsumer),
+			"paused", (*admin.Admin).PauseConsumer),
 		a.consumerVerb("resume", "Let a paused consumer go on", `Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
-that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*rowfeed.DB).ResumeConsumer),
+that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
 		a.consumerVerb("reset", "Set a consumer back to the beginning", `Sets a consumer back to the beginning: it is handed the whole feed again, every row as
 it is then. Rows that are gone are not named in such a pass: what it does not bring is
 to be removed where the consumer writes. Dead letters stay; keys join theirs when they
-come again.`, "set back to the beginning", (*rowfeed.DB).ResetConsumer),
+come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
 		a.consumerVerb("drop", "Forget a consumer", `Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
-runs begins anew, at the beginning: stop it first.`, "dropped", (*rowfeed.DB).DropConsumer),
+runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
 		newConsumerPurge(a))
 	return cmd
 }
 
 // consumerVerb makes a command that changes cursors and takes no more than their names.
-func (a *app) consumerVerb(verb, short, long, done string, change func(*rowfeed.DB, context.Context, rowfeed.ConsumerID) (int64, error)) *cobra.Command {
+func (a *app) consumerVerb(verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error)) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:     verb + " CONSUMER",
@@ -142,7 +142,7 @@ func (a *app) consumerVerb(verb, short, long, done string, change func(*rowfeed.
 		Args:    takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
-			return o.change(cmd.Context(), a, func(s *session) (int64, error) { return change(s.DB, cmd.Context(), o.id()) }, done)
+			return o.change(cmd.Context(), a, func(s *session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
 		},
 	}
 	if verb == "drop" { // as a whole
@@ -182,7 +182,7 @@ func (o *consumerOptions) purge(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	n, err := s.PurgeProcessed(ctx, o.consumer, o.feed, rowfeed.Cursor(o.to))
+	n, err := s.Admin().PurgeProcessed(ctx, o.consumer, o.feed, rowfeed.Cursor(o.to))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	all, err := s.Consumers(ctx, o.id())
+	all, err := s.Admin().Consumers(ctx, o.id())
 	if err == nil {
 		err = s.holders(ctx, all)
 	}
@@ -266,12 +266,12 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 
 // holders fills in who delivers where a consumer is a relay of one shard, whose lease is
 // the relay's own.
-func (s *session) holders(ctx context.Context, all []rowfeed.ConsumerStatus) error {
-	one := func(c rowfeed.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
+func (s *session) holders(ctx context.Context, all []admin.ConsumerStatus) error {
+	one := func(c admin.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
 	if !slices.ContainsFunc(all, one) {
 		return nil
 	}
-	leases, err := s.Leases(ctx)
+	leases, err := s.Admin().Leases(ctx)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (s *session) holders(ctx context.Context, all []rowfeed.ConsumerStatus) err
 }
 
 // newShardsPaused names the consumers that shards join paused.
-func newShardsPaused(all []rowfeed.ConsumerStatus) (lines []string) {
+func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 	for i, c := range all {
 		if c.NewPaused && (i == 0 || all[i-1].Consumer != c.Consumer || all[i-1].Feed != c.Feed) {
 			lines = append(lines, fmt.Sprintf("%s of %s: shards that come are paused, too; `rowfeed consumer resume %s --feed %s` ends that", c.Consumer, c.Feed, c.Consumer, c.Feed))
@@ -296,12 +296,12 @@ func newShardsPaused(all []rowfeed.ConsumerStatus) (lines []string) {
 }
 
 // rests says why a shard of a consumer rests, in one line.
-func (a *app) rests(c rowfeed.ConsumerStatus) string {
+func (a *app) rests(c admin.ConsumerStatus) string {
 	return "rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 }
 
 // behind is how far a consumer is behind its feed: positions and, in the form of since, time.
-func behind(c rowfeed.ConsumerStatus, since string) string {
+func behind(c admin.ConsumerStatus, since string) string {
 	switch {
 	case c.Behind == nil && c.BehindSeconds == nil:
 		return "?"

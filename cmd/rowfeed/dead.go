@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
+	"github.com/spf13/cobra"
 )
 
 type deadOptions struct {
@@ -72,14 +72,14 @@ With --json: the objects of "dead list --json".`,
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
 	cmd.AddCommand(listCmd, showCmd,
 		a.deadVerb("retry", "Have dead letters tried again", `Asks the consumer to try keys again, within a second or when it is started. It does so
-in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer", (*rowfeed.DB).RetryDeadLetters),
+in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer", (*admin.Admin).RetryDeadLetters),
 		a.deadVerb("drop", "Give dead letters up", `Gives keys up: their versions so far are never handed over. The next version of such a
-key is again, so "rowfeed republish" brings the key back.`, "given up", (*rowfeed.DB).DropDeadLetters))
+key is again, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
 	return cmd
 }
 
 // deadVerb makes a command that changes dead letters.
-func (a *app) deadVerb(verb, short, long, done string, change func(*rowfeed.DB, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) *cobra.Command {
+func (a *app) deadVerb(verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) *cobra.Command {
 	o := &deadOptions{}
 	cmd := &cobra.Command{
 		Use:     verb + " CONSUMER (--key K… | --all)",
@@ -101,7 +101,7 @@ func (a *app) deadVerb(verb, short, long, done string, change func(*rowfeed.DB, 
 	return cmd
 }
 
-func (o *deadOptions) change(ctx context.Context, a *app, done string, change func(*rowfeed.DB, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) error {
+func (o *deadOptions) change(ctx context.Context, a *app, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) error {
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (o *deadOptions) change(ctx context.Context, a *app, done string, change fu
 	}
 	var total int64
 	for _, key := range keys {
-		n, err := change(s.DB, ctx, o.id(), key)
+		n, err := change(s.Admin(), ctx, o.id(), key)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (o *deadOptions) change(ctx context.Context, a *app, done string, change fu
 
 // chosen are the dead letters that --key names, or all of them.
 func (o *deadOptions) chosen(ctx context.Context, s *session) ([]rowfeed.DeadLetter, error) {
-	all, err := s.DeadLetters(ctx, o.id(), nil)
+	all, err := s.Admin().DeadLetters(ctx, o.id(), nil)
 	if err != nil || len(o.keys) == 0 {
 		return all, err
 	}
@@ -177,7 +177,7 @@ func (o *deadOptions) list(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	all, err := s.DeadLetters(ctx, o.id(), nil)
+	all, err := s.Admin().DeadLetters(ctx, o.id(), nil)
 	switch {
 	case err != nil:
 		return err

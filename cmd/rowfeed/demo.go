@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 	"github.com/rowfeed/rowfeed/cmd/internal/demo"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/spf13/cobra"
 )
 
 type demoOptions struct {

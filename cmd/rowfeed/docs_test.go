@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed/internal/test/docs"
+	"github.com/spf13/cobra"
 )
 
 // TestDocumentedCommands: every command line of a document, run or not, is one that this binary

@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/spf13/cobra"
 )
 
 func newFeed(a *app) *cobra.Command {

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
+	"github.com/spf13/cobra"
 )
 
 // frozen has what commands print: of --help in frozen/help, of whole sessions in frozen/sessions.

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
+	"github.com/spf13/cobra"
 )
 
 func newLease(a *app) *cobra.Command {
@@ -76,9 +75,9 @@ func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	list := s.CurrentLeases
+	list := s.Admin().CurrentLeases
 	if o.all {
-		list = s.Leases
+		list = s.Admin().Leases
 	}
 	all, err := list(ctx)
 	if err != nil {
@@ -114,7 +113,7 @@ func (o *leaseReleaseOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	was, err := s.ReleaseLease(ctx, o.name, o.epoch)
+	was, err := s.Admin().ReleaseLease(ctx, o.name, o.epoch)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/spf13/cobra"
 )
 
 // countFlag lets a command that serves no feeds tell its metrics.

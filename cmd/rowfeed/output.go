@@ -12,10 +12,9 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/rowfeed/rowfeed"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // say prints a line to stdout.

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/spf13/cobra"
 )
 
 // discoverEvery is the default of publishOptions.discover.

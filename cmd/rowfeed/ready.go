@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/spf13/cobra"
 )
 
 type readyOptions struct {

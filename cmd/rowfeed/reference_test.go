@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/internal/test/docs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
 // TestReference: each command that --help lists has a Markdown page, and no other command has one.

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/relay"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // TestRelayOnce (S7) delivers to stdout, to a webhook and to a mirror, from the database and

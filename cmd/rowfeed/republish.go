@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rowfeed/rowfeed"
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
-
-	"github.com/rowfeed/rowfeed"
 )
 
 // recordBatch is the greatest number of rows that one transaction records.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/spf13/cobra"
 )
 
 type feedUpgradeOptions struct {

@@ -7,10 +7,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/spf13/cobra"
 )
 
 // networkOptions are a server's towards its clients: names, TLS and limits. Where the command

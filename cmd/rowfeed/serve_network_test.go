@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
+	"github.com/spf13/cobra"
 )
 
 // TestDatabaseFromElsewhere: the database's URL may stand in a variable or a file, wherever

@@ -45,7 +45,7 @@ func TestMails(t *testing.T) {
 	if err := sender(feeds, mails, send).RunOnce(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feeds.ResetConsumer(ctx, rowfeed.ConsumerID{Consumer: "mailer"}); err != nil {
+	if _, err := feeds.Admin().ResetConsumer(ctx, rowfeed.ConsumerID{Consumer: "mailer"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := sender(feeds, mails, send).RunOnce(ctx); err != nil {

@@ -138,7 +138,7 @@ func TestAdoptCursors(t *testing.T) {
 		generation := f.Generation()
 		stand := func() string {
 			x.Helper()
-			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{})
+			all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{})
 			if err != nil {
 				x.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestAdoptCursors(t *testing.T) {
 			x.Errorf("consumers: %s, want %s", got, want)
 		}
 		x.publish(f)
-		all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "mailer"})
+		all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "mailer"})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestAdoptCursors(t *testing.T) {
 			x.Fatal(err)
 		}
 		for _, c := range []string{"index", "mailer", "new"} {
-			if _, err := x.rf.DropConsumer(x.ctx, rowfeed.ConsumerID{Consumer: c}); err != nil {
+			if _, err := x.rf.Admin().DropConsumer(x.ctx, rowfeed.ConsumerID{Consumer: c}); err != nil {
 				x.Fatal(err)
 			}
 		}

@@ -241,7 +241,7 @@ func TestConsistentTogether(t *testing.T) {
 				pages <- page
 			}()
 		}
-		x.eventually("all have asked", func() bool { return x.parked("rowfeed.(*sharing[...]).do(") == n+1 })
+		x.eventually("all have asked", func() bool { return x.parked("store.(*Sharing[...]).Do(") == n+1 })
 		held.Release()
 		if err := <-first; err != nil {
 			x.Error(err)

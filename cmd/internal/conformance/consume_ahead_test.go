@@ -23,13 +23,13 @@ func TestOneShardAhead(t *testing.T) {
 		r.once(c)
 		// As a restored backup leaves it: the feed is at 10, and its consumer was at 12 and 15.
 		x.exec("UPDATE rowfeed_cursors SET value = '12' WHERE shard = 0", "UPDATE rowfeed_cursors SET value = '15' WHERE shard = 1")
-		if _, err := x.rf.PauseConsumer(x.ctx, shardID(0)); err != nil {
+		if _, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(0)); err != nil {
 			x.Fatal(err)
 		}
 		_ = c.RunOnce(x.ctx)                   // one shard is paused
 		x.insertIDs(idsOf(100, 3, 8, 0, 4)...) // positions 11 to 13, all of them the paused shard's
 		x.publish(f)
-		if _, err := x.rf.ResumeConsumer(x.ctx, shardID(0)); err != nil {
+		if _, err := x.rf.Admin().ResumeConsumer(x.ctx, shardID(0)); err != nil {
 			x.Fatal(err)
 		}
 		r.once(c)

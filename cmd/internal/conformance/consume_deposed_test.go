@@ -151,7 +151,7 @@ func TestEpochsOverReshard(t *testing.T) {
 		}
 		terms(0)
 		x.reshard(f, 8) // and shard 1's again
-		if n, err := x.rf.ResetConsumer(x.ctx, testConsumer); n != 2 || err != nil {
+		if n, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); n != 2 || err != nil {
 			x.Fatal(n, err)
 		}
 		once("test", 2, false)
@@ -159,7 +159,7 @@ func TestEpochsOverReshard(t *testing.T) {
 		clear(highest)
 		once("sole", 1, false)
 		before := x.scalar("SELECT epoch FROM rowfeed_cursors WHERE consumer = 'sole'")
-		if _, err := x.rf.ResetConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "sole"}); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "sole"}); err != nil {
 			x.Fatal(err)
 		}
 		if after := x.scalar("SELECT epoch FROM rowfeed_cursors WHERE consumer = 'sole'"); before == 0 || after != before {

@@ -55,7 +55,7 @@ func TestDropKeepsEpochs(t *testing.T) {
 			{rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, 5},
 			{rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, 3},
 		} {
-			if _, err := x.rf.DropConsumer(x.ctx, step.id); err != nil {
+			if _, err := x.rf.Admin().DropConsumer(x.ctx, step.id); err != nil {
 				x.Fatal(err)
 			}
 			deliver(step.shards)
@@ -135,7 +135,7 @@ func TestCurrentLeases(t *testing.T) {
 		}
 		want := func(want ...string) {
 			x.Helper()
-			if got := names(x.rf.CurrentLeases); !slices.Equal(got, want) {
+			if got := names(x.rf.Admin().CurrentLeases); !slices.Equal(got, want) {
 				x.Errorf("leases %q, want %q", got, want)
 			}
 		}
@@ -155,11 +155,11 @@ func TestCurrentLeases(t *testing.T) {
 		if err := former.Release(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := x.rf.DropConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().DropConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		want("ours")
-		if got := names(x.rf.Leases); len(got) != 3+2+1+1 { // one keeps the epochs of what was dropped
+		if got := names(x.rf.Admin().Leases); len(got) != 3+2+1+1 { // one keeps the epochs of what was dropped
 			x.Errorf("all leases: %q", got)
 		}
 	})

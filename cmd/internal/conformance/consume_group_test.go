@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -110,11 +111,11 @@ func TestConsumeGroup(t *testing.T) {
 		child := testdb.CrashChild(x.T, "group consumer", "URL="+x.db.URL)
 		balanced(3)
 		x.eventually("all shards are told of with their leases", func() bool { // one may be lost for a moment
-			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "test"})
+			all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil || len(all) != consumerShards {
 				x.Fatalf("%d cursors, %v", len(all), err)
 			}
-			return !slices.ContainsFunc(all, func(s rowfeed.ConsumerStatus) bool {
+			return !slices.ContainsFunc(all, func(s admin.ConsumerStatus) bool {
 				return s.Lease == nil || s.Lease.State != rowfeed.LeaseHeld || s.Lease.Epoch < s.Epoch || s.Lease.Since.IsZero()
 			})
 		})
@@ -245,7 +246,7 @@ func TestConsumeGroupLostLease(t *testing.T) {
 		x.insertIDs(idsOf(1, 1, 64, 56, 64)...)
 		x.publish(f)
 		<-reached
-		if _, err := x.rf.ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, consumerShards-1), 0); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, consumerShards-1), 0); err != nil {
 			x.Fatal(err)
 		}
 		x.wantCode(<-cause, rowfeed.LeaseLost)
@@ -302,7 +303,7 @@ func TestConsumeGroupFence(t *testing.T) {
 		x.insertIDs(idsOf(1, 1, 64, 0, 8)...)
 		x.publish(f)
 		<-slow.reached
-		if _, err := x.rf.ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, 0), was.epochs[0]); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, 0), was.epochs[0]); err != nil {
 			x.Fatal(err)
 		}
 		second.start()

@@ -86,7 +86,7 @@ func TestConsumeDenied(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil && code != "conflict" {
+			if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil && code != "conflict" {
 				x.Fatal(err)
 			}
 			x.exec("DELETE FROM applied")

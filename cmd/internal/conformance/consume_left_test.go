@@ -26,10 +26,10 @@ func TestShardLeftBehind(t *testing.T) {
 		if _, err := f.Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if n, err := x.rf.ResetConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
+		if n, err := x.rf.Admin().ResetConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
-		if n, err := x.rf.PauseConsumer(x.ctx, shardID(1)); n != 1 || err != nil {
+		if n, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(1)); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		err := c.RunOnce(x.ctx)
@@ -46,7 +46,7 @@ func TestShardLeftBehind(t *testing.T) {
 			return nil
 		}
 		x.wantCode(c.RunOnce(x.ctx), rowfeed.ConsumerPaused)
-		if n, err := x.rf.ResumeConsumer(x.ctx, shardID(1)); n != 1 || err != nil {
+		if n, err := x.rf.Admin().ResumeConsumer(x.ctx, shardID(1)); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		r.once(c)
@@ -164,7 +164,7 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 			<-locks
 			dropped := make(chan error, 1)
 			go func() {
-				_, err := x.rf.DropConsumer(x.ctx, testConsumer)
+				_, err := x.rf.Admin().DropConsumer(x.ctx, testConsumer)
 				dropped <- err
 			}()
 			var err error

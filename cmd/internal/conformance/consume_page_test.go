@@ -224,7 +224,7 @@ func TestReadAheadMoved(t *testing.T) {
 	readings(t, func(r *reading) {
 		r.holdFirst(func() error { return nil })
 		r.behind = func() {
-			if _, err := r.rf.ResetConsumer(r.ctx, testConsumer); err != nil {
+			if _, err := r.rf.Admin().ResetConsumer(r.ctx, testConsumer); err != nil {
 				r.Error(err)
 			}
 		}
@@ -247,7 +247,7 @@ func TestReadAheadOnePage(t *testing.T) {
 		if pages := r.source.pages(); ahead != 2 || len(pages) != 3 {
 			r.Errorf("%d pages were read when the first batch was through, and %q in all", ahead, pages)
 		}
-		if _, err := r.rf.ResetConsumer(r.ctx, testConsumer); err != nil {
+		if _, err := r.rf.Admin().ResetConsumer(r.ctx, testConsumer); err != nil {
 			r.Fatal(err)
 		}
 		r.source.hang, r.source.read = after, nil

@@ -45,7 +45,7 @@ func TestShardRests(t *testing.T) {
 		first.start()
 		failure := func(shard int) string {
 			x.Helper()
-			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "test"})
+			all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil {
 				x.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func (r *receiver) resting(f rowfeed.Source, deliver func(id int64) error) *team
 // failure says why a shard rests, where it does.
 func (x *env) failure(shard int) string {
 	x.Helper()
-	all, err := x.rf.Consumers(x.ctx, testConsumer)
+	all, err := x.rf.Admin().Consumers(x.ctx, testConsumer)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestRestIsLeft(t *testing.T) {
 		seek := func() {
 			x.Helper()
 			one := 1
-			if _, err := x.rf.SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &one}, rowfeed.Now); err != nil {
+			if _, err := x.rf.Admin().SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &one}, rowfeed.Now); err != nil {
 				x.Fatal(err)
 			}
 		}
@@ -218,7 +218,7 @@ func TestRestReleases(t *testing.T) {
 		m := r.resting(f, deliver).start()
 		x.eventually("a shard rests", func() bool { return x.failure(1) != "" })
 		released.Store(true)
-		if n, err := x.rf.RetryDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
+		if n, err := x.rf.Admin().RetryDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		x.eventually("the letter is delivered", func() bool { return x.scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0 })
@@ -332,7 +332,7 @@ func TestRelayShardRests(t *testing.T) {
 		}
 		x.eventually("one shard is through", at(2, 0))
 		x.eventually("it is said why the other rests", func() bool {
-			all, err := x.rf.Consumers(x.ctx, testConsumer)
+			all, err := x.rf.Admin().Consumers(x.ctx, testConsumer)
 			return err == nil && len(all) == 2 && all[0].Failure == "" && strings.Contains(all[1].Failure, errOff.Error())
 		})
 		x.insertIDs(good[1], bad[1])

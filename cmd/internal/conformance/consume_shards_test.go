@@ -47,7 +47,7 @@ func (x *env) insertIDs(ids ...int64) {
 // cursors are a consumer's, "0/2 7" each, with what is remarkable behind it.
 func (x *env) cursors(consumer string) (lines []string) {
 	x.Helper()
-	all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: consumer})
+	all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: consumer})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestShardCursors(t *testing.T) {
 		}
 
 		// One stands still, the other goes on.
-		if n, err := x.rf.PauseConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
+		if n, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		more := []int64{idsOf(1000, 1, dataShards, 0, 8)[0], idsOf(1000, 1, dataShards, 8, 16)[0]}
@@ -116,7 +116,7 @@ func TestShardCursors(t *testing.T) {
 		}
 		x.wantCursors("test", "0/2 12 paused", "1/2 14")
 		stop := r.run(c)
-		if _, err := x.rf.ResumeConsumer(x.ctx, shardID(0)); err != nil {
+		if _, err := x.rf.Admin().ResumeConsumer(x.ctx, shardID(0)); err != nil {
 			x.Fatal(err)
 		}
 		x.eventually("the resumed shard goes on", func() bool { return len(r.applied()) == 14 })
@@ -127,7 +127,7 @@ func TestShardCursors(t *testing.T) {
 		// One is set back, and brought again what is its own.
 		r.takeHanded()
 		for back, want := range map[rowfeed.Cursor][]int64{"": append(slices.Clone(high), more[1]), "12": {more[1]}} {
-			if n, err := x.rf.SeekConsumer(x.ctx, shardID(1), back); n != 1 || err != nil {
+			if n, err := x.rf.Admin().SeekConsumer(x.ctx, shardID(1), back); n != 1 || err != nil {
 				x.Fatal(n, err)
 			}
 			r.once(c)
@@ -135,9 +135,9 @@ func TestShardCursors(t *testing.T) {
 				x.Errorf("set back to %q: %q, want the keys %v", back, got, want)
 			}
 		}
-		_, err = x.rf.ResetConsumer(x.ctx, shardID(2))
+		_, err = x.rf.Admin().ResetConsumer(x.ctx, shardID(2))
 		x.wantCode(err, rowfeed.UnknownConsumer)
-		_, err = x.rf.DropConsumer(x.ctx, shardID(1))
+		_, err = x.rf.Admin().DropConsumer(x.ctx, shardID(1))
 		x.wantCode(err, rowfeed.InvalidRequest)
 
 		// A handler that fails stops the consumer, and the error says where.

@@ -32,10 +32,10 @@ func TestCursorAwayAndBack(t *testing.T) {
 		x.insertKV(1, 11)
 		x.publish(f)
 		c := r.consumer(&meddled{Source: f, meddle: func() {
-			if n, err := x.rf.PauseConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
+			if n, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
 				x.Error(n, err)
 			}
-			if n, err := x.rf.ResumeConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
+			if n, err := x.rf.Admin().ResumeConsumer(x.ctx, shardID(0)); n != 1 || err != nil {
 				x.Error(n, err)
 			}
 		}}, x.rf)

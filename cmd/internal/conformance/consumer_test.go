@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -28,18 +29,18 @@ func TestConsumerOperations(t *testing.T) {
 		c := r.consumer(f, x.rf)
 		x.fill(3)
 		x.publish(f)
-		one := func() rowfeed.ConsumerStatus {
+		one := func() admin.ConsumerStatus {
 			x.Helper()
-			all, err := x.rf.Consumers(x.ctx, testConsumer)
+			all, err := x.rf.Admin().Consumers(x.ctx, testConsumer)
 			if err != nil || len(all) != 1 {
 				x.Fatalf("consumers: %+v %v", all, err)
 			}
 			return all[0]
 		}
-		if all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 0 {
+		if all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 0 {
 			x.Errorf("consumers of a new database: %+v %v", all, err)
 		}
-		_, err := x.rf.PauseConsumer(x.ctx, testConsumer)
+		_, err := x.rf.Admin().PauseConsumer(x.ctx, testConsumer)
 		x.wantCode(err, rowfeed.UnknownConsumer)
 		r.once(c)
 		if s := one(); s.Cursor != "3" || *s.Behind != 0 || *s.BehindSeconds != 0 || s.Paused || s.ShardCount != 1 || s.Generation != 1 || s.MovedAt.IsZero() {
@@ -57,7 +58,7 @@ func TestConsumerOperations(t *testing.T) {
 		}
 
 		// Paused, it stands still; resumed, it goes on in the same process.
-		if n, err := x.rf.PauseConsumer(x.ctx, testConsumer); n != 1 || err != nil {
+		if n, err := x.rf.Admin().PauseConsumer(x.ctx, testConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		err = c.RunOnce(x.ctx)
@@ -66,18 +67,18 @@ func TestConsumerOperations(t *testing.T) {
 			x.Errorf("no next step: %v", err)
 		}
 		stop := r.run(c)
-		if n, err := x.rf.ResumeConsumer(x.ctx, testConsumer); n != 1 || err != nil {
+		if n, err := x.rf.Admin().ResumeConsumer(x.ctx, testConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		x.eventually("the resumed consumer goes on", func() bool { return len(r.applied()) == 5 })
 
 		// Set back, it is handed everything again; nothing of that needs a restart.
 		x.exec("DELETE FROM applied")
-		if n, err := x.rf.SeekConsumer(x.ctx, testConsumer, "3"); n != 1 || err != nil {
+		if n, err := x.rf.Admin().SeekConsumer(x.ctx, testConsumer, "3"); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		x.eventually("entries above 3 again", func() bool { return len(r.applied()) == 2 })
-		if n, err := x.rf.ResetConsumer(x.ctx, testConsumer); n != 1 || err != nil {
+		if n, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		x.eventually("everything again", func() bool { return len(r.applied()) == 7 })
@@ -86,25 +87,25 @@ func TestConsumerOperations(t *testing.T) {
 		}
 
 		// Places that the feed would refuse are refused at once; others are looked up.
-		_, err = x.rf.SeekConsumer(x.ctx, testConsumer, "99")
+		_, err = x.rf.Admin().SeekConsumer(x.ctx, testConsumer, "99")
 		x.wantCode(err, rowfeed.CursorAhead)
-		_, err = x.rf.SeekConsumer(x.ctx, testConsumer, "tomorrow")
+		_, err = x.rf.Admin().SeekConsumer(x.ctx, testConsumer, "tomorrow")
 		x.wantCode(err, rowfeed.InvalidRequest)
-		_, err = x.rf.SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, "3")
+		_, err = x.rf.Admin().SeekConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, "3")
 		x.wantCode(err, rowfeed.InvalidRequest)
 		for to, want := range map[rowfeed.Cursor]rowfeed.Cursor{"2": "2", "": "", "0": "", rowfeed.Now: "5",
 			rowfeed.At(time.Now().Add(time.Hour)): "5", rowfeed.At(time.Now().Add(-30 * time.Minute)): "4"} {
-			if _, err := x.rf.SeekConsumer(x.ctx, testConsumer, to); err != nil {
+			if _, err := x.rf.Admin().SeekConsumer(x.ctx, testConsumer, to); err != nil {
 				x.Fatal(err)
 			}
 			if s := one(); s.Cursor != want {
 				x.Errorf("seek to %q: the cursor is %q, want %q", to, s.Cursor, want)
 			}
 		}
-		if n, err := x.rf.DropConsumer(x.ctx, testConsumer); n != 1 || err != nil {
+		if n, err := x.rf.Admin().DropConsumer(x.ctx, testConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
-		_, err = x.rf.DropConsumer(x.ctx, testConsumer)
+		_, err = x.rf.Admin().DropConsumer(x.ctx, testConsumer)
 		x.wantCode(err, rowfeed.UnknownConsumer)
 
 		// Where a new consumer begins.
@@ -122,7 +123,7 @@ func TestConsumerOperations(t *testing.T) {
 		late.Name, late.Start, late.Wait = "late", rowfeed.Now, time.Hour
 		stop = r.run(late)
 		x.eventually("the place is stored", func() bool {
-			all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "late"})
+			all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "late"})
 			return err == nil && len(all) == 1 && all[0].Cursor == "6"
 		})
 		if err := stop(); err != nil {
@@ -288,7 +289,7 @@ func TestConsumeRefused(t *testing.T) {
 		x.fill(2)
 		x.publish(c.Source.(*rowfeed.Feed))
 		once()
-		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		calls := 0
@@ -319,7 +320,7 @@ func TestDeadLettersAfterRestart(t *testing.T) {
 		r.wantLetters(`2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
 		x.exec("DELETE FROM kv WHERE id = 2", "UPDATE kv SET v = 3 WHERE id = 3")
 		x.publish(f)
-		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("DELETE FROM applied")

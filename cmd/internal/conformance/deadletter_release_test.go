@@ -67,7 +67,7 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		r.fail = failsOn(4)
 		r.once(c)
 		r.fail = nil
-		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		r.retry("")
@@ -85,10 +85,10 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		x.publish(f)
 		r.once(c)
 		r.fail = nil
-		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := x.rf.SeekConsumer(x.ctx, testConsumer, rowfeed.Now); err != nil {
+		if _, err := x.rf.Admin().SeekConsumer(x.ctx, testConsumer, rowfeed.Now); err != nil {
 			x.Fatal(err)
 		}
 		r.takeHanded()
@@ -98,7 +98,7 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 			x.Errorf("handed over %q", got)
 		}
 		r.wantLetters(`6 upsert {"id":4} aside`)
-		all, err := x.rf.DeadLetters(x.ctx, testConsumer, nil)
+		all, err := x.rf.Admin().DeadLetters(x.ctx, testConsumer, nil)
 		if err != nil || all[0].Generation != 0 || !strings.Contains(all[0].Error, "rowfeed republish") {
 			x.Errorf("the letter: %+v %v", all, err)
 		}

@@ -29,7 +29,7 @@ var testConsumer = rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
 // letters lists the dead letters: "2 upsert {"id":2} aside" each.
 func (r *receiver) letters() (lines []string) {
 	r.Helper()
-	all, err := r.rf.DeadLetters(r.ctx, testConsumer, nil)
+	all, err := r.rf.Admin().DeadLetters(r.ctx, testConsumer, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (r *receiver) wantLetters(want ...string) {
 		r.Fatalf("dead letters %q, want %q", got, want)
 	}
 	var aside int64
-	if all, err := r.rf.Consumers(r.ctx, testConsumer); err != nil || len(all) != 1 {
+	if all, err := r.rf.Admin().Consumers(r.ctx, testConsumer); err != nil || len(all) != 1 {
 		r.Fatalf("consumers: %v %v", all, err)
 	} else {
 		aside = all[0].DeadLetters
@@ -61,7 +61,7 @@ func (r *receiver) retry(key string) {
 	if key != "" {
 		one = json.RawMessage(key)
 	}
-	if n, err := r.rf.RetryDeadLetters(r.ctx, testConsumer, one); err != nil || n == 0 {
+	if n, err := r.rf.Admin().RetryDeadLetters(r.ctx, testConsumer, one); err != nil || n == 0 {
 		r.Fatalf("retry: %d %v", n, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestDeadLetters(t *testing.T) {
 		r.once(c)
 		r.wantApplied("1 upsert 1", "4 upsert 4")
 		r.wantLetters(`2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
-		all, err := x.rf.DeadLetters(x.ctx, testConsumer, json.RawMessage(`{ "id" : 3 }`))
+		all, err := x.rf.Admin().DeadLetters(x.ctx, testConsumer, json.RawMessage(`{ "id" : 3 }`))
 		if err != nil || len(all) != 1 || all[0].Attempts != 3 || all[0].Error != "id 3 cannot be handled" || all[0].FirstAt.IsZero() || all[0].Generation != 1 {
 			x.Errorf("the letter of 3: %+v %v", all, err)
 		}
@@ -258,7 +258,7 @@ func TestDeadLetterRetries(t *testing.T) {
 		r.once(c)
 		r.retry(`{"id":1}`)
 		r.once(c)
-		all, err := x.rf.DeadLetters(x.ctx, testConsumer, json.RawMessage(`{"id":1}`))
+		all, err := x.rf.Admin().DeadLetters(x.ctx, testConsumer, json.RawMessage(`{"id":1}`))
 		if err != nil || len(all) != 1 || all[0].Attempts != 4 || all[0].State != rowfeed.LetterAside {
 			x.Fatalf("after a retry that failed: %+v %v", all, err)
 		}
@@ -274,7 +274,7 @@ func TestDeadLetterRetries(t *testing.T) {
 		r.wantApplied("3 upsert 1")
 		r.wantLetters(`2 upsert {"id":2} aside`)
 
-		if n, err := x.rf.DropDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
+		if n, err := x.rf.Admin().DropDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
 			x.Errorf("drop: %d %v", n, err)
 		}
 		r.wantLetters()
@@ -283,7 +283,7 @@ func TestDeadLetterRetries(t *testing.T) {
 		x.publish(f)
 		r.once(c)
 		r.wantApplied("3 upsert 1", "4 upsert 2")
-		_, err = x.rf.RetryDeadLetters(x.ctx, testConsumer, json.RawMessage(`{"id":2}`))
+		_, err = x.rf.Admin().RetryDeadLetters(x.ctx, testConsumer, json.RawMessage(`{"id":2}`))
 		x.wantCode(err, rowfeed.UnknownConsumer)
 	})
 }
@@ -335,7 +335,7 @@ func TestDeadLetterRace(t *testing.T) {
 		held = testdb.Hold(begins)
 		go func() { ended <- slow.consumer(f, x.tappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.ctx) }()
 		<-held.Reached
-		if n, err := x.rf.DropDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
+		if n, err := x.rf.Admin().DropDeadLetters(x.ctx, testConsumer, nil); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		held.Release()

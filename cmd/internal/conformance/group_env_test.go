@@ -176,7 +176,7 @@ type standing struct {
 
 func (x *env) standing(group string, jobs int) standing {
 	x.Helper()
-	all, err := x.rf.Leases(x.ctx)
+	all, err := x.rf.Admin().Leases(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}

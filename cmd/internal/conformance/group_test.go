@@ -195,7 +195,7 @@ func TestGroupLostLease(t *testing.T) {
 		}
 		p := x.join(jobs, map[int]func(context.Context, *rowfeed.Job) error{1: watch})
 		was := x.awaitBalance("g", jobs, 1, standing{})
-		if _, err := x.rf.ReleaseLease(x.ctx, rowfeed.JobLease("g", jobs, 1), 0); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease("g", jobs, 1), 0); err != nil {
 			x.Fatal(err)
 		}
 		x.eventually("the job learns of it", func() bool { return len(causes) > 0 })
@@ -212,7 +212,7 @@ func TestGroupLostLease(t *testing.T) {
 		}
 		// So does a seat that is lost, and nothing else happens.
 		for name := range map[string]bool{now.seats[now.owners[0]].Name: true} {
-			if _, err := x.rf.ReleaseLease(x.ctx, name, 0); err != nil {
+			if _, err := x.rf.Admin().ReleaseLease(x.ctx, name, 0); err != nil {
 				x.Fatal(err)
 			}
 		}

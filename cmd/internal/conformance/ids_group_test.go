@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -91,11 +92,11 @@ func TestShardIDsGroup(t *testing.T) {
 		}
 		r.eventually("all shards are told of with their workers' leases", func() bool { // one may be lost for a moment
 			owners := r.standing(eventsGroup, 3).owners
-			all, err := r.rf.Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
+			all, err := r.rf.Admin().Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return len(all) == len(shards) && !slices.ContainsFunc(all, func(s rowfeed.ConsumerStatus) bool {
+			return len(all) == len(shards) && !slices.ContainsFunc(all, func(s admin.ConsumerStatus) bool {
 				return s.Worker == nil || s.Lease == nil || owners[*s.Worker] == "" || !strings.HasPrefix(s.Lease.Owner, owners[*s.Worker])
 			})
 		})
@@ -160,7 +161,7 @@ func TestShardIDsRecount(t *testing.T) {
 			r.wantCode(<-ended, rowfeed.Conflict)
 		}
 		r.wantApplied("-5: 10 11 12", "77: 1 2 3 4 5 6")
-		if n, err := r.rf.ConsumerShardCount(r.ctx, "test", "events"); n != 2 || err != nil {
+		if n, err := r.rf.Admin().ConsumerShardCount(r.ctx, "test", "events"); n != 2 || err != nil {
 			t.Errorf("%d workers, %v", n, err)
 		}
 		keep := r.consumer(r.feed, r.rf)
@@ -211,7 +212,7 @@ func TestShardIDsEpochs(t *testing.T) {
 			last, next = next, map[int]int64{}
 			mu.Unlock()
 			if n == 5 {
-				if _, err := r.rf.DropConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
+				if _, err := r.rf.Admin().DropConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -263,7 +264,7 @@ func TestShardIDsRest(t *testing.T) {
 			}
 			r.wantApplied("-5: 1", "77: 10 11")
 			failure := func() map[int]string {
-				all, err := r.rf.Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
+				all, err := r.rf.Admin().Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
 				if err != nil {
 					t.Fatal(err)
 				}

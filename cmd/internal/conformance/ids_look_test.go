@@ -186,7 +186,7 @@ func TestShardIDsCheck(t *testing.T) {
 		if n := reads.Load() - before; n > 0 {
 			t.Errorf("all cursors were read %d times, and nobody has moved one", n)
 		}
-		if _, err := r.rf.ResetConsumer(r.ctx, eventID(6)); err != nil {
+		if _, err := r.rf.Admin().ResetConsumer(r.ctx, eventID(6)); err != nil {
 			t.Fatal(err)
 		}
 		r.awaitApplied("it comes again", "5: 1 3", "6: 2 2")

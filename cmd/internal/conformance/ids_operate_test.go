@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"database/sql"
-
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -35,7 +34,7 @@ func TestShardIDsOperated(t *testing.T) {
 		r.once(c)
 
 		// One stands still, the other goes on.
-		must(1)(r.rf.PauseConsumer(r.ctx, eventID(-5)))
+		must(1)(r.rf.Admin().PauseConsumer(r.ctx, eventID(-5)))
 		r.add(-5, 4, 4)
 		r.add(77, 14, 14)
 		err := c.RunOnce(r.ctx)
@@ -44,7 +43,7 @@ func TestShardIDsOperated(t *testing.T) {
 			t.Errorf("which is paused? %v", err)
 		}
 		r.wantApplied("-5: 1 2 3", "77: 11 12 13 14")
-		_, err = r.rf.PauseConsumer(r.ctx, eventID(4))
+		_, err = r.rf.Admin().PauseConsumer(r.ctx, eventID(4))
 		r.wantCode(err, rowfeed.UnknownConsumer)
 		if strings.Contains(err.Error(), "shards 0 to") {
 			t.Errorf("shards are numbered: %v", err)
@@ -52,54 +51,54 @@ func TestShardIDsOperated(t *testing.T) {
 
 		// At work it is noticed; with all a shard that comes is paused, too.
 		stop := r.run(c)
-		must(1)(r.rf.ResumeConsumer(r.ctx, eventID(-5)))
+		must(1)(r.rf.Admin().ResumeConsumer(r.ctx, eventID(-5)))
 		r.awaitApplied("it goes on", "-5: 1 2 3 4", "77: 11 12 13 14")
-		must(2)(r.rf.PauseConsumer(r.ctx, all))
+		must(2)(r.rf.Admin().PauseConsumer(r.ctx, all))
 		r.add(3, 21, 22)
 		r.add(-5, 5, 5)
 		r.eventually("the new shard has a cursor", func() bool { return r.scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard = 3") == 1 })
 		r.headOf(-5) // what was written meanwhile has its place
 		r.wantCursors("test", "-5/1 "+string(r.headBefore(-5, 1))+" paused", "3/1  paused", "77/1 "+string(r.headOf(77))+" paused")
-		must(3)(r.rf.ResumeConsumer(r.ctx, all))
+		must(3)(r.rf.Admin().ResumeConsumer(r.ctx, all))
 		r.awaitApplied("all go on", "-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 
 		// Set back, one and all.
-		must(1)(r.rf.ResetConsumer(r.ctx, eventID(3)))
+		must(1)(r.rf.Admin().ResetConsumer(r.ctx, eventID(3)))
 		r.awaitApplied("one comes again", "-5: 1 2 3 4 5", "3: 21 21 22 22", "77: 11 12 13 14")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 		r.exec("DELETE FROM applied")
-		must(3)(r.rf.ResetConsumer(r.ctx, all))
+		must(3)(r.rf.Admin().ResetConsumer(r.ctx, all))
 		r.once(c)
 		r.wantApplied("-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 
 		// Sought: to a position of one, to a time and the head of each.
 		r.exec("DELETE FROM applied")
-		must(1)(r.rf.SeekConsumer(r.ctx, eventID(77), r.headBefore(77, 2)))
+		must(1)(r.rf.Admin().SeekConsumer(r.ctx, eventID(77), r.headBefore(77, 2)))
 		r.once(c)
 		r.wantApplied("77: 13 14")
 		r.exec("DELETE FROM applied")
-		must(3)(r.rf.SeekConsumer(r.ctx, all, rowfeed.At(r.now().Add(-time.Hour))))
+		must(3)(r.rf.Admin().SeekConsumer(r.ctx, all, rowfeed.At(r.now().Add(-time.Hour))))
 		r.once(c)
 		r.wantApplied("-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 		r.add(3, 23, 23)
 		r.headOf(3) // what waits in an outbox is behind the head
-		must(3)(r.rf.SeekConsumer(r.ctx, all, rowfeed.Now))
+		must(3)(r.rf.Admin().SeekConsumer(r.ctx, all, rowfeed.Now))
 		r.exec("DELETE FROM applied")
 		r.add(3, 24, 24)
 		r.once(c)
 		r.wantApplied("3: 24")
-		_, err = r.rf.SeekConsumer(r.ctx, eventID(-5), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+		_, err = r.rf.Admin().SeekConsumer(r.ctx, eventID(-5), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
 		r.wantCode(err, rowfeed.CursorAhead)
 
-		status, err := r.rf.Consumers(r.ctx, all)
+		status, err := r.rf.Admin().Consumers(r.ctx, all)
 		if err != nil || len(status) != 3 {
 			t.Fatal(status, err)
 		}
 		r.add(3, 25, 25)
 		r.eventually("the row's age is told", func() bool {
-			if status, err = r.rf.Consumers(r.ctx, all); err != nil {
+			if status, err = r.rf.Admin().Consumers(r.ctx, all); err != nil {
 				t.Fatal(err)
 			}
 			grown := true
@@ -111,11 +110,11 @@ func TestShardIDsOperated(t *testing.T) {
 			}
 			return grown
 		})
-		must(3)(r.rf.DropConsumer(r.ctx, all))
+		must(3)(r.rf.Admin().DropConsumer(r.ctx, all))
 		if n := r.scalar("SELECT count(*) FROM rowfeed_consumers"); n != 0 {
 			t.Errorf("%d consumers are left", n)
 		}
-		_, err = r.rf.PauseConsumer(r.ctx, all)
+		_, err = r.rf.Admin().PauseConsumer(r.ctx, all)
 		r.wantCode(err, rowfeed.UnknownConsumer)
 	})
 }
@@ -151,21 +150,21 @@ func TestShardIDsLetters(t *testing.T) {
 		c.OnFailure = rowfeed.SetAside
 		r.once(c)
 		r.wantApplied("-5: 1 3", "3: 21 23", "77: 11 13")
-		letters, err := r.rf.DeadLetters(r.ctx, eventID(77), nil)
+		letters, err := r.rf.Admin().DeadLetters(r.ctx, eventID(77), nil)
 		if err != nil || len(letters) != 1 || letters[0].Shard != 77 || string(letters[0].Key) != `{"id":12}` || *letters[0].DataShard != 77 {
 			t.Fatalf("%+v, %v", letters, err)
 		}
-		if n, err := r.rf.DropDeadLetters(r.ctx, eventID(3), nil); n != 1 || err != nil {
+		if n, err := r.rf.Admin().DropDeadLetters(r.ctx, eventID(3), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		mended.Store(true)
-		if n, err := r.rf.RetryDeadLetters(r.ctx, eventID(-5), nil); n != 1 || err != nil {
+		if n, err := r.rf.Admin().RetryDeadLetters(r.ctx, eventID(-5), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		r.once(c)
 		r.wantApplied("-5: 1 2 3", "3: 21 23", "77: 11 13")
 		stop := r.run(c)
-		if n, err := r.rf.RetryDeadLetters(r.ctx, eventID(77), nil); n != 1 || err != nil {
+		if n, err := r.rf.Admin().RetryDeadLetters(r.ctx, eventID(77), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		r.awaitApplied("the letter is released at work", "-5: 1 2 3", "3: 21 23", "77: 11 12 13")
@@ -290,7 +289,7 @@ func TestShardIDsBumped(t *testing.T) {
 		parts := r.member(2)
 		r.wantCode(parts.RunOnce(r.ctx), rowfeed.GenerationChanged)
 		r.wantCode(r.member(3).RunOnce(r.ctx), rowfeed.GenerationChanged)
-		if _, err := r.rf.ResetConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
+		if _, err := r.rf.Admin().ResetConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		r.exec("DELETE FROM applied")

@@ -174,7 +174,7 @@ func TestMirrorShardIDs(t *testing.T) {
 		r.wantCode(once(), rowfeed.GenerationChanged)
 		same()
 		r.exec("DELETE FROM mirrored")
-		if _, err := r.rf.ResetConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
+		if _, err := r.rf.Admin().ResetConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := once(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -28,7 +29,7 @@ func TestShardIDsRestNoted(t *testing.T) {
 		r.add(-5, 2, 2)
 		stop = r.run(r.member(1))
 		r.eventually("it says why it rests", func() bool {
-			all, err := r.rf.Consumers(r.ctx, eventID(-5))
+			all, err := r.rf.Admin().Consumers(r.ctx, eventID(-5))
 			if err != nil || len(all) != 1 || all[0].Epoch == 0 {
 				t.Fatalf("%+v, %v", all, err)
 			}
@@ -56,9 +57,9 @@ func TestShardIDsStatus(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		list := func() []rowfeed.ConsumerStatus {
+		list := func() []admin.ConsumerStatus {
 			t.Helper()
-			all, err := rf.Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
+			all, err := rf.Admin().Consumers(r.ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil || len(all) != shards {
 				t.Fatalf("%d, %v", len(all), err)
 			}
@@ -99,24 +100,24 @@ func TestShardIDsStatus(t *testing.T) {
 		}
 
 		all := rowfeed.ConsumerID{Consumer: "test", Feed: "events"}
-		if _, err := r.rf.PauseConsumer(r.ctx, all); err != nil {
+		if _, err := r.rf.Admin().PauseConsumer(r.ctx, all); err != nil {
 			t.Fatal(err)
 		}
-		if paused, err := r.rf.PausedShards(r.ctx, all); err != nil || len(paused) != shards {
+		if paused, err := r.rf.Admin().PausedShards(r.ctx, all); err != nil || len(paused) != shards {
 			t.Errorf("paused: %v, %v", paused, err)
 		}
 		for shard := range shards {
-			if _, err := r.rf.ResumeConsumer(r.ctx, eventID(shard)); err != nil {
+			if _, err := r.rf.Admin().ResumeConsumer(r.ctx, eventID(shard)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if paused, err := r.rf.PausedShards(r.ctx, all); err != nil || len(paused) != 0 {
+		if paused, err := r.rf.Admin().PausedShards(r.ctx, all); err != nil || len(paused) != 0 {
 			t.Errorf("paused: %v, %v", paused, err)
 		}
 		if s := list()[3]; s.Paused || !s.NewPaused {
 			t.Errorf("%+v", s)
 		}
-		if _, err := r.rf.ResumeConsumer(r.ctx, all); err != nil {
+		if _, err := r.rf.Admin().ResumeConsumer(r.ctx, all); err != nil {
 			t.Fatal(err)
 		}
 		if s := list()[3]; s.NewPaused {

@@ -168,7 +168,7 @@ func TestShardIDsKilledAtEveryStatement(t *testing.T) {
 			if !blocked {
 				return
 			}
-			if _, err := r.rf.DropConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
+			if _, err := r.rf.Admin().DropConsumer(r.ctx, rowfeed.ConsumerID{Consumer: "test"}); err != nil {
 				t.Fatal(err)
 			}
 			r.exec("DELETE FROM applied")

@@ -313,11 +313,11 @@ func TestDeadLetterOfTwoTexts(t *testing.T) {
 		step("INSERT INTO users VALUES ('fred', 1)")
 		failing = false
 		step("UPDATE users SET k = 'FRED', v = 2")
-		letters, err := x.rf.DeadLetters(x.ctx, id, nil)
+		letters, err := x.rf.Admin().DeadLetters(x.ctx, id, nil)
 		if err != nil || len(letters) != 1 || letters[0].Collapsed != 1 || len(handled) != 0 {
 			x.Fatalf("dead letters %+v, %v; handled %q", letters, err, handled)
 		}
-		if _, err := x.rf.RetryDeadLetters(x.ctx, id, nil); err != nil {
+		if _, err := x.rf.Admin().RetryDeadLetters(x.ctx, id, nil); err != nil {
 			x.Fatal(err)
 		}
 		step("INSERT INTO users VALUES ('ann', 3)")

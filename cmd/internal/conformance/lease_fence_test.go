@@ -303,17 +303,17 @@ func TestLeaseHold(t *testing.T) {
 // was seen; the holder learns of it, and a free lease stays free.
 func TestReleaseLease(t *testing.T) {
 	each(t, func(x *env) {
-		_, err := x.rf.ReleaseLease(x.ctx, "job", 0)
+		_, err := x.rf.Admin().ReleaseLease(x.ctx, "job", 0)
 		x.wantCode(err, rowfeed.UnknownLease)
 		first := x.acquire(x.rf.Lease("job", long))
-		_, err = x.rf.ReleaseLease(x.ctx, "job", 2)
+		_, err = x.rf.Admin().ReleaseLease(x.ctx, "job", 2)
 		x.wantCode(err, rowfeed.Conflict)
-		was, err := x.rf.ReleaseLease(x.ctx, "job", 1)
+		was, err := x.rf.Admin().ReleaseLease(x.ctx, "job", 1)
 		if err != nil || was.Owner != first.Owner() || was.State != rowfeed.LeaseHeld {
 			x.Errorf("released %+v, %v", was, err)
 		}
 		x.wantOver(first)
-		if was, err := x.rf.ReleaseLease(x.ctx, "job", 0); err != nil || was.State != rowfeed.LeaseFree {
+		if was, err := x.rf.Admin().ReleaseLease(x.ctx, "job", 0); err != nil || was.State != rowfeed.LeaseFree {
 			x.Errorf("a free one: %+v, %v", was, err)
 		}
 		// Between the operator's look and the release the lease changes hands.
@@ -322,7 +322,7 @@ func TestReleaseLease(t *testing.T) {
 		operator := x.stranger(testdb.Hooks{Before: held.Before})
 		done := make(chan error, 1)
 		go func() {
-			_, err := operator.ReleaseLease(x.ctx, "job", 0)
+			_, err := operator.Admin().ReleaseLease(x.ctx, "job", 0)
 			done <- err
 		}()
 		<-held.Reached

@@ -48,7 +48,7 @@ func (x *env) wantTaken(l *rowfeed.Lease) {
 // job is the status of the lease "job".
 func (x *env) job() *rowfeed.LeaseStatus {
 	x.Helper()
-	all, err := x.rf.Leases(x.ctx)
+	all, err := x.rf.Admin().Leases(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}

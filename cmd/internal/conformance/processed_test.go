@@ -168,11 +168,11 @@ func TestPurgeProcessed(t *testing.T) {
 			"INSERT INTO rowfeed_processed VALUES ('test', 'kv', 2, 0, '0000000000000000001', 0), ('other', 'kv', 1, 0, '0000000000000000001', 0), ('test', 'other', 1, 0, '0000000000000000001', 0)")
 		purge := func(upTo rowfeed.Cursor, want int64) {
 			x.Helper()
-			if n, err := x.rf.PurgeProcessed(x.ctx, "test", "kv", upTo); n != want || err != nil {
+			if n, err := x.rf.Admin().PurgeProcessed(x.ctx, "test", "kv", upTo); n != want || err != nil {
 				x.Errorf("purge up to %q: %d %v, want %d", upTo, n, err, want)
 			}
 		}
-		_, err := x.rf.PurgeProcessed(x.ctx, "test", "kv", "")
+		_, err := x.rf.Admin().PurgeProcessed(x.ctx, "test", "kv", "")
 		x.wantCode(err, rowfeed.UnknownConsumer)
 		r.once(r.consumer(f, x.rf))
 		purge("", 0) // at the beginning
@@ -184,7 +184,7 @@ func TestPurgeProcessed(t *testing.T) {
 			want  int64
 		}{{"", 0}, {"0@9", 0}, {"4@9", 4}, {"5", 1}, {"9", 1}} { // at last the third one, at 6, decides
 			x.exec("UPDATE rowfeed_cursors SET value = '" + step.value + "' WHERE consumer = 'three' AND shard = 1")
-			if n, err := x.rf.PurgeProcessed(x.ctx, "three", "kv", ""); n != step.want || err != nil {
+			if n, err := x.rf.Admin().PurgeProcessed(x.ctx, "three", "kv", ""); n != step.want || err != nil {
 				x.Errorf("a shard at %q: %d forgotten, want %d (%v)", step.value, n, step.want, err)
 			}
 		}

@@ -34,7 +34,7 @@ func init() {
 // the cursors count them.
 func (r *receiver) wantHomes(dataShards, count int, ids ...int64) {
 	r.Helper()
-	all, err := r.rf.DeadLetters(r.ctx, testConsumer, nil)
+	all, err := r.rf.Admin().DeadLetters(r.ctx, testConsumer, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (r *receiver) wantHomes(dataShards, count int, ids ...int64) {
 	if want := slices.Sorted(slices.Values(ids)); !slices.Equal(found, want) {
 		r.Errorf("dead letters of %v, want %v", found, want)
 	}
-	cursors, err := r.rf.Consumers(r.ctx, testConsumer)
+	cursors, err := r.rf.Admin().Consumers(r.ctx, testConsumer)
 	if err != nil || len(cursors) != count {
 		r.Fatalf("%d cursors, want %d (%v)", len(cursors), count, err)
 	}

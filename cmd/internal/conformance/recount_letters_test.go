@@ -44,7 +44,7 @@ func TestRecountDeadLetters(t *testing.T) {
 			}
 			r.wantHomes(dataShards, count, ids...)
 			// A newly made letter is with its shard as well; one is released there.
-			all, err := x.rf.DeadLetters(x.ctx, testConsumer, json.RawMessage(fmt.Sprintf(`{"id":%d}`, ids[0])))
+			all, err := x.rf.Admin().DeadLetters(x.ctx, testConsumer, json.RawMessage(fmt.Sprintf(`{"id":%d}`, ids[0])))
 			if err != nil || len(all) != 1 || all[0].Collapsed == 0 {
 				x.Fatalf("of %d shards: the letter of %d: %+v %v", count, ids[0], all, err)
 			}
@@ -63,10 +63,10 @@ func TestRecountDeadLetters(t *testing.T) {
 			r.fail = nil
 			r.wantHomes(dataShards, count, ids...)
 		}
-		if n, err := x.rf.DropDeadLetters(x.ctx, shardID(0), nil); err != nil || n == 0 || n == int64(len(ids)) {
+		if n, err := x.rf.Admin().DropDeadLetters(x.ctx, shardID(0), nil); err != nil || n == 0 || n == int64(len(ids)) {
 			x.Errorf("those of shard 0: %d dropped, %v", n, err)
 		}
-		if n, err := x.rf.DropDeadLetters(x.ctx, testConsumer, nil); err != nil || n == 0 {
+		if n, err := x.rf.Admin().DropDeadLetters(x.ctx, testConsumer, nil); err != nil || n == 0 {
 			x.Errorf("the others: %d dropped, %v", n, err)
 		}
 		r.wantHomes(dataShards, 5)
@@ -233,7 +233,7 @@ func TestDividedAnewMeanwhile(t *testing.T) {
 		}
 		f = x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 64})
 		x.publish(f)
-		if _, err := x.rf.ResetConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		r.takeHanded()
@@ -272,7 +272,7 @@ func TestRecountMarks(t *testing.T) {
 		r.once(r.shardsOf(f, x.rf, 2)) // this delete both have seen
 		x.exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d OR id = %d", low[1], high[1]))
 		x.publish(f)
-		if _, err := x.rf.ResetConsumer(x.ctx, shardID(0)); err != nil {
+		if _, err := x.rf.Admin().ResetConsumer(x.ctx, shardID(0)); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("DELETE FROM applied")
@@ -318,7 +318,7 @@ func TestShardCountRefused(t *testing.T) {
 		x.insertKV(1, 3)
 		x.publish(f)
 		x.eventually("the head is reached", func() bool { return slices.Equal(x.cursors("test"), three) })
-		if _, err := x.rf.DropConsumer(x.ctx, testConsumer); err != nil {
+		if _, err := x.rf.Admin().DropConsumer(x.ctx, testConsumer); err != nil {
 			x.Fatal(err)
 		}
 		x.eventually("the consumer begins anew", func() bool { return len(r.applied()) == 4 && slices.Equal(x.cursors("test"), three) })

@@ -47,7 +47,7 @@ func (r *receiver) shardsOf(source rowfeed.Source, rf *rowfeed.DB, count int) *r
 // positions are the cursors' positions, by shard, and their count.
 func (x *env) positions(consumer string) (positions []int64, count int) {
 	x.Helper()
-	all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: consumer})
+	all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: consumer})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestRecountMinimum(t *testing.T) {
 			})
 			// One shard falls behind the others.
 			if before > 1 {
-				if n, err := x.rf.PauseConsumer(x.ctx, shardID(i%before)); n != 1 || err != nil {
+				if n, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(i%before)); n != 1 || err != nil {
 					x.Fatal(n, err)
 				}
 				allowed.Add(80)
@@ -169,7 +169,7 @@ func TestRecountMinimum(t *testing.T) {
 			if !strings.Contains(err.Error(), fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d", count, before)) {
 				x.Errorf("the instance of before does not say why it ends: %v", err)
 			}
-			if _, err := x.rf.ResumeConsumer(x.ctx, testConsumer); err != nil {
+			if _, err := x.rf.Admin().ResumeConsumer(x.ctx, testConsumer); err != nil {
 				x.Fatal(err)
 			}
 			cancel, ended = next, nextEnded
@@ -271,7 +271,7 @@ func TestRecountLateWrite(t *testing.T) {
 			x.publish(f)
 			before, _ := x.positions("test")
 			head := before[0] + 6
-			if _, err := x.rf.PauseConsumer(x.ctx, shardID(0)); err != nil { // only shard 1 has a page in hand
+			if _, err := x.rf.Admin().PauseConsumer(x.ctx, shardID(0)); err != nil { // only shard 1 has a page in hand
 				x.Fatal(err)
 			}
 			source := &asked{Source: f}
@@ -281,7 +281,7 @@ func TestRecountLateWrite(t *testing.T) {
 				slowEnded <- slow.shardsOf(source, x.tappedDB(testdb.Hooks{Before: held.Before}, nil), 2).RunOnce(x.ctx)
 			}()
 			<-held.Reached
-			if _, err := x.rf.ResumeConsumer(x.ctx, shardID(0)); err != nil {
+			if _, err := x.rf.Admin().ResumeConsumer(x.ctx, shardID(0)); err != nil {
 				x.Fatal(err)
 			}
 			reached := make(chan struct{})

@@ -54,7 +54,7 @@ func TestRelayDown(t *testing.T) {
 		if troubles != 20 {
 			x.Errorf("%d failed batches were told of", troubles)
 		}
-		all, err := x.rf.DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil)
+		all, err := x.rf.Admin().DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil)
 		if err != nil || len(all) > 0 {
 			x.Errorf("dead letters: %v, %v", all, err)
 		}

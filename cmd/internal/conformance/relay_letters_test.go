@@ -33,7 +33,7 @@ func TestRelaySetsAside(t *testing.T) {
 		s.wantTaken("2 upsert 2", "4 upsert 4")
 		letters := func() (keys string) {
 			id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
-			all, err := x.rf.DeadLetters(x.ctx, id, nil)
+			all, err := x.rf.Admin().DeadLetters(x.ctx, id, nil)
 			if err != nil {
 				x.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestRelaySetsAside(t *testing.T) {
 			x.Errorf("dead letters: %s", got)
 		}
 		bad = map[int64]bool{5: true}
-		if _, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
+		if _, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
 			x.Fatal(err)
 		}
 		s.run(r)
@@ -112,7 +112,7 @@ func TestRelayAsksForDeadLetters(t *testing.T) {
 		s.decide = nil
 		s.before = func([]sink.Entry) {
 			s.before = nil
-			if _, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
+			if _, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
 				x.Error(err)
 			}
 		}
@@ -151,7 +151,7 @@ func TestRelayManyDeadLetters(t *testing.T) {
 		r.Limit = 1
 		s.before = func([]sink.Entry) {
 			s.before = nil
-			if n, err := x.rf.RetryDeadLetters(x.ctx, id, []byte(`{"id":7}`)); err != nil || n != 1 {
+			if n, err := x.rf.Admin().RetryDeadLetters(x.ctx, id, []byte(`{"id":7}`)); err != nil || n != 1 {
 				x.Errorf("%d letters are to be released, %v", n, err)
 			}
 		}

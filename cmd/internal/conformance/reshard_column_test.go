@@ -324,7 +324,7 @@ func TestAdoptSharded(t *testing.T) {
 			if n := x.scalar("SELECT count(*) FROM kv WHERE id < 540 AND feed_sync_id = 1000 - id"); n != 540 {
 				x.Errorf("%d of 540 positions stayed", n)
 			}
-			consumers, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "mailer"})
+			consumers, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{Consumer: "mailer"})
 			if err != nil || len(consumers) != 1 || f.Generation() == 1 && consumers[0].Cursor != "530" {
 				x.Errorf("consumers %+v, %v", consumers, err)
 			}

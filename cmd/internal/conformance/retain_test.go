@@ -319,13 +319,13 @@ func TestRetainConsumer(t *testing.T) {
 		}
 		x.retain(rowfeed.Retention{Count: 1})
 		x.purged(1) // the entry of the dead letter 8
-		if _, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
+		if _, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := run(); err != nil {
 			t.Fatal(err)
 		}
-		letters, err := x.rf.DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
+		letters, err := x.rf.Admin().DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func TestRelayOnceWaits(t *testing.T) {
 		ended := once("test", relayShards, nil)
 		x.eventually("it says what it waits for", func() bool { return len(said.of(rowfeed.JobStandsBy)) > 0 })
 		shard := 1
-		if _, err := x.rf.PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &shard}); err != nil {
+		if _, err := x.rf.Admin().PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &shard}); err != nil {
 			x.Fatal(err)
 		}
 		x.wantCode(end(ended), rowfeed.ConsumerPaused)
@@ -107,7 +107,7 @@ func TestRelayOnceWaits(t *testing.T) {
 		if e := <-standing; e.Kind != relays.StandingBy || e.Owner != term.Owner() || e.Epoch != term.Epoch() {
 			x.Errorf("said: %+v", e)
 		}
-		if _, err := x.rf.PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "alone", Feed: "kv"}); err != nil {
+		if _, err := x.rf.Admin().PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "alone", Feed: "kv"}); err != nil {
 			x.Fatal(err)
 		}
 		x.wantCode(end(ended), rowfeed.ConsumerPaused)

@@ -239,21 +239,21 @@ func (x *env) readStored() {
 			x.Errorf("%s: behind the saved cursor %q, want %q", s.name, got, want)
 		}
 		id := rowfeed.ConsumerID{Consumer: "app", Feed: s.name}
-		letters, err := x.rf.DeadLetters(x.ctx, id, nil)
+		letters, err := x.rf.Admin().DeadLetters(x.ctx, id, nil)
 		if err != nil || len(letters) != 1 || !strings.Contains(string(letters[0].Key), "2") {
 			x.Errorf("%s: dead letters %+v %v", s.name, letters, err)
 		}
 		if got := x.storedConsume(f, 0); !slices.Equal(got, want) {
 			x.Errorf("%s: the consumer is handed %q, want %q", s.name, got, want)
 		}
-		_, err = x.rf.RetryDeadLetters(x.ctx, id, nil)
+		_, err = x.rf.Admin().RetryDeadLetters(x.ctx, id, nil)
 		x.must(err)
 		if got := x.storedConsume(f, 0); !slices.Equal(got, []string{"2"}) {
 			x.Errorf("%s: of the dead letter the consumer is handed %q", s.name, got)
 		}
 		x.wantSound(f)
 	}
-	leases, err := x.rf.Leases(x.ctx)
+	leases, err := x.rf.Admin().Leases(x.ctx)
 	if err != nil || !slices.ContainsFunc(leases, func(l *rowfeed.LeaseStatus) bool {
 		return l.Name == "stored" && l.Epoch == 1
 	}) {
@@ -310,7 +310,7 @@ func (x *env) storeConsumers(f *rowfeed.Feed) {
 		x.Fatalf("two shards are handed %q", got)
 	}
 	x.must(x.storedPaused(f))
-	_, err := x.rf.PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "paused"})
+	_, err := x.rf.Admin().PauseConsumer(x.ctx, rowfeed.ConsumerID{Consumer: "paused"})
 	x.must(err)
 	x.storedMark(f, 0, true)
 }
@@ -333,11 +333,11 @@ func (x *env) readConsumers(f *rowfeed.Feed) {
 	if got := x.storedHalves(f); !slices.Equal(got, []string{"6"}) {
 		x.Errorf("two shards are handed %q, want row 6", got)
 	}
-	if n, err := x.rf.ConsumerShardCount(x.ctx, "halves", f.Name()); err != nil || n != 2 {
+	if n, err := x.rf.Admin().ConsumerShardCount(x.ctx, "halves", f.Name()); err != nil || n != 2 {
 		x.Errorf("the consumer has %d shards, want 2: %v", n, err)
 	}
 	id := rowfeed.ConsumerID{Consumer: "paused"}
-	if paused, err := x.rf.PausedShards(x.ctx, id); err != nil || !slices.Equal(paused, []int{0}) {
+	if paused, err := x.rf.Admin().PausedShards(x.ctx, id); err != nil || !slices.Equal(paused, []int{0}) {
 		x.Errorf("paused shards %v %v", paused, err)
 	}
 	x.wantCode(x.storedPaused(f), rowfeed.ConsumerPaused)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
 	"github.com/rowfeed/rowfeed"
 )
 
@@ -75,11 +74,11 @@ func TestULIDKey(t *testing.T) {
 			t.Errorf("applied %q of %q", got, want)
 		}
 		failing.Store(false)
-		letters, err := x.rf.DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
+		letters, err := x.rf.Admin().DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
 		if err != nil || len(letters) != 1 {
 			t.Fatalf("%+v, %v", letters, err)
 		}
-		if n, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key); n != 1 || err != nil {
+		if n, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key); n != 1 || err != nil {
 			t.Errorf("%d to be tried again, %v", n, err)
 		}
 		write(1)

@@ -154,7 +154,7 @@ func TestULIDConsumer(t *testing.T) {
 			t.Errorf("the cursor is %q, the feed's %q", got, head.Cursor)
 		}
 		failing.Store(false)
-		if _, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
+		if _, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		x.write(3, 6, 6)
@@ -164,7 +164,7 @@ func TestULIDConsumer(t *testing.T) {
 		if got := x.list("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
 			t.Fatalf("applied %v", got)
 		}
-		if all, err := x.rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 || all[0].Behind != nil || all[0].BehindSeconds == nil || *all[0].BehindSeconds != 0 {
+		if all, err := x.rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 || all[0].Behind != nil || all[0].BehindSeconds == nil || *all[0].BehindSeconds != 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
 		// A second shard has a cursor of its own.

@@ -79,7 +79,7 @@ func TestUnreadableFeed(t *testing.T) {
 			if err := rf.MigrateDown(x.ctx); err == nil || !strings.Contains(err.Error(), "there are feeds: kv, late") {
 				t.Error(err)
 			}
-			if all, err := rf.Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 {
+			if all, err := rf.Admin().Consumers(x.ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 {
 				t.Errorf("%+v, %v", all, err)
 			}
 			x.sameDump(before, broken.set)

@@ -109,12 +109,12 @@ func upgradeSaved(x *env) {
 
 	// Row 3 was deleted, 5 updated and 11 inserted behind the consumers; 12 was not published.
 	x.wantIDs("lines", x.consumes(kv, "lines"), 3, 5, 11, 12)
-	letters, err := x.rf.DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil)
+	letters, err := x.rf.Admin().DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil)
 	if err != nil || len(letters) != 1 || !rowfeed.SameKey(letters[0].Key, json.RawMessage(`{"id":4}`)) {
 		x.Fatalf("dead letters: %+v %v", letters, err)
 	}
 	x.wantIDs("hook", x.consumes(kv, "hook"), 3, 5, 11, 12)
-	if n, err := x.rf.RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil); err != nil || n != 1 {
+	if n, err := x.rf.Admin().RetryDeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil); err != nil || n != 1 {
 		x.Fatalf("%d to be tried again: %v", n, err)
 	}
 	x.wantIDs("hook, the dead letter", x.consumes(kv, "hook"), 4)

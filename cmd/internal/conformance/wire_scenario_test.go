@@ -35,9 +35,9 @@ func (w *recording) database() {
 	w.step("list the leases, and take one from its holder")
 	term, err = lease.Acquire(w.ctx)
 	w.must(err)
-	_, err = w.rf.CurrentLeases(w.ctx)
+	_, err = w.rf.Admin().CurrentLeases(w.ctx)
 	w.must(err)
-	_, err = w.rf.ReleaseLease(w.ctx, "wire", term.Epoch())
+	_, err = w.rf.Admin().ReleaseLease(w.ctx, "wire", term.Epoch())
 	w.must(err)
 
 	w.sorted("share the jobs of a group")
@@ -190,29 +190,29 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	w.sorted("consume, set an entry aside, list it and try it again") // a consumer looks for retries once a second
 	w.must(c.RunOnce(w.ctx))
 	w.must(c.RunOnce(w.ctx))
-	_, err := w.rf.Consumers(w.ctx, id)
+	_, err := w.rf.Admin().Consumers(w.ctx, id)
 	w.must(err)
-	letters, err := w.rf.DeadLetters(w.ctx, id, nil)
+	letters, err := w.rf.Admin().DeadLetters(w.ctx, id, nil)
 	w.must(err)
 	if len(letters) != 1 {
 		w.Fatalf("%d dead letters", len(letters))
 	}
-	_, err = w.rf.DeadLetters(w.ctx, rowfeed.ConsumerID{}, letters[0].Key)
+	_, err = w.rf.Admin().DeadLetters(w.ctx, rowfeed.ConsumerID{}, letters[0].Key)
 	w.must(err)
 	failing = false
-	n(w.rf.RetryDeadLetters(w.ctx, id, letters[0].Key))
+	n(w.rf.Admin().RetryDeadLetters(w.ctx, id, letters[0].Key))
 	w.must(c.RunOnce(w.ctx))
 	w.step("drop dead letters")
-	n(w.rf.DropDeadLetters(w.ctx, id, nil))
+	n(w.rf.Admin().DropDeadLetters(w.ctx, id, nil))
 	w.step("pause, resume, seek and reset the consumer")
-	n(w.rf.PauseConsumer(w.ctx, id))
-	_, err = w.rf.PausedShards(w.ctx, id)
+	n(w.rf.Admin().PauseConsumer(w.ctx, id))
+	_, err = w.rf.Admin().PausedShards(w.ctx, id)
 	w.must(err)
-	n(w.rf.ResumeConsumer(w.ctx, id))
-	n(w.rf.SeekConsumer(w.ctx, id, rowfeed.Now))
-	n(w.rf.ResetConsumer(w.ctx, id))
-	n(w.rf.ConsumerEpoch(w.ctx, "wire", "kv"))
-	_, err = w.rf.ConsumerShardCount(w.ctx, "wire", "kv")
+	n(w.rf.Admin().ResumeConsumer(w.ctx, id))
+	n(w.rf.Admin().SeekConsumer(w.ctx, id, rowfeed.Now))
+	n(w.rf.Admin().ResetConsumer(w.ctx, id))
+	n(w.rf.Admin().ConsumerEpoch(w.ctx, "wire", "kv"))
+	_, err = w.rf.Admin().ConsumerShardCount(w.ctx, "wire", "kv")
 	w.must(err)
 	if l.spec.DataShards > 1 || l.spec.Mode != "" {
 		w.sorted("consume with two shards")
@@ -229,9 +229,9 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 		_, err := w.rf.MarkProcessed(w.ctx, rowfeed.InTx(tx), "wire", "kv", page.Entries[0])
 		return err
 	})
-	n(w.rf.PurgeProcessed(w.ctx, "wire", "kv", page.Cursor))
+	n(w.rf.Admin().PurgeProcessed(w.ctx, "wire", "kv", page.Cursor))
 	w.step("drop the consumer")
-	n(w.rf.DropConsumer(w.ctx, id))
+	n(w.rf.Admin().DropConsumer(w.ctx, id))
 }
 
 // operate does what operators do with a feed.

@@ -23,7 +23,7 @@ func (w *recording) retry(f *rowfeed.Feed) {
 }
 
 func (w *recording) drop(consumer string) error {
-	_, err := w.rf.DropConsumer(w.ctx, rowfeed.ConsumerID{Consumer: consumer})
+	_, err := w.rf.Admin().DropConsumer(w.ctx, rowfeed.ConsumerID{Consumer: consumer})
 	return err
 }
 
