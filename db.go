@@ -120,7 +120,7 @@ type DB struct {
 	consumers *consume.Consumers
 	cfg       Config
 	watch     *watcher
-	seen      seen // by the watcher's last look
+	looks     *looker
 
 	flushes store.Sharing[struct{}, struct{}]
 
@@ -140,7 +140,8 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
 	rf := &DB{store: s, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
-	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.look)
+	rf.looks = &looker{store: s, feeds: rf}
+	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.looks.look, newPages)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)
 	}

@@ -99,7 +99,7 @@ func (f *Feed) standings(ctx context.Context) (*feedtype.Standings, error) {
 		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
-		asked, err := f.db.ask(ctx, question{waiting: true, shards: []watchKey{everyShard(f.name)}})
+		asked, err := f.db.looks.ask(ctx, question{waiting: true, shards: []watchKey{everyShard(f.name)}})
 		if err != nil {
 			return fail(err)
 		}

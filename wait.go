@@ -101,12 +101,15 @@ func (f *Feed) shareInTime(ctx, over context.Context, woken *crowd, key pageKey)
 	}
 }
 
+// newPages makes what a crowd shares, see crowd.pages.
+func newPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
+
 // share reads a page together with all who want the same one: those who were woken together,
 // or where that is nil, all who ask now. The entries are the caller's own; their values are not.
 func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
-		pages = &woken.pages
+		pages = woken.pages.(*store.Sharing[pageKey, reading])
 	}
 	got, err := pages.Do(ctx, key, func(ctx context.Context) (reading, error) {
 		then := time.Now()

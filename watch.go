@@ -50,6 +50,7 @@ func (s standing) ahead(other standing) bool {
 // already or found by a look that begins later.
 type watcher struct {
 	look   look
+	pages  func() any    // makes crowd.pages
 	asleep time.Duration // between looks while publishers sleep
 
 	mu       sync.Mutex
@@ -89,8 +90,8 @@ type crowd struct {
 	since int64         // looks begun when the first of them came
 	size  int
 	// pages are what those woken read: each has asked when it was woken, so that they
-	// share every page whenever each of them gets to run.
-	pages store.Sharing[pageKey, reading]
+	// share every page whenever each of them gets to run. See watcher.pages.
+	pages any
 }
 
 // look finds out what has happened.
@@ -112,8 +113,8 @@ type answer struct {
 	stirred bool
 }
 
-func newWatcher(waiting, asleep time.Duration, look look) *watcher {
-	return &watcher{look: look, asleep: asleep, paces: store.Pace{Longest: waiting}, poke: make(chan struct{}, 1),
+func newWatcher(waiting, asleep time.Duration, look look, pages func() any) *watcher {
+	return &watcher{look: look, pages: pages, asleep: asleep, paces: store.Pace{Longest: waiting}, poke: make(chan struct{}, 1),
 		known: make(map[watchKey]known), crowds: make(map[watched]*crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
 }
 
@@ -140,7 +141,7 @@ func (w *watcher) wait(ctx context.Context, key watchKey, seen standing, patient
 	what := watched{key, seen}
 	c := w.crowds[what]
 	if c == nil {
-		c = &crowd{moved: make(chan struct{}), since: w.round, pages: store.Sharing[pageKey, reading]{Keep: true}}
+		c = &crowd{moved: make(chan struct{}), since: w.round, pages: w.pages()}
 		w.crowds[what] = c
 	}
 	c.size++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // seenFor is how long what a look has seen is taken for what there is, because nothing seems to
@@ -24,33 +25,50 @@ type seen struct {
 	shards map[watchKey]bool
 }
 
+// looker is what asks the database. It is for one goroutine at a time.
+type looker struct {
+	store *store.Store
+	feeds waitingFeeds
+	seen  seen
+}
+
+// waitingFeeds is what a looker has to know of feeds.
+type waitingFeeds interface {
+	// firstWaiting is a query with a row where something waits for the feed's publisher; "" where nothing
+	// ever does, or nothing is known of the feed.
+	firstWaiting(feed string) string
+	// filled are those of a feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be
+	// asked (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
+	filled(ctx context.Context, feed string, shards []int) []int
+}
+
 // look asks a database that stamps what is committed for its stamp, and for more only where that
 // has changed: then whoever sleeps has to ask himself. Others are asked everything at once.
-func (db *DB) look(ctx context.Context, q question) (a answer, err error) {
+func (l *looker) look(ctx context.Context, q question) (a answer, err error) {
 	stamp := ""
-	if query := db.store.Dialect.Stamp(); query != "" {
-		if err := dialect.QueryRow(ctx, db.store.On(), query, nil, &stamp); err != nil {
+	if query := l.store.Dialect.Stamp(); query != "" {
+		if err := dialect.QueryRow(ctx, l.store.On(), query, nil, &stamp); err != nil {
 			return answer{}, err
 		}
-		if stamp != "" && stamp == db.seen.stamp && time.Now().Before(db.seen.until) {
+		if stamp != "" && stamp == l.seen.stamp && time.Now().Before(l.seen.until) {
 			if !q.waiting {
 				return answer{}, nil
 			}
-			if db.seen.covers(q.shards) {
-				return answer{at: db.seen.at}, nil
+			if l.seen.covers(q.shards) {
+				return answer{at: l.seen.at}, nil
 			}
 		}
 	}
 	if stamp != "" {
 		q.asleep = nil
 	}
-	if a, err = db.ask(ctx, q); err != nil {
+	if a, err = l.ask(ctx, q); err != nil {
 		return answer{}, err
 	}
 	a.stirred = stamp != ""
-	db.seen = seen{stamp: stamp, until: time.Now().Add(seenFor), at: a.at, shards: make(map[watchKey]bool)}
+	l.seen = seen{stamp: stamp, until: time.Now().Add(seenFor), at: a.at, shards: make(map[watchKey]bool)}
 	for _, shard := range q.shards {
-		db.seen.shards[shard] = true
+		l.seen.shards[shard] = true
 	}
 	return a, nil
 }
@@ -66,21 +84,21 @@ func (s *seen) covers(shards []watchKey) bool {
 // not committed yet, readers would look in vain, and wait on. Where readers move the
 // records of an outbox, one that waits in a shard for whose entries somebody waits is as
 // good as an entry.
-func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
+func (l *looker) ask(ctx context.Context, q question) (a answer, err error) {
 	const changed = -1 // in place of a generation
 	var parts []string
-	b := dialect.NewBuilder(db.store.Dialect)
+	b := dialect.NewBuilder(l.store.Dialect)
 	if q.waiting {
 		a.at = make(map[watchKey]standing)
-		feeds := db.store.Table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+db.store.Table("sequences")+" s JOIN "+feeds+"s.name")
+		feeds := l.store.Table("feeds") + " f ON f.name = "
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.store.Table("sequences")+" s JOIN "+feeds+"s.name")
 		if len(q.shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+db.store.Table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.shards))
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+l.store.Table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.shards))
 		}
 	}
 	for _, feed := range q.asleep {
-		if first := db.firstWaiting(feed); first != "" {
-			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", db.store.Dialect.Literal(feed), changed, first))
+		if first := l.feeds.firstWaiting(feed); first != "" {
+			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", l.store.Dialect.Literal(feed), changed, first))
 		}
 	}
 	if len(parts) == 0 {
@@ -90,13 +108,13 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 	// is told of twice. The other way round it would be in neither, and its shard as if it had
 	// never been.
 	filled := make(map[string][]int)
-	if q.waiting && !db.publishesNothing() {
+	if q.waiting {
 		for feed, shards := range shardsOf(q.shards) {
-			filled[feed] = db.filled(ctx, feed, shards)
+			filled[feed] = l.feeds.filled(ctx, feed, shards)
 		}
 	}
 	a.changed = make(map[string]bool)
-	_, err = dialect.QueryAll(ctx, db.store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
+	_, err = dialect.QueryAll(ctx, l.store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key watchKey
 			var at standing
@@ -126,18 +144,6 @@ func (db *DB) ask(ctx context.Context, q question) (a answer, err error) {
 	}
 	a.at = together(a.at, q.shards)
 	return a, nil
-}
-
-// firstWaiting is a query with a row where something waits for the feed's publisher; "" where nothing
-// ever does, or nothing is known of the feed.
-func (db *DB) firstWaiting(feed string) string {
-	db.mu.Lock()
-	f := db.feeds[feed]
-	db.mu.Unlock()
-	if f == nil {
-		return ""
-	}
-	return f.mode().firstWaiting(f)
 }
 
 // shardsOf are the shards that somebody waits for, by feed; nil where that is all of them.
@@ -177,39 +183,4 @@ func among(b *dialect.Builder, waited []watchKey) string {
 		of = append(of, one)
 	}
 	return " WHERE " + strings.Join(of, " OR ")
-}
-
-// lookedAt is how many shards one statement looks at.
-const lookedAt = 100
-
-// filled are those of a feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
-// (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
-func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []int) {
-	db.mu.Lock()
-	f := db.feeds[feed]
-	db.mu.Unlock()
-	if f == nil || !f.catalog.DialectFeed().Outbox {
-		return nil
-	}
-	among := f.glance().among
-	if shards == nil {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among)
-		if err == nil && waiting {
-			filled, _ = f.recordShards(ctx, among, 0)
-		}
-		return filled
-	}
-	for part := range slices.Chunk(shards, lookedAt) {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among, part...)
-		if err == nil && waiting && len(part) > 1 {
-			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.Dialect, f.catalog.DialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
-				return err
-			})
-		}
-		if err == nil && waiting {
-			filled = append(filled, part...)
-		}
-	}
-	return filled
 }

@@ -19,7 +19,7 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 		w := newWatcher(watchTestPause, watchTestPause, func(context.Context, question) (answer, error) {
 			looks++
 			return what(looks)
-		})
+		}, noPages)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for range waiting {
@@ -111,7 +111,7 @@ func TestSleepEnds(t *testing.T) {
 					return c.third()
 				}
 				return answer{}, nil
-			})
+			}, noPages)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			wake, since := make(chan struct{}, 1), w.looked()
@@ -126,3 +126,5 @@ func TestSleepEnds(t *testing.T) {
 		})
 	}
 }
+
+func noPages() any { return nil }
