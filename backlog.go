@@ -49,11 +49,11 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 // the feed's name. Feeds for whose entries nobody waits are left out.
 func (db *DB) Readers() map[string]int {
 	w := db.watch
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	n := make(map[string]int)
-	for what, c := range w.crowds {
-		n[what.key.feed] += c.size
+	for what, c := range w.Crowds {
+		n[what.Key.Feed] += c.Size
 	}
 	return n
 }

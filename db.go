@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
@@ -119,8 +120,8 @@ type DB struct {
 	store     *store.Store
 	consumers *consume.Consumers
 	cfg       Config
-	watch     *watcher
-	looks     *looker
+	watch     *watch.Watcher
+	looks     *watch.Looker
 
 	flushes store.Sharing[struct{}, struct{}]
 
@@ -140,8 +141,8 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
 	rf := &DB{store: s, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
-	rf.looks = &looker{store: s, feeds: rf}
-	rf.watch = newWatcher(full.WatchPoll, full.IdlePoll, rf.looks.look, newPages)
+	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
+	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, newPages)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // emptyPages bounds how many pages without any entry to show one Fetch reads.
@@ -42,8 +43,8 @@ func (f *Feed) Fetch(ctx context.Context, req feedtype.Request) (page feedtype.P
 // reading is a page, and how far the feed, or the shard, was when it was read.
 type reading struct {
 	feedtype.Page
-	key watchKey
-	at  standing
+	key watch.Key
+	at  watch.Standing
 	// stuck says that nothing but records that cannot be placed waits behind the page.
 	stuck bool
 }
@@ -70,7 +71,7 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		}
 		shared = shared || together
 		f.fit.learn(rows, limit)
-		got.key, got.at = keyToWatch(l, rows), standing{generation: rows.Generation, head: rows.Given}
+		got.key, got.at = keyToWatch(l, rows), watch.Standing{Generation: rows.Generation, Head: rows.Given}
 		if asked.after == feedtype.Now {
 			at = feedtype.CursorState{Generation: rows.Generation, Position: rows.Head.Max(rows.EntriesBelow)}
 			if rows.Filling && !rows.LiveFrom.IsZero() { // above all that is being placed
@@ -91,13 +92,13 @@ func (f *Feed) read(ctx context.Context, then time.Time, asked pageKey) (reading
 		}
 		vanished += left
 		got.More = more
-		if got.key.ofShard {
+		if got.key.OfShard {
 			got.Standing = got.at.String()
 		}
 		got.Cursor = at.Cursor()
 		if rows.Waiting && asked.after != feedtype.Now && !asked.still && !f.db.publishesNothing() {
 			if len(got.Entries) == 0 && !got.More {
-				err = f.mode().fill(ctx, f, got.key.shard, asked.limit)
+				err = f.mode().fill(ctx, f, got.key.Shard, asked.limit)
 			}
 			if got.stuck = errors.Is(err, errUnplaceable); got.stuck { // what is left is nobody's entry
 				f.tellStuck(err)
@@ -226,8 +227,8 @@ func (f *Feed) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedty
 }
 
 // watchKey is what a page's standing is of.
-func keyToWatch(l *catalog.Layout, rows *dialect.PageRows) watchKey {
-	return watchKey{feed: l.Feed.Name, ofShard: l.Feed.ULIDs != nil, shard: rows.Shard}
+func keyToWatch(l *catalog.Layout, rows *dialect.PageRows) watch.Key {
+	return watch.Key{Feed: l.Feed.Name, OfShard: l.Feed.ULIDs != nil, Shard: rows.Shard}
 }
 
 // judge refuses a place that is not of this feed's history, and completes one at

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // What is parsed of what strangers send. `go test` runs the seeds; scripts/fuzz.sh looks
@@ -44,11 +45,11 @@ func FuzzStanding(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		at, ok := parseDigest(text)
+		at, ok := watch.ParseDigest(text)
 		if !ok {
 			return
 		}
-		if again, ok := parseDigest(at.digest()); !ok || again != at {
+		if again, ok := watch.ParseDigest(at.Digest()); !ok || again != at {
 			t.Errorf("%q: %+v, then %+v", text, at, again)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 const (
@@ -124,7 +125,7 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	generation := f.Generation()
 	f.isDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.saw(shard, generation, moved.given)
-	f.db.watch.tell(watchKey{feed: f.name, ofShard: true, shard: shard}, standing{generation: generation, head: moved.given})
+	f.db.watch.Tell(watch.Key{Feed: f.name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given})
 	f.db.cfg.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }

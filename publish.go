@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // Publish gives positions to every change that is waiting, in passes of one
@@ -116,7 +117,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	head := feedtype.Numbered(e.Head)
 	f.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
 	f.saw(0, e.Generation, head)
-	f.db.watch.tell(watchKey{feed: f.name}, standing{generation: e.Generation, head: head})
+	f.db.watch.Tell(watch.Key{Feed: f.name}, watch.Standing{Generation: e.Generation, Head: head})
 	f.db.cfg.Observer.Published(e)
 	return e, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // verifyEvery is how often a publisher looks whether its triggers are in place and
@@ -37,10 +38,10 @@ var errCannotPublish = errors.New("the publisher fails again and again")
 // with 0 it never gives up.
 func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	batch := newBatchSize(f.db.cfg.BatchSize)
-	looks := store.Pace{Longest: f.db.cfg.IdlePoll}
+	looks := watch.Pace{Longest: f.db.cfg.IdlePoll}
 	failures, full := 0, false
 	var verified time.Time
-	defer f.db.watch.serve(f.name)()
+	defer f.db.watch.Serve(f.name)()
 	var aside sync.WaitGroup
 	defer aside.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -48,7 +49,7 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 	var following sync.Mutex
 	for ctx.Err() == nil {
 		var err error
-		before := f.db.watch.looked()
+		before := f.db.watch.Looked()
 		if time.Since(verified) >= verifyEvery {
 			var partitioned bool
 			if partitioned, err = f.keepHouse(ctx); err == nil {
@@ -105,9 +106,9 @@ func (f *Feed) keepPublishing(ctx context.Context, patience int) error {
 			}
 		}
 		if quiet && err == nil && idle >= f.db.cfg.IdlePoll {
-			f.db.watch.sleep(ctx, f.name, before, f.wake, min(f.unseen.rest(), time.Until(verified.Add(verifyEvery))))
+			f.db.watch.Sleep(ctx, f.name, before, f.wake, min(f.unseen.rest(), time.Until(verified.Add(verifyEvery))))
 		} else {
-			doze(ctx, f.wake, idle)
+			watch.Doze(ctx, f.wake, idle)
 		}
 	}
 	return nil
@@ -119,17 +120,6 @@ func (f *Feed) Wake() {
 	select {
 	case f.wake <- struct{}{}:
 	default: // a pass is already wanted
-	}
-}
-
-// doze ends when the time is over, when something wakes or with ctx.
-func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	case <-wake:
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 const (
@@ -80,11 +81,11 @@ func (f *Feed) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	if _, sequence := f.mode().(sequenced); !sequence || f.db.cfg.TailBytes < 0 || f.db.cfg.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
 	}
-	now, known := f.db.watch.at(watchKey{feed: f.name})
-	if seen := f.highest(0); seen.Position.Above(now.head) {
-		now.head, known = seen.Position, true
+	now, known := f.db.watch.At(watch.Key{Feed: f.name})
+	if seen := f.highest(0); seen.Position.Above(now.Head) {
+		now.Head, known = seen.Position, true
 	}
-	return known && ask.after.Number() >= now.head.Number()-tailRows
+	return known && ask.after.Number() >= now.Head.Number()-tailRows
 }
 
 // fromTail answers no rows and no error where the caller has to read by himself.

@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
 // pageKey is what a page is the answer to.
@@ -30,18 +31,18 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 		got, err = f.shareInTime(ctx, over, nil, asked)
 	}
 	patient := false
-	var news standing // what woke us last
+	var news watch.Standing // what woke us last
 	stuck := 0
 	for err == nil && len(got.Entries) == 0 {
-		var woken *crowd
+		var woken *watch.Crowd
 		before := got
 		if !got.More {
-			var how verdict
-			how, woken, news = f.db.watch.wait(over, got.key, got.at, patient)
+			var how watch.Verdict
+			how, woken, news = f.db.watch.Wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
 				return feedtype.Page{}, f.db.store.Fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
-			case how == quiet && !got.key.ofShard: // what a writer uses late moves no state
+			case how == watch.Quiet && !got.key.OfShard: // what a writer uses late moves no state
 				return got.Page, nil
 			}
 		}
@@ -54,7 +55,7 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 		if over.Err() != nil {
 			break
 		}
-		patient = err == nil && !before.More && (got.at == before.at || news.ahead(got.at))
+		patient = err == nil && !before.More && (got.at == before.at || news.Ahead(got.at))
 	}
 	if err != nil {
 		return feedtype.Page{}, err
@@ -74,9 +75,9 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	}
 	// A shard with ULIDs is read by everyone who asks: a writer may use what it took late, and
 	// that moves no state.
-	key := watchKey{feed: f.name}
-	now, ok := f.db.watch.at(key)
-	if !ok || now != (standing{generation: at.Generation, head: at.Position}) {
+	key := watch.Key{Feed: f.name}
+	now, ok := f.db.watch.At(key)
+	if !ok || now != (watch.Standing{Generation: at.Generation, Head: at.Position}) {
 		return nil, nil
 	}
 	l, err := f.catalog.CurrentLayout(ctx)
@@ -91,7 +92,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits
 // for an entry has time for that, too.
-func (f *Feed) shareInTime(ctx, over context.Context, woken *crowd, key pageKey) (*reading, error) {
+func (f *Feed) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
 		got, err := f.share(ctx, woken, key)
 		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
@@ -106,15 +107,15 @@ func newPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
 // share reads a page together with all who want the same one: those who were woken together,
 // or where that is nil, all who ask now. The entries are the caller's own; their values are not.
-func (f *Feed) share(ctx context.Context, woken *crowd, key pageKey) (*reading, error) {
+func (f *Feed) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
-		pages = woken.pages.(*store.Sharing[pageKey, reading])
+		pages = woken.Pages.(*store.Sharing[pageKey, reading])
 	}
 	got, err := pages.Do(ctx, key, func(ctx context.Context) (reading, error) {
 		then := time.Now()
 		if woken != nil {
-			then = woken.at
+			then = woken.At
 		}
 		got, err := f.read(ctx, then, key)
 		got.Page = got.ForMany()

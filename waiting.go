@@ -7,9 +7,13 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// firstWaiting is a query with a row where something waits for the feed's publisher; "" where nothing
+// waitingFeeds tells the watcher where something waits.
+type waitingFeeds struct{ db *DB }
+
+// FirstWaiting is a query with a row where something waits for the feed's publisher; "" where nothing
 // ever does, or nothing is known of the feed.
-func (db *DB) firstWaiting(feed string) string {
+func (w waitingFeeds) FirstWaiting(feed string) string {
+	db := w.db
 	db.mu.Lock()
 	f := db.feeds[feed]
 	db.mu.Unlock()
@@ -22,12 +26,17 @@ func (db *DB) firstWaiting(feed string) string {
 // lookedAt is how many shards one statement looks at.
 const lookedAt = 100
 
+// Filled implements watch.Feeds. Nothing is filled where nothing may be moved.
+func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
+	if w.db.publishesNothing() {
+		return nil
+	}
+	return w.db.filled(ctx, feed, shards)
+}
+
 // filled are those of a feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
 // (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
 func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []int) {
-	if db.publishesNothing() {
-		return nil
-	}
 	db.mu.Lock()
 	f := db.feeds[feed]
 	db.mu.Unlock()

@@ -316,7 +316,7 @@ func TestWaitersDoNotHoldTheServer(t *testing.T) {
 	}()
 	await(t, func() bool { // both wait
 		stacks := make([]byte, 1<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rowfeed.(*watcher).wait(") == 2
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "watch.(*Watcher).Wait(") == 2
 	}, func() string { return "they do not wait" })
 	r.end(t)
 	if answer := <-got; answer != `200 {"feed":"kv","entries":[],"cursor":"1","more":false,"base64":[]}`+"\n<nil>" {

@@ -33,7 +33,7 @@ func TestOutboxWait(t *testing.T) {
 		}}
 		f := x.other(hooks, &rowfeed.Config{WatchPoll: time.Millisecond})
 		waits := func(n int) func() bool {
-			return func() bool { return x.parked("rowfeed.(*watcher).wait(") == n }
+			return func() bool { return x.parked("watch.(*Watcher).Wait(") == n }
 		}
 		cursors := map[int]rowfeed.Cursor{}
 		id := 0
@@ -134,7 +134,7 @@ func TestOutboxCrowd(t *testing.T) {
 		for i := range results {
 			results[i] = x.asking(f, rowfeed.Request{Shards: rowfeed.One(4), Wait: time.Hour})
 		}
-		x.eventually("all wait", func() bool { return x.parked("rowfeed.(*watcher).wait(") == crowd })
+		x.eventually("all wait", func() bool { return x.parked("watch.(*Watcher).Wait(") == crowd })
 		before, once, read := looked.Load(), asked.Load(), pages.Load()
 		x.eventually("they wait on", func() bool { return looked.Load() > before+5 })
 		if n, looks := asked.Load()-once, looked.Load()-before; n > looks+1 {

@@ -255,7 +255,7 @@ func TestTailWakesOnce(t *testing.T) {
 			for i := range results {
 				results[i] = tl.ask(rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(head)), Wait: never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
 			}
-			tl.eventually("all wait", func() bool { return tl.parked("rowfeed.(*watcher).wait(") == parts })
+			tl.eventually("all wait", func() bool { return tl.parked("watch.(*Watcher).Wait(") == parts })
 			g := newGate()
 			tl.before.Store(g)
 			tl.pages.Store(0)

@@ -46,7 +46,7 @@ func TestULIDWait(t *testing.T) {
 				}
 				answered <- page
 			}()
-			x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
+			x.eventually("it waits", func() bool { return x.parked("watch.(*Watcher).Wait(") == 1 })
 			x.write(8, id, id)
 			before, read := looked.Load(), pages.Load()
 			x.eventually("it waits on", func() bool { return looked.Load() > before+5 })

@@ -94,7 +94,7 @@ func TestULIDLateWait(t *testing.T) {
 				}
 				done <- page
 			}()
-			x.eventually("it waits, or has waited", func() bool { return len(done) > 0 || x.parked("rowfeed.(*watcher).wait(") > 0 })
+			x.eventually("it waits, or has waited", func() bool { return len(done) > 0 || x.parked("watch.(*Watcher).Wait(") > 0 })
 			tx := x.begin(sql.LevelReadCommitted)
 			x.event(tx, id, 1, x.at(u, 1, int64(id)), "late")
 			x.commit(tx)

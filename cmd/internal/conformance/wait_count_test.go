@@ -30,7 +30,7 @@ func (x *env) crowd(ctx context.Context, n int, feeds []*rowfeed.Feed, answers c
 			answers <- fetched{page, err}
 		}()
 	}
-	x.eventually("all wait", func() bool { return x.parked("rowfeed.(*watcher).wait(") == n })
+	x.eventually("all wait", func() bool { return x.parked("watch.(*Watcher).Wait(") == n })
 }
 
 // counter counts the statements that clients send to the server, by the server's own

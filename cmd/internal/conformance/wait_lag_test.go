@@ -95,7 +95,7 @@ func TestWokenByAServerThatIsAhead(t *testing.T) {
 			close(l.second)
 			t.Fatalf("%d readings after one look", n)
 		}
-		return l.looks.Load() > 1 && x.parked("rowfeed.(*watcher).wait(") == 1
+		return l.looks.Load() > 1 && x.parked("watch.(*Watcher).Wait(") == 1
 	})
 	l.caughtUp.Store(true)
 	close(l.second)

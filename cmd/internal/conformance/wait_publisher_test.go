@@ -44,7 +44,7 @@ func (x *env) published(feeds []*rowfeed.Feed, events chan rowfeed.PublishEvent)
 		}
 		running.Wait()
 	})
-	x.eventually("publishers sleep", func() bool { return x.parked("rowfeed.(*watcher).sleep(") == len(feeds) })
+	x.eventually("publishers sleep", func() bool { return x.parked("watch.(*Watcher).Sleep(") == len(feeds) })
 }
 
 // TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at
@@ -84,7 +84,7 @@ func TestPublishersSleep(t *testing.T) {
 		x.published(feeds, events)
 		results := make(chan fetched, 1)
 		x.crowd(x.ctx, 1, feeds[:1], results)
-		x.eventually("publishers sleep", func() bool { return x.parked("rowfeed.(*watcher).sleep(") == len(feeds) })
+		x.eventually("publishers sleep", func() bool { return x.parked("watch.(*Watcher).Sleep(") == len(feeds) })
 		before, then, began := all.Load(), looked.Load(), time.Now()
 		x.eventually("it looks on", func() bool { return looked.Load() > then+100 })
 		more := all.Load() - before - (looked.Load() - then)
@@ -164,14 +164,14 @@ func TestSleepRace(t *testing.T) {
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		seen := looked.Load()
 		x.eventually("looks have seen the commit", func() bool { return looked.Load() > seen+2 })
-		x.eventually("the other publisher sleeps", func() bool { return x.parked("rowfeed.(*watcher).sleep(") == 1 })
+		x.eventually("the other publisher sleeps", func() bool { return x.parked("watch.(*Watcher).Sleep(") == 1 })
 		if x.dialect.Stamp() != "" {
 			still.Lock() // what has been seen is all there is to tell
 			defer still.Unlock()
 		}
 		freed.Store(true)
 		close(g.open)
-		x.eventually("it goes on, or to sleep", func() bool { return wentOn.Load() || x.parked("rowfeed.(*watcher).sleep(") == 2 })
+		x.eventually("it goes on, or to sleep", func() bool { return wentOn.Load() || x.parked("watch.(*Watcher).Sleep(") == 2 })
 		if x.dialect.Stamp() != "" && !wentOn.Load() { // it would ask again when it has slept for long
 			x.Error("it went to sleep")
 		}

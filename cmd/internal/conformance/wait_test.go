@@ -328,7 +328,7 @@ func TestWaitCancelled(t *testing.T) {
 			}
 		}
 		held.Release() // the look ends, and is the last one
-		x.eventually("the watcher has gone", func() bool { return x.inside("rowfeed.(*watcher).run(") == 0 })
+		x.eventually("the watcher has gone", func() bool { return x.inside("watch.(*Watcher).run(") == 0 })
 		n := looked.Load()
 		x.fetch(f, "1", 0)
 		if looked.Load() != n {
@@ -361,7 +361,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 		}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
 		x.publish(f)
 		result := x.waiter(f, "1")
-		x.eventually("it waits", func() bool { return x.parked("rowfeed.(*watcher).wait(") == 1 })
+		x.eventually("it waits", func() bool { return x.parked("watch.(*Watcher).Wait(") == 1 })
 		server.Kill(t)
 		x.eventually("the watcher has noticed", func() bool {
 			_, err := f.Fetch(x.ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})

@@ -1,4 +1,4 @@
-package rowfeed
+package watch
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const watchTestPause = 50 * time.Millisecond
 // look answers is said by its number, from 1 on.
 func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n int) (answer, error)) (looks int) {
 	synctest.Test(t, func(*testing.T) {
-		w := newWatcher(watchTestPause, watchTestPause, func(context.Context, question) (answer, error) {
+		w := New(watchTestPause, watchTestPause, func(context.Context, Question) (answer, error) {
 			looks++
 			return what(looks)
 		}, noPages)
@@ -24,8 +24,8 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 		defer cancel()
 		for range waiting {
 			go func() {
-				for seen := (standing{}); ctx.Err() == nil; {
-					if _, _, news := w.wait(ctx, watchKey{feed: "kv"}, seen, false); news != (standing{}) {
+				for seen := (Standing{}); ctx.Err() == nil; {
+					if _, _, news := w.Wait(ctx, Key{Feed: "kv"}, seen, false); news != (Standing{}) {
 						seen = news
 					}
 				}
@@ -34,10 +34,10 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 		for range asleep {
 			go func() {
 				if serving {
-					defer w.serve("kv")()
+					defer w.Serve("kv")()
 				}
 				for ctx.Err() == nil {
-					w.sleep(ctx, "kv", w.looked(), nil, time.Hour)
+					w.Sleep(ctx, "kv", w.Looked(), nil, time.Hour)
 				}
 			}()
 		}
@@ -51,9 +51,9 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 // that bring news come as fast as news, unless it was a publisher of this process that was about to tell;
 // and looks that fail become rare.
 func TestLooksInAMinute(t *testing.T) {
-	quiet := func(int) (answer, error) { return answer{at: map[watchKey]standing{{feed: "kv"}: {}}}, nil }
+	quiet := func(int) (answer, error) { return answer{At: map[Key]Standing{{Feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {
-		return answer{at: map[watchKey]standing{{feed: "kv"}: {head: feedtype.Numbered(int64(n))}}}, nil
+		return answer{At: map[Key]Standing{{Feed: "kv"}: {Head: feedtype.Numbered(int64(n))}}}, nil
 	}
 	once := func(n int) (a answer, err error) {
 		if n == 3 {
@@ -90,23 +90,23 @@ func TestSleepEnds(t *testing.T) {
 	finds := func(a answer) (answer, error) { return a, nil }
 	for _, c := range []struct {
 		name  string
-		begin func(w *watcher, wake chan struct{}, end func())
+		begin func(w *Watcher, wake chan struct{}, end func())
 		third func() (answer, error) // what the third look finds
 		want  time.Duration
 	}{
 		{"when its time is over", nil, nil, time.Minute},
-		{"when it is woken", func(_ *watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
-		{"with its context", func(_ *watcher, _ chan struct{}, end func()) { time.AfterFunc(time.Second, end) }, nil, time.Second},
+		{"when it is woken", func(_ *Watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
+		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) { time.AfterFunc(time.Second, end) }, nil, time.Second},
 		{"by a change", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"kv": true}}) }, 3 * watchTestPause},
 		{"not by another feed's", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"other": true}}) }, time.Minute},
 		{"by a commit", nil, func() (answer, error) { return finds(answer{stirred: true}) }, 3 * watchTestPause},
 		{"by a failure", nil, func() (answer, error) { return answer{}, errors.New("away") }, 3 * watchTestPause},
-		{"before it begins", func(w *watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
-		{"asking itself, while looks fail", func(w *watcher, _ chan struct{}, _ func()) { w.outage = time.Second }, nil, watchTestPause},
+		{"before it begins", func(w *Watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
+		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) { w.outage = time.Second }, nil, watchTestPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			looks := 0
-			w := newWatcher(watchTestPause, watchTestPause, func(context.Context, question) (answer, error) {
+			w := New(watchTestPause, watchTestPause, func(context.Context, Question) (answer, error) {
 				if looks++; looks == 3 && c.third != nil {
 					return c.third()
 				}
@@ -114,12 +114,12 @@ func TestSleepEnds(t *testing.T) {
 			}, noPages)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			wake, since := make(chan struct{}, 1), w.looked()
+			wake, since := make(chan struct{}, 1), w.Looked()
 			if c.begin != nil {
 				c.begin(w, wake, end)
 			}
 			began := time.Now()
-			w.sleep(ctx, "kv", since, wake, time.Minute)
+			w.Sleep(ctx, "kv", since, wake, time.Minute)
 			if slept := time.Since(began); slept != c.want || len(w.sleepers) > 0 {
 				t.Errorf("it wakes %s: after %s, want %s; %d asleep", c.name, slept, c.want, len(w.sleepers))
 			}
