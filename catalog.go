@@ -19,6 +19,7 @@ type Feed struct {
 	wake chan struct{} // a pass is wanted
 
 	catalog *catalog.Feed
+	history *history
 
 	appends atomic.Pointer[appending]
 	fit     fit
@@ -31,12 +32,8 @@ type Feed struct {
 	unseen   unseen
 
 	mu       sync.Mutex
-	problems []string  // what the last verification found
-	attached attached  // what the last look at its partitions found
-	durable  time.Time // when durability was last asserted
-	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
-	// that are known to be on the disk, and that the database has shown.
-	flushed, seen map[int]feedtype.CursorState
+	problems []string // what the last verification found
+	attached attached // what the last look at its partitions found
 	// barren is the place below which there is no tombstone to purge.
 	barren feedtype.CursorState
 	turn   turn // see placeRows

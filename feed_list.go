@@ -37,7 +37,7 @@ func (db *DB) newFeed(name string) *Feed {
 		delete(db.feeds, name)
 		db.mu.Unlock()
 	}
-	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
+	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), history: newHistory(h, db.flushes, db.cfg.Replica, db.cfg.UnsafeDurability)}
 }
 
 // remember answers the one Feed of its name that this DB has: f, or one that is known already.

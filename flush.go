@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Some databases show a commit before it is on their disk. A page must not show what
@@ -17,52 +18,58 @@ const flushTimeout = 30 * time.Second
 
 // makeDurable returns when a crash can no longer take back what the page shows. What a
 // replica shows its primary has on its disk.
-func (f *Feed) makeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
+func (h *history) makeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
 	shown := feedtype.CursorState{Generation: rows.Generation, Position: rows.Given}
-	if rows.Forgetful == nil && !rows.Unflushed || f.db.cfg.UnsafeDurability || f.db.cfg.Replica ||
-		len(rows.Rows) == 0 && (shown.Position.IsZero() || !shown.Above(f.knownDurable(shard))) {
+	if rows.Forgetful == nil && !rows.Unflushed || h.unsafe || h.replica ||
+		len(rows.Rows) == 0 && (shown.Position.IsZero() || !shown.Above(h.knownDurable(shard))) {
 		return nil
 	}
 	if rows.Forgetful != nil {
 		return unsafeDurability(rows.Forgetful)
 	}
-	if err := f.db.flush(ctx); err != nil {
-		return f.db.store.Fail(feedtype.FeedObject(f.name), "make sure that what was read is on the disk", err)
+	if err := h.flushes.flush(ctx); err != nil {
+		return h.feed.Store.Fail(feedtype.FeedObject(h.feed.Name), "make sure that what was read is on the disk", err)
 	}
-	f.isDurable(shard, shown)
+	h.isDurable(shard, shown)
 	return nil
 }
 
-func (f *Feed) knownDurable(shard int) feedtype.CursorState {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.flushed[shard]
+func (h *history) knownDurable(shard int) feedtype.CursorState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.flushed[shard]
 }
 
 // isDurable notes that a commit of this process's own has been answered, which saw
 // the feed, or a shard with ULIDs, at a place.
-func (f *Feed) isDurable(shard int, at feedtype.CursorState) {
-	if f.db.cfg.UnsafeDurability {
+func (h *history) isDurable(shard int, at feedtype.CursorState) {
+	if h.unsafe {
 		return // the answer says nothing
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if at.Above(f.flushed[shard]) {
-		f.flushed[shard] = at
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at.Above(h.flushed[shard]) {
+		h.flushed[shard] = at
 	}
+}
+
+// flushes are those of a database.
+type flushes struct {
+	store  *store.Store
+	shared store.Sharing[struct{}, struct{}]
 }
 
 // flush returns when everything that the caller has read is on the database's disk.
 // However many wait, one flush is under way and one more is about to begin.
-func (db *DB) flush(ctx context.Context) error {
-	_, err := db.flushes.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
+func (s *flushes) flush(ctx context.Context) error {
+	_, err := s.shared.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
-		if done, err := db.store.Dialect.FlushAlone(ctx, db.store.On(), db.store.Names); done && err == nil {
+		if done, err := s.store.Dialect.FlushAlone(ctx, s.store.On(), s.store.Names); done && err == nil {
 			return struct{}{}, nil
 		} // whatever was in its way, a transaction tells, and tries again
-		return struct{}{}, db.store.InTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
-			return db.store.Dialect.Flush(ctx, tx, db.store.Names)
+		return struct{}{}, s.store.InTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
+			return s.store.Dialect.Flush(ctx, tx, s.store.Names)
 		})
 	})
 	return err

@@ -281,7 +281,7 @@ func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
 // than before: the partition can be a copy that was rewritten and has taken the place of the former one.
 func (f *Feed) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
-	part, of := &Feed{db: f.db, name: f.name, wake: f.wake,
+	part, of := &Feed{db: f.db, name: f.name, wake: f.wake, history: f.history,
 		catalog: &catalog.Feed{Name: f.name, Store: f.db.store, Gone: f.catalog.Gone}}, *r
 	of.Source = p.Name
 	part.catalog.Record.Store(&of)

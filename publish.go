@@ -115,8 +115,8 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}
 	e.Took = time.Since(started)
 	head := feedtype.Numbered(e.Head)
-	f.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
-	f.saw(0, e.Generation, head)
+	f.history.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
+	f.history.saw(0, e.Generation, head)
 	f.db.watch.Tell(watch.Key{Feed: f.name}, watch.Standing{Generation: e.Generation, Head: head})
 	f.db.cfg.Observer.Published(e)
 	return e, nil
@@ -175,10 +175,10 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	d, r := f.db.store.Dialect, f.catalog.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
 	feed := r.Feed(f.db.store.Names)
-	if err := f.assertDurable(ctx, tx); err != nil {
+	if err := f.history.assertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
-	floor := f.highest(0)
+	floor := f.history.highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, store.ErrNoRows) {
 		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "it has no row in the sequences table",
@@ -187,7 +187,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	if err != nil {
 		return e, nil, err
 	}
-	if err := firstError(sameDatabase(r, seq.Identity), f.notSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
+	if err := firstError(sameDatabase(r, seq.Identity), f.history.notSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
@@ -272,28 +272,6 @@ func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *catalog.Recor
 		err = errStale
 	}
 	return err
-}
-
-// assertDurable asks once a minute whether a commit survives a power cut.
-func (f *Feed) assertDurable(ctx context.Context, tx dialect.Querier) error {
-	f.mu.Lock()
-	fresh := time.Since(f.durable) < time.Minute
-	f.mu.Unlock()
-	if fresh || f.db.cfg.UnsafeDurability {
-		return nil
-	}
-	if err := f.db.store.Dialect.Durability(ctx, tx); err != nil {
-		return unsafeDurability(err)
-	}
-	f.mu.Lock()
-	f.durable = time.Now()
-	f.mu.Unlock()
-	return nil
-}
-
-func unsafeDurability(err error) error {
-	return &feedtype.Error{Code: feedtype.UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
-		Next: "change the setting, or accept the risk with --unsafe-durability"}
 }
 
 // assign collapses changes by key and numbers the keys from above base, in the

@@ -3,74 +3,12 @@ package rowfeed
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
-
-// A database may not be what it was: a backup was restored, a replica took over, the
-// data moved. Positions that consumers know of may then be gone, and would be given
-// again. Two things tell: the database's identity, which the feed's record keeps, and
-// the highest place that this process has seen. Nothing is published until an
-// operator says which it was (Bump, AdoptDatabase). Pages are still answered on a
-// database of another identity: up to its head it is as it was, cursors beyond that
-// are refused, and nobody raises it. Where writers take positions nobody can stop them, so
-// pages of feeds with ULIDs are refused there.
-
-// highest is the highest place of the feed, or of a shard with ULIDs, that this process
-// has seen.
-func (f *Feed) highest(shard int) feedtype.CursorState {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.seen[shard]
-}
-
-// saw notes a place that the database has shown. Of a shard that has given nothing there
-// is nothing to note: anybody may ask for any number.
-func (f *Feed) saw(shard int, generation int64, position feedtype.Position) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if at := (feedtype.CursorState{Generation: generation, Position: position}); (shard == 0 || !position.IsZero()) && at.Above(f.seen[shard]) {
-		f.seen[shard] = at
-	}
-}
-
-// notSetBack refuses what lies below floor, the highest place seen before the database
-// was asked. A replica may lag behind what another showed.
-func (f *Feed) notSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
-	at := feedtype.CursorState{Generation: generation, Position: position}
-	if f.db.cfg.Replica || !floor.Above(at) {
-		return nil
-	}
-	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(f.name),
-		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, this process has seen position %s of generation %d",
-			at.Position, at.Generation, floor.Position, floor.Generation),
-		Next: "run `rowfeed feed bump " + f.name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
-}
-
-// sameDatabase refuses a database of another identity than the feed's record has. An
-// empty one is not known.
-func sameDatabase(r *catalog.Record, identity string) error {
-	if r.Identity == "" || identity == "" || r.Identity == identity {
-		return nil
-	}
-	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(r.Name),
-		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): a failover, a restored backup or a move", identity, r.Identity),
-		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
-			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`"}
-}
-
-// inItsDatabase refuses a database of another identity.
-func (f *Feed) inItsDatabase(ctx context.Context) error {
-	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
-	if err != nil {
-		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
-	}
-	return sameDatabase(f.catalog.Record.Load(), identity)
-}
 
 // elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
 // identity: the database is of another one. What a replica is nobody asks.

@@ -5,26 +5,8 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
-
-// TestNothingSeen: whoever asks for shards that are not there, one after the other, leaves
-// nothing behind in the process.
-func TestNothingSeen(t *testing.T) {
-	f := &Feed{catalog: &catalog.Feed{}, seen: map[int]feedtype.CursorState{}}
-	for shard := 1; shard < 10; shard++ {
-		f.saw(shard, 1, feedtype.Position{})
-	}
-	if len(f.seen) != 0 {
-		t.Errorf("%d shards are kept", len(f.seen))
-	}
-	f.saw(7, 1, feedtype.LastPosition)
-	if f.highest(7).Position != feedtype.LastPosition {
-		t.Error("what was seen is forgotten")
-	}
-}
 
 // TestAmong: few shards are looked up, of all feeds in one statement, and of many all are read.
 func TestAmong(t *testing.T) {
