@@ -15,6 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // ULIDsPerLock is how many ULIDs of each shard one Lock takes.
@@ -130,7 +131,7 @@ func (f *Feed) lockShard(ctx context.Context, tx Tx, feed *dialect.Feed, shard i
 			Next: "delete the row, which nobody was given its ULID for: `rowfeed check " + f.name + "` names the shard; then roll the transaction back and begin again"}
 	}
 	if err == nil && forgetful != nil && !f.db.cfg.UnsafeDurability {
-		err = unsafeDurability(forgetful)
+		err = history.UnsafeDurability(forgetful)
 	}
 	return t, err
 }

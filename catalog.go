@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -19,7 +20,7 @@ type Feed struct {
 	wake chan struct{} // a pass is wanted
 
 	catalog *catalog.Feed
-	history *history
+	history *history.History
 
 	appends atomic.Pointer[appending]
 	fit     fit

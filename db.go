@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/consume"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
@@ -123,7 +124,7 @@ type DB struct {
 	watch     *watch.Watcher
 	looks     *watch.Looker
 
-	flushes *flushes
+	flushes *history.Flushes
 
 	mu    sync.Mutex
 	feeds map[string]*Feed
@@ -140,7 +141,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		return nil, err
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
-	rf := &DB{store: s, flushes: &flushes{store: s}, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
+	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
 	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
 	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, newPages)
 	if err := db.PingContext(ctx); err != nil {

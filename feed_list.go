@@ -5,6 +5,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
@@ -37,7 +38,7 @@ func (db *DB) newFeed(name string) *Feed {
 		delete(db.feeds, name)
 		db.mu.Unlock()
 	}
-	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), history: newHistory(h, db.flushes, db.cfg.Replica, db.cfg.UnsafeDurability)}
+	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), history: history.New(h, db.flushes, db.cfg.Replica, db.cfg.UnsafeDurability)}
 }
 
 // remember answers the one Feed of its name that this DB has: f, or one that is known already.

@@ -161,17 +161,17 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 		if err != nil {
 			return nil, nil, err
 		}
-		floor := f.history.highest(asked.Shard)
+		floor := f.history.Highest(asked.Shard)
 		rows, err := f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.Feed, asked)
 		switch {
 		case err == nil && rows.Generation == l.Generation && rows.Signature == l.Table.Signature:
-			if err := f.history.notSetBack(floor, rows.Generation, rows.Given); err != nil {
+			if err := f.history.NotSetBack(floor, rows.Generation, rows.Given); err != nil {
 				return nil, nil, f.unlessReadOnly(ctx, err)
 			}
-			if err := f.history.makeDurable(ctx, asked.Shard, rows); err != nil {
+			if err := f.history.MakeDurable(ctx, asked.Shard, rows); err != nil {
 				return nil, nil, err
 			}
-			f.history.saw(asked.Shard, rows.Generation, rows.Given) // not before: a crash may take it back, and nobody was shown it
+			f.history.Saw(asked.Shard, rows.Generation, rows.Given) // not before: a crash may take it back, and nobody was shown it
 			return rows, l, nil
 		case err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := store.Pause(ctx, store.Backoff(try)); err != nil {
@@ -202,7 +202,7 @@ func (f *Feed) readPage(ctx context.Context, q dialect.PageQuery, shards feedtyp
 			return nil, nil, err
 		}
 		if err == nil && rows.Signature == "" {
-			if err := f.history.inItsDatabase(ctx); err != nil {
+			if err := f.history.InItsDatabase(ctx); err != nil {
 				return nil, nil, f.unlessReadOnly(ctx, err)
 			}
 		}

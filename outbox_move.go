@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
@@ -123,8 +124,8 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 	f.looked(l, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.history.isDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
-	f.history.saw(shard, generation, moved.given)
+	f.history.IsDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
+	f.history.Saw(shard, generation, moved.given)
 	f.db.watch.Tell(watch.Key{Feed: f.name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given})
 	f.db.cfg.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
@@ -175,14 +176,14 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lo
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
 func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
 	d, r := f.db.store.Dialect, f.catalog.Record.Load()
-	if err := f.history.assertDurable(ctx, tx); err != nil {
+	if err := f.history.AssertDurable(ctx, tx); err != nil {
 		return state, err
 	}
 	identity, err := d.Identity(ctx, tx, f.db.store.Names)
 	if err != nil {
 		return state, err
 	}
-	floor := f.history.highest(shard)
+	floor := f.history.Highest(shard)
 	state, err = d.LockShard(ctx, tx, r.Feed(f.db.store.Names), shard, bounds)
 	if d.Classify(err) == dialect.ClassLockTimeout {
 		err = fmt.Errorf("%w: %w", errShardHeld, err)
@@ -190,7 +191,7 @@ func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard
 	if err != nil {
 		return state, err
 	}
-	return state, firstError(sameDatabase(r, identity), f.history.notSetBack(floor, r.Generation, state.Given()))
+	return state, firstError(history.SameDatabase(r, identity), f.history.NotSetBack(floor, r.Generation, state.Given()))
 }
 
 // takePlaces are the ULIDs that records get, in their order: of the times of their hints,

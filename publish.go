@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
@@ -115,8 +116,8 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}
 	e.Took = time.Since(started)
 	head := feedtype.Numbered(e.Head)
-	f.history.isDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
-	f.history.saw(0, e.Generation, head)
+	f.history.IsDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
+	f.history.Saw(0, e.Generation, head)
 	f.db.watch.Tell(watch.Key{Feed: f.name}, watch.Standing{Generation: e.Generation, Head: head})
 	f.db.cfg.Observer.Published(e)
 	return e, nil
@@ -175,10 +176,10 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	d, r := f.db.store.Dialect, f.catalog.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
 	feed := r.Feed(f.db.store.Names)
-	if err := f.history.assertDurable(ctx, tx); err != nil {
+	if err := f.history.AssertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
-	floor := f.history.highest(0)
+	floor := f.history.Highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, store.ErrNoRows) {
 		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "it has no row in the sequences table",
@@ -187,7 +188,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 	if err != nil {
 		return e, nil, err
 	}
-	if err := firstError(sameDatabase(r, seq.Identity), f.history.notSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
+	if err := firstError(history.SameDatabase(r, seq.Identity), f.history.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {

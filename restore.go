@@ -7,6 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -21,7 +22,7 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Recor
 		return nil, nil
 	}
 	var changed *feedtype.Error
-	if errors.As(sameDatabase(r, identity), &changed) {
+	if errors.As(history.SameDatabase(r, identity), &changed) {
 		return []string{changed.Cause + ": " + changed.Next}, nil
 	}
 	return nil, err
@@ -40,7 +41,7 @@ func (f *Feed) sameAsBefore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := sameDatabase(f.catalog.Record.Load(), identity); err != nil {
+	if err := history.SameDatabase(f.catalog.Record.Load(), identity); err != nil {
 		return err
 	}
 	return f.mode().asBefore(ctx, f)

@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
@@ -114,7 +115,7 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 		problems = []string{err.Error()}
 	}
 	if identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names); err == nil {
-		if err := sameDatabase(r, identity); err != nil {
+		if err := history.SameDatabase(r, identity); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

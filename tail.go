@@ -82,7 +82,7 @@ func (f *Feed) isTail(at feedtype.CursorState, ask tailAsk) bool {
 		return false
 	}
 	now, known := f.db.watch.At(watch.Key{Feed: f.name})
-	if seen := f.history.highest(0); seen.Position.Above(now.Head) {
+	if seen := f.history.Highest(0); seen.Position.Above(now.Head) {
 		now.Head, known = seen.Position, true
 	}
 	return known && ask.after.Number() >= now.Head.Number()-tailRows
@@ -167,20 +167,20 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 	if r.parts = r.asks > 1 && parts; r.parts {
 		q.Unserved = catalog.Unplaced // whoever wants a part of it
 	}
-	floor := f.history.highest(q.Shard)
+	floor := f.history.Highest(q.Shard)
 	if r.rows, err = f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.Feed, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {
 		return nil, errUntold
 	}
-	if err := f.history.notSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
+	if err := f.history.NotSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
 		return nil, err
 	}
-	if err := f.history.makeDurable(ctx, q.Shard, r.rows); err != nil {
+	if err := f.history.MakeDurable(ctx, q.Shard, r.rows); err != nil {
 		return nil, err
 	}
-	f.history.saw(q.Shard, r.rows.Generation, r.rows.Given)
+	f.history.Saw(q.Shard, r.rows.Generation, r.rows.Given)
 	if size(r.rows) <= f.db.cfg.TailBytes {
 		t.keep(r)
 	}

@@ -76,7 +76,7 @@ func (f *Feed) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) 
 // an index of tombstones in their order would read the whole feed to find one, or none.
 func (f *Feed) oldestDue(ctx context.Context) (bool, error) {
 	// Whatever is lower was committed before this look, and so is seen by it.
-	seen, generation := f.history.highest(0), f.Generation()
+	seen, generation := f.history.Highest(0), f.Generation()
 	oldest, err := f.tombstones(ctx, f.db.store.On(), 1)
 	if err != nil {
 		return false, err

@@ -1,4 +1,4 @@
-package rowfeed
+package history
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 // are refused, and nobody raises it. Where writers take positions nobody can stop them, so
 // pages of feeds with ULIDs are refused there.
 
-// history is what this process knows of the positions of a feed.
-type history struct {
+// History is what this process knows of the positions of a feed.
+type History struct {
 	feed    *catalog.Feed
-	flushes *flushes
+	disk    *Flushes
 	replica bool // the database is one, and may lag
 	unsafe  bool // that it may forget commits was accepted
 
@@ -34,22 +34,22 @@ type history struct {
 	flushed, seen map[int]feedtype.CursorState
 }
 
-func newHistory(feed *catalog.Feed, flushes *flushes, replica, unsafe bool) *history {
-	return &history{feed: feed, flushes: flushes, replica: replica, unsafe: unsafe,
+func New(feed *catalog.Feed, flushes *Flushes, replica, unsafe bool) *History {
+	return &History{feed: feed, disk: flushes, replica: replica, unsafe: unsafe,
 		flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
 }
 
-// highest is the highest place of the feed, or of a shard with ULIDs, that this process
+// Highest is the highest place of the feed, or of a shard with ULIDs, that this process
 // has seen.
-func (h *history) highest(shard int) feedtype.CursorState {
+func (h *History) Highest(shard int) feedtype.CursorState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen[shard]
 }
 
-// saw notes a place that the database has shown. Of a shard that has given nothing there
+// Saw notes a place that the database has shown. Of a shard that has given nothing there
 // is nothing to note: anybody may ask for any number.
-func (h *history) saw(shard int, generation int64, position feedtype.Position) {
+func (h *History) Saw(shard int, generation int64, position feedtype.Position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if at := (feedtype.CursorState{Generation: generation, Position: position}); (shard == 0 || !position.IsZero()) && at.Above(h.seen[shard]) {
@@ -57,9 +57,9 @@ func (h *history) saw(shard int, generation int64, position feedtype.Position) {
 	}
 }
 
-// notSetBack refuses what lies below floor, the highest place seen before the database
+// NotSetBack refuses what lies below floor, the highest place seen before the database
 // was asked. A replica may lag behind what another showed.
-func (h *history) notSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
+func (h *History) NotSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
 	at := feedtype.CursorState{Generation: generation, Position: position}
 	if h.replica || !floor.Above(at) {
 		return nil
@@ -70,18 +70,18 @@ func (h *history) notSetBack(floor feedtype.CursorState, generation int64, posit
 		Next: "run `rowfeed feed bump " + h.feed.Name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
 }
 
-// inItsDatabase refuses a database of another identity.
-func (h *history) inItsDatabase(ctx context.Context) error {
+// InItsDatabase refuses a database of another identity.
+func (h *History) InItsDatabase(ctx context.Context) error {
 	identity, err := h.feed.Store.Dialect.Identity(ctx, h.feed.Store.On(), h.feed.Store.Names)
 	if err != nil {
 		return h.feed.Store.Fail(feedtype.FeedObject(h.feed.Name), "ask which database it is in", err)
 	}
-	return sameDatabase(h.feed.Record.Load(), identity)
+	return SameDatabase(h.feed.Record.Load(), identity)
 }
 
-// sameDatabase refuses a database of another identity than the feed's record has. An
+// SameDatabase refuses a database of another identity than the feed's record has. An
 // empty one is not known.
-func sameDatabase(r *catalog.Record, identity string) error {
+func SameDatabase(r *catalog.Record, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}
@@ -91,8 +91,8 @@ func sameDatabase(r *catalog.Record, identity string) error {
 			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`"}
 }
 
-// assertDurable asks once a minute whether a commit survives a power cut.
-func (h *history) assertDurable(ctx context.Context, tx dialect.Querier) error {
+// AssertDurable asks once a minute whether a commit survives a power cut.
+func (h *History) AssertDurable(ctx context.Context, tx dialect.Querier) error {
 	h.mu.Lock()
 	fresh := time.Since(h.durable) < time.Minute
 	h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *history) assertDurable(ctx context.Context, tx dialect.Querier) error {
 		return nil
 	}
 	if err := h.feed.Store.Dialect.Durability(ctx, tx); err != nil {
-		return unsafeDurability(err)
+		return UnsafeDurability(err)
 	}
 	h.mu.Lock()
 	h.durable = time.Now()
@@ -108,7 +108,7 @@ func (h *history) assertDurable(ctx context.Context, tx dialect.Querier) error {
 	return nil
 }
 
-func unsafeDurability(err error) error {
+func UnsafeDurability(err error) error {
 	return &feedtype.Error{Code: feedtype.UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
 		Next: "change the setting, or accept the risk with --unsafe-durability"}
 }

@@ -1,4 +1,4 @@
-package rowfeed
+package history
 
 import (
 	"testing"
@@ -9,15 +9,15 @@ import (
 // TestNothingSeen: whoever asks for shards that are not there, one after the other, leaves
 // nothing behind in the process.
 func TestNothingSeen(t *testing.T) {
-	h := newHistory(nil, nil, false, false)
+	h := New(nil, nil, false, false)
 	for shard := 1; shard < 10; shard++ {
-		h.saw(shard, 1, feedtype.Position{})
+		h.Saw(shard, 1, feedtype.Position{})
 	}
 	if len(h.seen) != 0 {
 		t.Errorf("%d shards are kept", len(h.seen))
 	}
-	h.saw(7, 1, feedtype.LastPosition)
-	if h.highest(7).Position != feedtype.LastPosition {
+	h.Saw(7, 1, feedtype.LastPosition)
+	if h.Highest(7).Position != feedtype.LastPosition {
 		t.Error("what was seen is forgotten")
 	}
 }
