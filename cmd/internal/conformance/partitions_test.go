@@ -474,6 +474,22 @@ func TestPartitionsOfOutbox(t *testing.T) {
 	})
 }
 
+// TestPartitionsOfOutboxWithRecordsWaiting (V4): an upgrade follows a partition that was attached while records of other
+// rows wait, and gives all of them places.
+func TestPartitionsOfOutboxWithRecordsWaiting(t *testing.T) {
+	eachPartitioned(t, func(x *env) {
+		x.exec(partitioned, partition("p0", 0, 100))
+		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
+		x.exec("CREATE TABLE p2 (id bigint PRIMARY KEY, v int)", "INSERT INTO p2 VALUES (200, 0)",
+			"INSERT INTO p VALUES (1, 0)", attach("p2", 200, 300))
+		if _, err := f.Upgrade(x.ctx); err != nil {
+			t.Fatal(err)
+		}
+		events := &events{x, f}
+		events.wantShard(0, 1, 200)
+	})
+}
+
 // TestNewPartitionsWithPositions (V4): with capture column a new partition gets its indexes from PostgreSQL,
 // and rows that ATTACH brings without a position are published.
 func TestNewPartitionsWithPositions(t *testing.T) {
