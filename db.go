@@ -167,3 +167,16 @@ func (db *DB) noPublisher(feed string) error {
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
 }
+
+// Readers counts those who wait for an entry at this moment, in this process (Request.Wait), by
+// the feed's name. Feeds for whose entries nobody waits are left out.
+func (db *DB) Readers() map[string]int {
+	w := db.watch
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	n := make(map[string]int)
+	for what, c := range w.Crowds {
+		n[what.Key.Feed] += c.Size
+	}
+	return n
+}

@@ -52,9 +52,3 @@ func (n NoTx) err() error {
 	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: "transaction", Cause: string(n), Param: "tx",
 		Next: "begin a transaction, hand it in, and commit it yourself"}
 }
-
-// reading runs fn in a transaction that only reads, for the settings that keep a planner to
-// the indexes. Its error is the database's.
-func (f *Feed) reading(ctx context.Context, doing string, fn func(dialect.Querier) error) error {
-	return f.db.store.InTx(ctx, dialect.ForRead, doing+" of "+f.name, fn)
-}

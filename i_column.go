@@ -1,0 +1,100 @@
+package rowfeed
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
+)
+
+// planColumns decides which columns capture "column" adds to the table, and refuses
+// tables that it cannot have or, with Adopt, does not find as it should.
+func planColumns(r *catalog.Record, table *dialect.Table) error {
+	if r.Capture != dialect.CaptureColumn {
+		return nil
+	}
+	refuse := func(next, format string, args ...any) error {
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+	}
+	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
+		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or accept with --accept-triggers that they run once more for every position given",
+			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
+	}
+	feed := r.Feed(dialect.Names{})
+	r.Added = feed.Lacking(table)
+	position, shard := table.Kept(dialect.PositionColumn), table.Kept(dialect.ShardColumn)
+	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
+	switch {
+	case !r.Adopt && position != nil:
+		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already", dialect.PositionColumn)
+	case !r.Adopt && shard != nil:
+		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
+	case r.Adopt && position == nil:
+		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt", dialect.PositionColumn)
+	case position != nil && position.PositionProblem() != "":
+		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
+	case shard != nil && !number(shard):
+		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
+	}
+	return firstError(holdsExactKeys(r), holdsShards(r, table))
+}
+
+// holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
+// row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
+// left of the one that readers know, so they could never be told of its delete.
+func holdsExactKeys(r *catalog.Record) error {
+	for _, c := range r.Key {
+		if r.Capture == dialect.CaptureColumn && !c.Exact {
+			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
+				Cause: fmt.Sprintf("capture column cannot follow key column %q (%s): its values can be equal although their text differs",
+					c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type")),
+				Next: "use --capture trigger, or name a unique index of other columns with --key, or give the column a type or collation " +
+					"in which equal values have the same text"}
+		}
+	}
+	return nil
+}
+
+// leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
+// publisher: they record the row once more, for a feed of theirs, and change nothing.
+func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+	if len(table.OnUpdate) == 0 {
+		return nil
+	}
+	all, err := catalog.Load(ctx, db.store, q, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.State == catalog.StateDropped || r.Capture != dialect.CaptureTrigger {
+			continue
+		}
+		ours := db.store.Dialect.TriggerNames(r.Feed(db.store.Names))
+		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
+	}
+	return nil
+}
+
+// mustBeAlone refuses a second feed that would keep its positions in the same rows.
+func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {
+		return nil
+	}
+	all, err := catalog.Load(ctx, db.store, q, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture && other.Source == r.Source
+	})
+	if i < 0 {
+		return nil
+	}
+	return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
+		Next: "read that one, or make the second feed with --capture trigger"}
+}

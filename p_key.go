@@ -1,0 +1,137 @@
+package rowfeed
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+func keyDecl(key []dialect.Column) string {
+	parts := make([]string, len(key))
+	for i, c := range key {
+		parts[i] = c.Name + " " + c.Type
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ParseKey reads a key as people write it: the bare value where the key has one
+// column, else (or also) the JSON object or array that entries show, such as
+// {"ns":"a","k":"b"}. Binary values are base64.
+func (f *Feed) ParseKey(text string) (Key, error) {
+	columns := f.catalog.DialectFeed().Key
+	bad := func(format string, args ...any) (Key, error) {
+		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
+			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),
+			Next:  "write it as entries show it, like " + exampleKey(columns)}
+	}
+	var parts []json.RawMessage
+	var object map[string]json.RawMessage
+	switch {
+	case len(columns) == 1 && strings.HasPrefix(text, `{"$`): // a value that says its own type
+		parts = append(parts, json.RawMessage(text))
+	case json.Unmarshal([]byte(text), &object) == nil && object != nil:
+		for _, c := range columns {
+			part, ok := object[c.Name]
+			if !ok {
+				return bad("member %q is missing", c.Name)
+			}
+			parts = append(parts, part)
+		}
+		if len(object) != len(columns) {
+			return bad("it has %d members", len(object))
+		}
+	case json.Unmarshal([]byte(text), &parts) == nil && parts != nil:
+		if len(parts) != len(columns) {
+			return bad("it has %d values", len(parts))
+		}
+	case len(columns) == 1:
+		v, err := parseKeyValue(columns[0], text)
+		if err != nil {
+			return bad("%v", err)
+		}
+		return Key{v}, nil
+	default:
+		return bad("it has %d columns", len(columns))
+	}
+	key := make(Key, len(columns))
+	for i, c := range columns {
+		v, err := feedtype.ParseValue(c.Kind, parts[i])
+		if err != nil || v == nil || !fits(c.Kind, v) {
+			return bad("%s is no value for column %q", parts[i], c.Name)
+		}
+		key[i] = v
+	}
+	return key, nil
+}
+
+// fits tells whether a value of JSON is one that entries show of such a column. Not
+// every database refuses others: some bend them into another key.
+func fits(kind feedtype.Kind, v any) bool {
+	switch kind {
+	case feedtype.Integer:
+		switch v.(type) {
+		case int64, uint64:
+			return true
+		}
+		return false
+	case feedtype.Float32, feedtype.Float64:
+		_, ok := v.(float64)
+		return ok
+	case feedtype.Binary:
+		_, ok := v.([]byte)
+		return ok
+	case feedtype.Text, feedtype.Date, feedtype.Time, feedtype.Timestamp, feedtype.TimestampTZ:
+		_, ok := v.(string)
+		return ok
+	case feedtype.Decimal:
+		switch v.(type) {
+		case string, int64, uint64:
+			return true
+		}
+		return false
+	}
+	return true
+}
+
+func parseKeyValue(c dialect.Column, text string) (any, error) {
+	switch c.Kind {
+	case feedtype.Integer:
+		row, err := feedtype.NewRow([]feedtype.Column{{Name: c.Name, Kind: c.Kind}}, []any{text})
+		if err != nil {
+			return nil, errors.New("it is no integer")
+		}
+		return row.Value(0), nil
+	case feedtype.Binary:
+		v, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, errors.New("it is not base64")
+		}
+		return v, nil
+	case feedtype.Dynamic:
+		// The column's affinity turns text into a number where it has one; without a
+		// declared type a value that reads as an integer is taken for one.
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil && c.Type == "" {
+			return v, nil
+		}
+	}
+	return text, nil
+}
+
+func exampleKey(columns []dialect.Column) string {
+	shown := make([]feedtype.Column, len(columns))
+	values := make([]any, len(columns))
+	for i, c := range columns {
+		shown[i], values[i] = feedtype.Column{Name: c.Name, Kind: feedtype.Text}, "…"
+		if c.Kind == feedtype.Integer {
+			shown[i].Kind, values[i] = feedtype.Integer, int64(7)
+		}
+	}
+	row, _ := feedtype.NewRow(shown, values) // Text and integers are read as they are.
+	return string(row.AppendJSON(nil))
+}

@@ -1,0 +1,122 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// RepublishWhere republishes every row for which the SQL condition holds (every row
+// when it is empty), in batches of a transaction each. Hidden rows stay hidden. each may be nil; it is called
+// after every batch with the number of rows so far, and ends the work with its error.
+// The condition is the operator's own SQL and runs as it is written.
+func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
+	if err := f.mode().keys(f, "republish"); err != nil {
+		return 0, err
+	}
+	if batch < 1 {
+		return 0, feedtype.Invalid("batch", "%d must be positive", batch)
+	}
+	var total int64
+	var after []any
+	for {
+		var n int64
+		var last []any
+		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Changed)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+		if each != nil {
+			if err := each(total); err != nil {
+				return total, err
+			}
+		}
+		if last == nil {
+			return total, nil
+		}
+		after = last
+	}
+}
+
+// CountWhere counts the rows for which the condition holds, for progress bars.
+func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error) {
+	query := "SELECT count(*) FROM " + dialect.Qualified(f.db.store.Dialect, f.Source()) + " t"
+	if where != "" {
+		query += " WHERE (" + where + ")"
+	}
+	err = dialect.QueryRow(ctx, f.db.store.On(), query, nil, &n)
+	return n, f.db.store.Fail(feedtype.FeedObject(f.name), "count rows", err)
+}
+
+// recordRange records the next keys above after, up to limit, in key order, and
+// answers their number and the last of them; nil when there are no more. It reads
+// the source without locking it.
+func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	b := dialect.NewBuilder(d)
+	n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), kind, " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(rows(b), " AND ")+
+		" ORDER BY "+strings.Join(dialect.OrderedKey(d, feed, "t"), ", ")+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
+	return n, last, err
+}
+
+// keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
+// (alias t), and the last of them; nil when there are no more.
+func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+	ordered := dialect.OrderedKey(d, feed, "t")
+	above := func(b *dialect.Builder) []string {
+		conds := []string{"1 = 1"}
+		if where != "" {
+			conds = append(conds, "("+where+")")
+		}
+		if after != nil {
+			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, after, ">", ">"))
+		}
+		return conds
+	}
+	b := dialect.NewBuilder(d)
+	last, err = dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(above(b), " AND ")+
+		" ORDER BY "+strings.Join(ordered, ", ")+" LIMIT 1 OFFSET "+b.Arg(int64(limit-1)), b.Args())
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
+		return nil, nil, err
+	}
+	if last != nil && after != nil && dialect.KeyIdentity(last) == dialect.KeyIdentity(after) {
+		return nil, nil, fmt.Errorf("the walk along the key does not get beyond %v", last)
+	}
+	return func(b *dialect.Builder) []string {
+		conds := above(b)
+		if last != nil {
+			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, last, "<", "<="))
+		}
+		return conds
+	}, last, nil
+}
+
+// recordFrom records the keys (refs) that a query finds; from is all of it from its
+// FROM on, with a LIMIT (of no consequence: rows that came since the batch was
+// measured must not push out its last). The limit makes it a table of its own, done before the first
+// record is written: MariaDB lets nobody else draw a seq while an INSERT … SELECT runs.
+func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
+	inner, outer := make([]string, len(refs)), make([]string, len(refs))
+	for i, ref := range refs {
+		outer[i] = fmt.Sprintf("x.k%d", i)
+		inner[i] = fmt.Sprintf("%s AS k%d", ref, i)
+	}
+	return "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
+		", kind) SELECT " + strings.Join(outer, ", ") + ", " + strconv.Itoa(int(kind)) + " FROM (SELECT " + strings.Join(inner, ", ") + from + ") x"
+}

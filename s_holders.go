@@ -1,0 +1,47 @@
+package rowfeed
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// holderWait bounds the question who has a shard, for an error's text.
+const holderWait = 3 * time.Second
+
+// holderText says who has a shard, where that can be told soon; empty else.
+func (f *Feed) holderText(ctx context.Context, shard int) string {
+	ctx, cancel := context.WithTimeout(ctx, holderWait)
+	defer cancel()
+	all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.DialectFeed())
+	i := slices.IndexFunc(all, func(h dialect.Holding) bool { return h.Shard == shard && h.Holder != nil })
+	if err != nil || i < 0 {
+		return ""
+	}
+	return sessionText(*all[i].Holder)
+}
+
+// sessionText is a session for people: "session 42 (app@10.0.0.7, billing), in a transaction for 4s, idle in transaction".
+func sessionText(s dialect.Session) string {
+	text := "session " + s.ID
+	if s.ID == "" {
+		text = s.Statement
+	}
+	if who := strings.Trim(s.User+"@"+s.Host, "@"); who != "" {
+		text += " (" + who
+		if s.Application != "" {
+			text += ", " + s.Application
+		}
+		text += ")"
+	}
+	if s.Age >= 0 {
+		text += ", in a transaction for " + (time.Duration(s.Age) * time.Microsecond).Round(time.Millisecond).String()
+	}
+	if s.State != "" {
+		text += ", " + s.State
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+package rowfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// expiry is the highest position of a shard that need not be kept any longer, and that of
+// the batch before, zero in the first.
+type expiry struct {
+	shard       int
+	last, above feedtype.Position
+}
+
+// purge forgets what need not be kept any longer, in batches, and answers how many entries.
+// Shards that others have are purged after all the others, or not at all: the error is then
+// errShardHeld.
+func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
+	var due []expiry
+	err = f.reading(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
+		due, err = f.expiries(ctx, q)
+		return err
+	})
+	if err != nil {
+		return 0, f.settle(ctx, "look for expired entries", err)
+	}
+	since := time.Now()
+	for tries := 1; len(due) > 0; tries++ {
+		var left []expiry
+		why := errShardHeld
+		for _, e := range due {
+			n, err := f.purgeShard(ctx, e)
+			if total += n; errors.Is(err, errShardHeld) {
+				left, why = append(left, e), whyHeld(err)
+			} else if err != nil {
+				return total, f.settle(ctx, "purge entries", err)
+			}
+		}
+		if len(left) > 0 && time.Since(since) >= lockPatience {
+			return total, f.heldError("entries of it have expired, and are not to be purged", why, shardsToPurge(left)...)
+		}
+		if due = left; len(due) > 0 {
+			if err := store.Pause(ctx, store.Backoff(tries)); err != nil {
+				return total, err
+			}
+		}
+	}
+	return total, nil
+}
+
+func shardsToPurge(due []expiry) []int {
+	shards := make([]int, len(due))
+	for i, e := range due {
+		shards[i] = e.shard
+	}
+	return shards
+}
+
+// purgeShard purges a shard, batch by batch, until somebody else has it. Each batch goes on
+// behind the one before: what was deleted lingers in the index where the database has not
+// cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
+// placed behind meanwhile is left to the next purge.
+func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
+	for n := purgeBatchSize; n == purgeBatchSize; {
+		var last feedtype.Position
+		err := f.db.store.InTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+			n, last, err = f.purgePlaces(ctx, tx, e)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total, e.above = total+n, last
+	}
+	return total, nil
+}
+
+// expiries are the shards that have something to purge. Ages are by the database's clock.
+func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
+	d, keep, feed := f.db.store.Dialect, f.Retention(), f.catalog.DialectFeed()
+	b := dialect.NewBuilder(d)
+	ofFeed := " FROM " + f.db.store.Table("shards") + " s WHERE s.feed = "
+	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
+	switch {
+	case keep.Age > 0:
+		var now int64
+		if err := dialect.QueryRow(ctx, q, "SELECT "+d.Now(), nil, &now); err != nil {
+			return nil, err
+		}
+		last := feedtype.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
+		query := "SELECT s.shard" + ofFeed + b.Arg(f.name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
+		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
+			e.last = last
+			return e, rows.Scan(&e.shard)
+		})
+	case keep.Count > 0:
+		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed + " ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
+			ofFeed + b.Arg(f.name) + " ORDER BY s.shard"
+		all, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
+			var last dialect.ScanULID
+			err = rows.Scan(&e.shard, &last)
+			e.last = last.Position
+			return e, err
+		})
+		return withEntries(all), err
+	}
+	return nil, nil
+}
+
+// withEntries are the shards that have more entries than are kept.
+func withEntries(all []expiry) (due []expiry) {
+	for _, e := range all {
+		if !e.last.IsZero() {
+			due = append(due, e)
+		}
+	}
+	return due
+}
+
+// purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
+// readers and back-fill are not; the mark rises before anything goes, and with it, so that
+// no cursor from before is answered with what is left.
+func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
+		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
+	} else if err != nil {
+		return 0, last, err
+	}
+	b := dialect.NewBuilder(d)
+	where := " g WHERE g.shard = " + b.Arg(e.shard)
+	if !e.above.IsZero() {
+		where += " AND g.ulid > " + feed.ULIDs.Arg(d, b, e.above)
+	}
+	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+where+
+		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(purgeBatchSize), b.Args(),
+		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
+	if err != nil || len(batch) == 0 {
+		return 0, last, err
+	}
+	last = batch[len(batch)-1].Position
+	var high, low int64
+	b = dialect.NewBuilder(d)
+	ofShard := " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(e.shard)
+	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.store.Table("shards")+ofShard, b.Args(), &high, &low); err != nil {
+		return 0, last, err
+	}
+	// Rows placed behind the head may stand below what was purged before.
+	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
+	b = dialect.NewBuilder(d)
+	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
+		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
+	if err != nil {
+		return 0, last, err
+	}
+	b = dialect.NewBuilder(d)
+	return len(batch), last, f.beside(ctx, tx, func() error {
+		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid >= "+feed.ULIDs.Arg(d, b, batch[0].Position)+
+			" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+		return err
+	})
+}

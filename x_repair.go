@@ -1,0 +1,82 @@
+package rowfeed
+
+import (
+	"context"
+	"math"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// resetRows takes positions that cannot be theirs from rows, so that they are
+// published anew, and answers how many.
+func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
+	feed := f.catalog.DialectFeed()
+	if !feed.InRows() {
+		return 0, nil
+	}
+	b := dialect.NewBuilder(f.db.store.Dialect)
+	return f.db.store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.db.store.Table("sequences")+" WHERE name = "+b.Arg(f.name)+
+		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
+}
+
+// sharedPositions is a query for the positions that more than one key has.
+func (f *Feed) sharedPositions(feed *dialect.Feed) string {
+	from := dialect.Qualified(f.db.store.Dialect, feed.Positions())
+	if feed.InRows() {
+		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.db.store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
+	}
+	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
+}
+
+// Repair records changes for the keys that Check finds missing on either side, so
+// that the publisher brings them in order, and answers how many. Keys that are in other
+// data shards than theirs get their own, and are published anew for the readers of it;
+// those who had them in the other one are not told. Rows with capture column that others
+// hold are passed over: when all else is done they are an error with the code Locked. A
+// feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
+// have neither a record nor a place, whose entries then come as new ones.
+func (f *Feed) Repair(ctx context.Context) (int64, error) {
+	if err := f.catalog.Reload(ctx); err != nil {
+		return 0, err
+	}
+	return f.mode().repair(ctx, f)
+}
+
+// repairKeys is Repair for a feed with positions of a sequence.
+func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
+	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+	var total int64
+	mend := func(doing string, fn func(dialect.Querier) error) error {
+		return f.settle(ctx, doing, f.db.store.InTx(ctx, dialect.ForRepair, doing, fn))
+	}
+	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
+		total, err = f.resetRows(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer f.Wake()
+	for _, rule := range rules(feed) {
+		if rule.rule == ruleSequence {
+			continue // what is above the sequence is brought down by resetRows or the next change
+		}
+		side, refs := "p", dialect.StoredRefs(d, feed, "p")
+		if rule.fromSource {
+			side, refs = "t", dialect.KeyRefs(d, feed, "t")
+		}
+		b := dialect.NewBuilder(d)
+		query := recordFrom(d, feed, refs, dialect.Changed, f.ruleFrom(b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
+		var n int64
+		err := mend("record keys", func(tx dialect.Querier) (err error) {
+			n, err = tx.Exec(ctx, query, b.Args()...)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	n, err := f.repairShards(ctx)
+	return total + n, err
+}
