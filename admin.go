@@ -28,17 +28,21 @@ func (db *DB) Admin() *admin.Admin {
 type administered struct{ *Feed }
 
 // ShardsAreFeeds implements admin.Feed.
-func (f administered) ShardsAreFeeds() bool { return f.mode().byShard(f.Feed) == nil }
+func (f administered) ShardsAreFeeds() bool { return f.reader.ShardsAreFeeds() == nil }
 
 // Lag implements admin.Feed.
 func (f administered) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
-	return f.mode().lag(ctx, f.Feed, cursors)
+	return f.inspector.Lag(ctx, cursors)
 }
 
 // Locate implements admin.Feed.
 func (f administered) Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
 	if t, ok, _ := to.Time(); ok {
-		at, err := f.mode().placeAt(ctx, f.Feed, t, s)
+		pager, err := f.pager()
+		if err != nil {
+			return to, err
+		}
+		at, err := pager.At(ctx, t, s)
 		if err != nil || at.Position.IsZero() {
 			return to, err // below every position; written as a cursor it would be the beginning
 		}

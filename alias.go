@@ -41,6 +41,12 @@ const (
 
 // What a feed is made with.
 type (
+	// FeedSpec says what a feed is made of.
+	FeedSpec = feedtype.FeedSpec
+	// Capture is how a feed's changes are captured.
+	Capture = feedtype.Capture
+	// MigrationStatus is one version of rowfeed's own tables.
+	MigrationStatus = feedtype.MigrationStatus
 	// Grants are logins of the database that may use a feed.
 	Grants = feedtype.Grants
 	// Retention is how long the places of a feed with an outbox are kept.
@@ -70,6 +76,23 @@ func One(shard int) Shards { return feedtype.One(shard) }
 
 // Part asks for part i of n, i from 0. See [feedtype.Part].
 func Part(i, n int) Shards { return feedtype.Part(i, n) }
+
+// What writers hand over.
+type (
+	// Key is the values of a feed's key columns, in the key's order.
+	Key = feedtype.Key
+	// LockRequest says what Feed.Lock is to take.
+	LockRequest = feedtype.LockRequest
+	// OutboxRecord says that a row was inserted.
+	OutboxRecord = feedtype.OutboxRecord
+)
+
+const (
+	// NoBound as LockRequest.Wait or Idle leaves the bound to the session's own settings.
+	NoBound = feedtype.NoBound
+	// DefaultTombstones is how long deletes are kept if a FeedSpec does not say.
+	DefaultTombstones = feedtype.DefaultTombstones
+)
 
 // What an application is told of the work.
 type (

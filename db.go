@@ -140,7 +140,8 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := full.validate(); err != nil {
 		return nil, err
 	}
-	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer}
+	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer, Tracer: full.Tracer,
+		Replica: full.Replica, NoPublish: full.NoPublish, UnsafeDurability: full.UnsafeDurability}
 	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
 	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
 	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, newPages)
@@ -157,17 +158,6 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	return rf, nil
 }
 
-// publishesNothing tells whether positions are for others to give.
-func (db *DB) publishesNothing() bool { return db.cfg.Replica || db.cfg.NoPublish }
-
-// noPublisher is the error of whoever is asked to give them all the same.
-func (db *DB) noPublisher(feed string) error {
-	if db.cfg.Replica {
-		return &feedtype.Error{Code: feedtype.ReadOnly, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
-	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(feed), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
-}
-
 // Readers counts those who wait for an entry at this moment, in this process (Request.Wait), by
 // the feed's name. Feeds for whose entries nobody waits are left out.
 func (db *DB) Readers() map[string]int {
@@ -180,3 +170,6 @@ func (db *DB) Readers() map[string]int {
 	}
 	return n
 }
+
+// NoLease as Config.PublisherLease lets every publisher work at once.
+const NoLease = -1

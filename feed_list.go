@@ -5,7 +5,6 @@ import (
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
@@ -31,24 +30,14 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	return db.remember(f), nil
 }
 
-func (db *DB) newFeed(name string) *Feed {
-	h := &catalog.Feed{Name: name, Store: db.store}
-	h.Gone = func() {
-		db.mu.Lock()
-		delete(db.feeds, name)
-		db.mu.Unlock()
-	}
-	return &Feed{db: db, name: name, catalog: h, wake: make(chan struct{}, 1), history: history.New(h, db.flushes, db.cfg.Replica, db.cfg.UnsafeDurability)}
-}
-
 // remember answers the one Feed of its name that this DB has: f, or one that is known already.
 func (db *DB) remember(f *Feed) *Feed {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if known := db.feeds[f.name]; known != nil {
+	if known := db.feeds[f.catalog.Name]; known != nil {
 		return known
 	}
-	db.feeds[f.name] = f
+	db.feeds[f.catalog.Name] = f
 	return f
 }
 
@@ -80,4 +69,57 @@ func (db *DB) forgetFeeds() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	clear(db.feeds)
+}
+
+// AddFeed makes a feed of a table, also of a live one with rows: triggers first,
+// then the keys of the rows as changes, in batches that go on where they broke off
+// when AddFeed is called again. With the same spec a second call changes nothing;
+// with another one it fails with code Conflict and names the differences. progress
+// may be nil; it is told the number of rows recorded so far by this call, or, where keys
+// keep their positions and get data shards ([FeedSpec.Adopt], or a feed that is being
+// divided anew), the number of keys looked at.
+func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
+	if err := (&installer{db.store}).Create(ctx, spec); err != nil {
+		return nil, err
+	}
+	f, err := db.Feed(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.catalog.Reload(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.installed.Complete(ctx, progress); err != nil {
+		return nil, err
+	}
+	f.Wake()
+	return f, nil
+}
+
+// DropFeed removes a feed's triggers and tables; the source table stays as it was
+// before AddFeed. The feed's name and generation are kept, so that a feed of the
+// same name refuses old cursors. Dropping it again does nothing.
+func (db *DB) DropFeed(ctx context.Context, name string) error {
+	err := (&installer{db.store}).Drop(ctx, name)
+	db.mu.Lock()
+	delete(db.feeds, name)
+	db.mu.Unlock()
+	return err
+}
+
+// Migrate creates rowfeed's tables or brings them to the newest version, and
+// answers the versions applied. Several callers at once are safe: they take turns.
+func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
+	return (&schema{db.store}).Migrate(ctx)
+}
+
+// MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
+func (db *DB) MigrateDown(ctx context.Context) error {
+	defer db.forgetFeeds()
+	return (&schema{db.store}).MigrateDown(ctx)
+}
+
+// Migrations lists every version and whether the database has it.
+func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
+	return (&schema{db.store}).Migrations(ctx)
 }

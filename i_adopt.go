@@ -27,7 +27,7 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec FeedSpec) (a adopted, err error) {
+func (db *installer) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (a adopted, err error) {
 	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
 		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
 	}
@@ -36,11 +36,11 @@ func (db *DB) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, s
 
 // firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
 // highest position that a row has or that the former sequence has given.
-func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
+func (db *installer) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
 	if !r.Adopt {
 		return 0, nil
 	}
-	source := dialect.Qualified(db.store.Dialect, r.Source)
+	source := dialect.Qualified(db.Dialect, r.Source)
 	refuse := func(format string, args ...any) (int64, error) {
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
 			Next: "set such positions to NULL, for the publisher to give new ones"}
@@ -74,7 +74,7 @@ func (db *DB) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.R
 
 // formerSequence reads the value of an in-house sequences table: TABLE for the row
 // that is named as the feed, TABLE:NAME for another.
-func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+func (db *installer) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
 	text, name, named := strings.Cut(from, ":")
 	if !named {
 		name = feed
@@ -85,8 +85,8 @@ func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from 
 	}
 	object := fmt.Sprintf("table %q", table.String())
 	var value int64
-	b := dialect.NewBuilder(db.store.Dialect)
-	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.store.Dialect, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
+	b := dialect.NewBuilder(db.Dialect)
+	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.Dialect, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
@@ -101,7 +101,7 @@ func (db *DB) formerSequence(ctx context.Context, q dialect.Querier, feed, from 
 // formerCursors reads an in-house table of cursors: name, and value or position, the
 // last position that was consumed. Where it has a column feed, only the rows of this
 // feed are taken.
-func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
+func (db *installer) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.R
 	if err != nil {
 		return nil, err
 	}
-	table, err := catalog.DescribeTable(ctx, db.store, q, name)
+	table, err := catalog.DescribeTable(ctx, db.Store, q, name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.R
 	if table.Column("name") == nil || table.Column(value) == nil {
 		return refuse("--adopt-cursors takes a table of cursors with these columns", "it lacks a column name, or value, or position")
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	query := "SELECT name, " + db.store.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.store.Dialect, table.Name)
+	b := dialect.NewBuilder(db.Dialect)
+	query := "SELECT name, " + db.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.Dialect, table.Name)
 	if table.Column("feed") != nil {
 		query += " WHERE feed = " + b.Arg(r.Name)
 	}
@@ -154,12 +154,12 @@ func (db *DB) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.R
 
 // saveCursors makes consumers of former cursors. Those that are known already stay
 // where they are.
-func (db *DB) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
+func (db *installer) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
-		b := dialect.NewBuilder(db.store.Dialect)
-		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.store.Dialect.Now()}
-		_, err := q.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("cursors"),
+		b := dialect.NewBuilder(db.Dialect)
+		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.Dialect.Now()}
+		_, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("cursors"),
 			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 			values, []string{"consumer", "feed", "shard"}), b.Args()...)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // transaction has been committed.
 type blocking struct{}
 
-func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
+func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
@@ -25,36 +25,36 @@ func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, 
 	return nil
 }
 
-func (blocking) up(db *DB, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
-	return db.store.Dialect.ULIDUp(r.Feed(db.store.Names)), nil
+func (blocking) up(db *installer, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
+	return db.Dialect.ULIDUp(r.Feed(db.Names)), nil
 }
 
-func (blocking) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
-	if err := run(ctx, q, db.store.Dialect.ULIDDown(r.Feed(db.store.Names))); err != nil {
+func (blocking) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
+	if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
 // forgetShards removes the states of a feed's shards.
-func (db *DB) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	b := dialect.NewBuilder(db.store.Dialect)
-	_, err := q.Exec(ctx, "DELETE FROM "+db.store.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
+func (db *installer) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	b := dialect.NewBuilder(db.Dialect)
+	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
 }
 
 // admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
 // would be of that time for ever. Random UUIDs look like such.
-func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) error {
+func (blocking) admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error {
 	if err := db.mustHoldULIDs(ctx, q, r); err != nil {
 		return err
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, q, "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
+	if err := dialect.QueryRow(ctx, q, "SELECT "+db.Dialect.Now(), nil, &now); err != nil {
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return eachShard(ctx, db.store.Dialect, q, r.Feed(db.store.Names), func(shard int, last feedtype.Position) error {
+	return eachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
@@ -65,19 +65,19 @@ func (blocking) admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog
 }
 
 // begin lets shards that have rows already go on above them.
-func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) (string, error) {
-	err := eachShard(ctx, db.store.Dialect, q, r.Feed(db.store.Names), func(shard int, last feedtype.Position) error {
+func (blocking) begin(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) (string, error) {
+	err := eachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
-		b := dialect.NewBuilder(db.store.Dialect)
+		b := dialect.NewBuilder(db.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
 		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
-		n, err := q.Exec(ctx, db.store.Dialect.InsertNew(db.store.Table("shards"), columns, values, columns[:2]), b.Args()...)
+		n, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("shards"), columns, values, columns[:2]), b.Args()...)
 		if err != nil || n == 1 {
 			return err
 		}
 		// One that is left over may be above the rows, or below them; the millisecond tells.
-		b = dialect.NewBuilder(db.store.Dialect)
-		_, err = q.Exec(ctx, "UPDATE "+db.store.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
+		b = dialect.NewBuilder(db.Dialect)
+		_, err = q.Exec(ctx, "UPDATE "+db.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
 			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+b.Arg(state.TimeMillis), b.Args()...)
 		return err
 	})
@@ -87,8 +87,8 @@ func (blocking) begin(ctx context.Context, db *DB, q dialect.Querier, r *catalog
 	return catalog.StateActive, nil
 }
 
-func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
-	all, other, err := db.store.Dialect.ULIDProblems(ctx, q, r.Feed(db.store.Names))
+func (blocking) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	all, other, err := db.Dialect.ULIDProblems(ctx, q, r.Feed(db.Names))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (blocking) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalo
 		return nil, err
 	}
 	all = append(append(all, other...), elsewhere...)
-	columns, problems := catalog.UlidsAgain(db.store.Dialect, table, r.ULIDs)
+	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	for _, p := range problems {
 		all = append(all, p.What+"; "+p.Next)
 	}
@@ -113,29 +113,29 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
-func (blocking) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
-	columns, problems := catalog.UlidsAgain(db.store.Dialect, table, r.ULIDs)
+func (blocking) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
-		if err := run(ctx, q, db.store.Dialect.ULIDDown(r.Feed(db.store.Names))); err != nil {
+		if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
 			return err
 		}
 	}
 	r.ULIDs = columns
-	return run(ctx, q, db.store.Dialect.ULIDUp(r.Feed(db.store.Names)))
+	return run(ctx, q, db.Dialect.ULIDUp(r.Feed(db.Names)))
 }
 
 // backfill: a table has its ULIDs, or none.
-func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
+func (blocking) backfill(context.Context, *installed, *catalog.Record) (int64, error) {
 	return 0, errRecordChanged
 }
 
 // mustHoldULIDs refuses a table with rows that no page could show.
-func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	feed := r.Feed(db.store.Names)
-	from := noULIDs(db.store.Dialect, feed)
+func (db *installer) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	feed := r.Feed(db.Names)
+	from := catalog.WithoutULID(db.Dialect, feed)
 	if from == "" {
 		return nil
 	}
@@ -144,11 +144,11 @@ func (db *DB) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.R
 		return err
 	}
 	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
-		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: findThem(db.store.Dialect, feed)}
+		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: catalog.FindWithoutULID(db.Dialect, feed)}
 }
 
 // declare takes the index for granted: `rowfeed check` looks for it.
-func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
+func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
 		return err
 	}
@@ -165,15 +165,15 @@ func (blocking) declare(t *declared, spec *FeedSpec) (err error) {
 
 // script writes the states that begin does. Without them the shards that have rows would not be
 // listed before somebody locks them; ULIDs are taken above the rows in any case.
-func (blocking) script(db *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
-	d, feed := db.store.Dialect, r.Feed(db.store.Names)
+func (blocking) script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+	d, feed := db.Dialect, r.Feed(db.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
 	}
 	position, shard, source := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name), dialect.Qualified(d, feed.Source)+" g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
 	return []dialect.Step{{Note: "shards that have rows already go on above them; the unique index on both columns, the shard first, must be there",
-		SQL: "INSERT INTO " + db.store.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
+		SQL: "INSERT INTO " + db.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
 			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard ORDER BY " + position + " DESC LIMIT 1) AS highest" +
 			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, catalog.StateActive, "the feed is ready", nil

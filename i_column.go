@@ -15,7 +15,7 @@ import (
 // planColumns decides which columns capture "column" adds to the table, and refuses
 // tables that it cannot have or, with Adopt, does not find as it should.
 func planColumns(r *catalog.Record, table *dialect.Table) error {
-	if r.Capture != dialect.CaptureColumn {
+	if r.Capture != feedtype.CaptureColumn {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {
@@ -41,7 +41,7 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
-	return firstError(holdsExactKeys(r), holdsShards(r, table))
+	return cmp.Or(holdsExactKeys(r), holdsShards(r, table))
 }
 
 // holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
@@ -49,7 +49,7 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 // left of the one that readers know, so they could never be told of its delete.
 func holdsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
-		if r.Capture == dialect.CaptureColumn && !c.Exact {
+		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("capture column cannot follow key column %q (%s): its values can be equal although their text differs",
 					c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type")),
@@ -62,30 +62,30 @@ func holdsExactKeys(r *catalog.Record) error {
 
 // leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
 // publisher: they record the row once more, for a feed of theirs, and change nothing.
-func (db *DB) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+func (db *installer) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
-	all, err := catalog.Load(ctx, db.store, q, "")
+	all, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if r.State == catalog.StateDropped || r.Capture != dialect.CaptureTrigger {
+		if r.State == catalog.StateDropped || r.Capture != feedtype.CaptureTrigger {
 			continue
 		}
-		ours := db.store.Dialect.TriggerNames(r.Feed(db.store.Names))
+		ours := db.Dialect.TriggerNames(r.Feed(db.Names))
 		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
 	}
 	return nil
 }
 
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
-func (db *DB) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	if r.Capture != dialect.CaptureColumn && r.Capture != dialect.CaptureNone {
+func (db *installer) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
 		return nil
 	}
-	all, err := catalog.Load(ctx, db.store, q, "")
+	all, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return err
 	}

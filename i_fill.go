@@ -6,7 +6,30 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+// installer makes, verifies, mends and removes what rowfeed needs in one database.
+type installer struct{ *store.Store }
+
+// installed is what rowfeed has made for one feed. It is safe for concurrent use.
+type installed struct {
+	*catalog.Feed
+	DB       *installer
+	History  *history.History
+	Reader   *reader
+	Recorder *recorder
+	// Partitions, Rows and Division are further things that are done to the feed.
+	Partitions *partitions
+	Rows       *outboxRows
+	Division   *division
+	// SetProblems tells this process's publisher of the feed what is wrong.
+	SetProblems func([]string)
+}
+
+// Wake has this process's publisher of the feed look at once.
+func (f *installed) Wake() { f.Recorder.Wake() }
 
 // fillBatch is the number of keys that one transaction records.
 const fillBatch = 2000
@@ -17,15 +40,15 @@ var errRecordChanged = errors.New("the feed's record has changed meanwhile")
 // filled notes that back-fill has come to a key; nil: to the end. It holds no schema
 // lock, so it must not touch the mark of a drop, nor of another `feed add` that has
 // come further: the row must be as it was read.
-func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *catalog.Record, to []any) error {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	query := "UPDATE " + f.db.store.Table("feeds") + " SET "
+func filled(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog.Record, to []any) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "UPDATE " + f.Store.Table("feeds") + " SET "
 	if to == nil {
 		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
 	} else {
 		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
 	}
-	query += " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateFilling)
+	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateFilling)
 	if r.FillMark == nil {
 		query += " AND fill_after IS NULL"
 	} else {
@@ -38,27 +61,43 @@ func (f *Feed) filled(ctx context.Context, tx dialect.Querier, r *catalog.Record
 	return err
 }
 
+// Complete records, or places, the rows that were there before the feed, and gives keys their data shards. It goes on where
+// it broke off when it is called again. progress may be nil.
+func (f *installed) Complete(ctx context.Context, progress func(rows int64)) error {
+	if err := f.fill(ctx, progress); err != nil {
+		return err
+	}
+	return f.Division.giveShards(ctx, f.Record.Load().DataShards, progress)
+}
+
 // fill records the keys of the rows that were there before the triggers, or gives them places.
-func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
+func (f *installed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
-		r := f.catalog.Record.Load()
+		r := f.Record.Load()
 		if r.State != catalog.StateFilling {
 			return nil
 		}
-		n, err := modeOf(r).backfill(ctx, f, r)
+		kind, err := kindOf(r)
+		if err != nil {
+			return err
+		}
+		n, err := kind.backfill(ctx, f, r)
 		switch {
 		case errors.Is(err, errRecordChanged):
 			n = 0
 		case err != nil:
-			return f.settle(ctx, "record the rows that are there (run the same command again to go on)", err)
+			return f.Explain(ctx, "record the rows that are there (run the same command again to go on)", err)
 		}
 		f.Wake()
 		if total += n; progress != nil && n > 0 {
 			progress(total)
 		}
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return err
 		}
 	}
 }
+
+// FollowPartitions implements publish.Keeper.
+func (f *installed) FollowPartitions(ctx context.Context) { f.Partitions.FollowPartitions(ctx) }

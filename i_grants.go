@@ -29,18 +29,24 @@ func minus(g, other feedtype.Grants) feedtype.Grants {
 	return feedtype.Grants{Writers: minus(g.Writers, other.Writers), Readers: minus(g.Readers, other.Readers)}
 }
 
+// grants lets logins of the database use one feed.
+type grants struct {
+	*catalog.Feed
+	DB *installer
+}
+
 // Granted are the logins that may use the feed by Grant, as last read.
-func (f *Feed) Granted() feedtype.Grants { return f.catalog.Record.Load().Grants }
+func (f *grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
 // Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
 // feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
 // changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
 // [errors.ErrUnsupported].
-func (f *Feed) Grant(ctx context.Context, logins feedtype.Grants) error {
+func (f *grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
-		more, err := f.db.rights(r, logins)
+		more, err := f.DB.rights(r, logins)
 		if err == nil {
 			err = f.mayBeGranted(ctx, q, more)
 		}
@@ -48,13 +54,13 @@ func (f *Feed) Grant(ctx context.Context, logins feedtype.Grants) error {
 			return err
 		}
 		// Where statements commit by themselves a right must not be there that DropFeed knows nothing of.
-		if err := f.db.saveOptions(ctx, q, r); err != nil {
+		if err := f.DB.saveOptions(ctx, q, r); err != nil {
 			return err
 		}
 		for _, l := range more {
-			if err := f.db.store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
-				_ = f.db.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
-				_ = f.db.saveOptions(ctx, q, &before)
+			if err := f.Store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
+				_ = f.DB.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
+				_ = f.DB.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)
 			}
 		}
@@ -64,49 +70,49 @@ func (f *Feed) Grant(ctx context.Context, logins feedtype.Grants) error {
 
 // Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
 // what they own. Revoking again changes nothing.
-func (f *Feed) Revoke(ctx context.Context, logins feedtype.Grants) error {
+func (f *grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
-		less, err := f.db.rights(r, logins)
+		less, err := f.DB.rights(r, logins)
 		if err != nil {
 			return err
 		}
 		r.Grants = minus(r.Grants, logins)
-		if err := f.db.revoke(ctx, q, less, append(others, r)); err != nil {
+		if err := f.DB.revoke(ctx, q, less, append(others, r)); err != nil {
 			return err
 		}
-		return f.db.saveOptions(ctx, q, r)
+		return f.DB.saveOptions(ctx, q, r)
 	})
 }
 
 // PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
 // the script before anything else is granted.
-func (f *Feed) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
-	logins, err := f.accounts(ctx, f.db.store.On(), logins)
+func (f *grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
+	logins, err := f.accounts(ctx, f.Store.On(), logins)
 	if err != nil {
-		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for the logins", err)
+		return nil, f.Fail("look for the logins", err)
 	}
-	r, others, err := f.db.recordsBeside(ctx, f.db.store.On(), f.name)
+	r, others, err := f.DB.recordsBeside(ctx, f.Store.On(), f.Name)
 	if err != nil {
-		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read its record", err)
+		return nil, f.Fail("read its record", err)
 	}
-	all, err := f.db.rights(r, logins)
+	all, err := f.DB.rights(r, logins)
 	if err != nil {
 		return nil, err
 	}
-	d, note := f.db.store.Dialect, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	d, note := f.Store.Dialect, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
-		if all, err = f.db.unneeded(ctx, f.db.store.On(), all, append(others, r)); err != nil {
-			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins need", err)
+		if all, err = f.DB.unneeded(ctx, f.Store.On(), all, append(others, r)); err != nil {
+			return nil, f.Fail("look for what the logins need", err)
 		}
 	} else {
 		r.Grants = joined(r.Grants, logins)
-		if err := f.mayBeGranted(ctx, f.db.store.On(), all); err != nil {
-			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for what the logins own", err)
+		if err := f.mayBeGranted(ctx, f.Store.On(), all); err != nil {
+			return nil, f.Fail("look for what the logins own", err)
 		}
 	}
 	first, last := d.Frame()
-	steps := append(first, dialect.Step{Note: note, SQL: r.OptionsSQL(dialect.NewScript(d), f.db.store.Table("feeds"))})
+	steps := append(first, dialect.Step{Note: note, SQL: r.OptionsSQL(dialect.NewScript(d), f.Store.Table("feeds"))})
 	for _, l := range all {
 		if revoke {
 			steps = append(steps, d.RevokeSQL(l.sql, l.rights)...)
@@ -119,33 +125,33 @@ func (f *Feed) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke b
 
 // changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
 // the names that they are known by.
-func (f *Feed) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
+func (f *grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
-	err := f.db.store.WithSchemaLock(ctx, "feed "+doing+" "+f.name, func(q dialect.Querier) error {
+	err := f.Store.WithSchemaLock(ctx, "feed "+doing+" "+f.Name, func(q dialect.Querier) error {
 		logins, err := f.accounts(ctx, q, logins)
 		if err != nil {
 			return err
 		}
-		r, others, err := f.db.recordsBeside(ctx, q, f.name)
+		r, others, err := f.DB.recordsBeside(ctx, q, f.Name)
 		if err != nil {
 			return err
 		}
 		if r.State == catalog.StateCreating {
-			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
+			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
 		}
 		return change(q, r, others, logins)
 	})
 	if err != nil {
-		return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
+		return f.Fail(doing, err)
 	}
-	return f.catalog.Reload(ctx)
+	return f.Reload(ctx)
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
-func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
-	records, err := catalog.Load(ctx, db.store, q, "")
+func (db *installer) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
+	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,19 +173,19 @@ func (db *DB) recordsBeside(ctx context.Context, q dialect.Querier, name string)
 }
 
 // checkLogins refuses what the database does not know as logins.
-func (f *Feed) checkLogins(logins feedtype.Grants) error {
+func (f *grants) checkLogins(logins feedtype.Grants) error {
 	if logins.IsZero() {
 		return feedtype.Invalid("login", "name a writer or a reader")
 	}
 	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
 		for _, name := range names {
-			_, err := f.db.store.Dialect.Login(name)
+			_, err := f.Store.Dialect.Login(name)
 			var refusal *dialect.Refusal
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
-				return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
+				return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
 			case errors.As(err, &refusal):
-				return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
+				return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
 			case err != nil:
 				return err
 			}
@@ -189,14 +195,14 @@ func (f *Feed) checkLogins(logins feedtype.Grants) error {
 }
 
 // accounts are the logins by the names that they are known by, each once.
-func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
+func (f *grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
 	if err := f.checkLogins(logins); err != nil {
 		return known, err
 	}
 	all := func(names []string) (all []string) {
 		for _, name := range names {
 			if err == nil {
-				name, err = f.db.store.Dialect.Account(ctx, q, name)
+				name, err = f.Store.Dialect.Account(ctx, q, name)
 			}
 			all = append(all, name)
 		}
@@ -207,15 +213,15 @@ func (f *Feed) accounts(ctx context.Context, q dialect.Querier, logins feedtype.
 }
 
 // mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
-func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
+func (f *grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
 	for _, l := range logins {
 		for _, right := range l.rights {
-			owns, err := f.db.store.Dialect.Owns(ctx, q, l.sql, right)
+			owns, err := f.Store.Dialect.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return err
 			}
 			if owns {
-				return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
+				return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.Name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
 					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, let another role own rowfeed's tables and functions"}
 			}
 		}
@@ -223,10 +229,10 @@ func (f *Feed) mayBeGranted(ctx context.Context, q dialect.Querier, logins []log
 	return nil
 }
 
-func (f *Feed) grantError(login string, err error) error {
+func (f *grants) grantError(login string, err error) error {
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.name, login), Cause: refusal.Cause, Next: refusal.Next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.Name, login), Cause: refusal.Cause, Next: refusal.Next}
 	}
 	return err
 }
@@ -238,13 +244,13 @@ type loginRights struct {
 }
 
 // rights are those that logins have, or are to have, on a feed.
-func (db *DB) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+func (db *installer) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
 	byLogin := map[string][]dialect.Right{}
-	shared := []dialect.Right{dialect.May("SELECT", db.store.Names.Table("schema_version")), dialect.May("SELECT", db.store.Names.Table("feeds"))}
-	writing, reading := modeOf(r).rights(db.store.Dialect, r.Feed(db.store.Names))
+	shared := []dialect.Right{dialect.May("SELECT", db.Names.Table("schema_version")), dialect.May("SELECT", db.Names.Table("feeds"))}
+	writing, reading := kinds[r.Mode].rights(db.Dialect, r.Feed(db.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
 	}
@@ -252,11 +258,11 @@ func (db *DB) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRigh
 		byLogin[name] = slices.Concat(shared, writing)
 	}
 	for _, name := range logins.Readers {
-		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.store.Dialect.FlushRights(db.store.Names))
+		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.Dialect.FlushRights(db.Names))
 	}
 	for _, name := range slices.Sorted(maps.Keys(byLogin)) {
 		l := loginRights{name: name}
-		if l.sql, err = db.store.Dialect.Login(name); err != nil {
+		if l.sql, err = db.Dialect.Login(name); err != nil {
 			return nil, err
 		}
 		for _, right := range byLogin[name] {
@@ -270,13 +276,13 @@ func (db *DB) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRigh
 }
 
 // revoke takes rights away that no feed of those gives.
-func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
+func (db *installer) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
 	less, err := db.unneeded(ctx, q, less, feeds)
 	if err != nil {
 		return err
 	}
 	for _, l := range less {
-		if err := db.store.Dialect.Revoke(ctx, q, l.sql, l.rights); err != nil {
+		if err := db.Dialect.Revoke(ctx, q, l.sql, l.rights); err != nil {
 			return err
 		}
 	}
@@ -284,7 +290,7 @@ func (db *DB) revoke(ctx context.Context, q dialect.Querier, less []loginRights,
 }
 
 // unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
+func (db *installer) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := db.rights(r, r.Grants)
@@ -299,7 +305,7 @@ func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRight
 			if slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) }) {
 				continue
 			}
-			owns, err := db.store.Dialect.Owns(ctx, q, l.sql, right)
+			owns, err := db.Dialect.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return nil, err
 			}
@@ -313,11 +319,11 @@ func (db *DB) unneeded(ctx context.Context, q dialect.Querier, less []loginRight
 
 // revokeAll is for a feed that is being dropped: on some databases rights outlive the
 // tables that they are on.
-func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *installer) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
-	records, err := catalog.Load(ctx, db.store, q, "")
+	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return err
 	}
@@ -329,13 +335,13 @@ func (db *DB) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Recor
 }
 
 // grantAgain gives the logins of a feed their rights where objects were made anew.
-func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *installer) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	all, err := db.rights(r, r.Grants)
 	if err != nil {
 		return err
 	}
 	for _, l := range all {
-		err := db.store.Dialect.Grant(ctx, q, l.sql, l.rights)
+		err := db.Dialect.Grant(ctx, q, l.sql, l.rights)
 		var refusal *dialect.Refusal
 		if errors.As(err, &refusal) {
 			err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
@@ -348,11 +354,11 @@ func (db *DB) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Reco
 }
 
 // saveOptions is for those who hold the schema lock and have read the record under it.
-func (db *DB) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *installer) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Unreadable != nil {
 		return r.Unreadable // and would be lost in part
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	_, err := q.Exec(ctx, r.OptionsSQL(b, db.store.Table("feeds")), b.Args()...)
+	b := dialect.NewBuilder(db.Dialect)
+	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)
 	return err
 }

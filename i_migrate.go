@@ -8,28 +8,25 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// MigrationStatus is one version of rowfeed's own tables.
-type MigrationStatus struct {
-	Version int    `json:"version"`
-	Title   string `json:"title"`
-	Applied bool   `json:"applied"`
-}
+// schema makes rowfeed's own tables in one database, and removes them.
+type schema struct{ *store.Store }
 
 // Migrate creates rowfeed's tables or brings them to the newest version, and
 // answers the versions applied. Several callers at once are safe: they take turns.
-func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
-	err = db.store.WithSchemaLock(ctx, "migrate", func(q dialect.Querier) error {
+func (db *schema) Migrate(ctx context.Context) (applied []int, err error) {
+	err = db.WithSchemaLock(ctx, "migrate", func(q dialect.Querier) error {
 		applied = nil
-		current, err := db.store.SchemaVersion(ctx, q)
+		current, err := db.SchemaVersion(ctx, q)
 		if err != nil {
 			return err
 		}
 		if err := db.mustBeOurs(ctx, q, current); err != nil {
 			return err
 		}
-		for _, m := range db.store.Dialect.Migrations(db.store.Names) {
+		for _, m := range db.Dialect.Migrations(db.Names) {
 			if m.Version <= current {
 				continue
 			}
@@ -42,7 +39,7 @@ func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 		}
 		return nil
 	})
-	return applied, db.store.Fail("rowfeed's tables", "migrate", err)
+	return applied, db.Fail("rowfeed's tables", "migrate", err)
 }
 
 // ownTables are rowfeed's own tables beside those of the feeds, the first to be made
@@ -53,16 +50,16 @@ var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dea
 // broke off where statements commit by themselves has left tables of ours: the first
 // version is known by its schema_version, which is made first, the later ones by a
 // column that no table made by somebody else has by chance.
-func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
+func (db *schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
 	find := func(base string) (*dialect.Table, error) {
-		table, err := db.store.Dialect.Describe(ctx, q, db.store.Names.Table(base))
-		if err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined {
+		table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
+		if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
 			return nil, nil
 		}
 		return table, err
 	}
 	taken := func(base string) error {
-		return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", db.store.Names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
+		return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", db.Names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
 			Next: "give rowfeed's tables another --prefix, or another --schema"}
 	}
 	first, err := find("schema_version")
@@ -96,13 +93,13 @@ func (db *DB) mustBeOurs(ctx context.Context, q dialect.Querier, current int) er
 }
 
 // MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
-func (db *DB) MigrateDown(ctx context.Context) error {
-	err := db.store.WithSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
-		current, err := db.store.SchemaVersion(ctx, q)
+func (db *schema) MigrateDown(ctx context.Context) error {
+	err := db.WithSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
+		current, err := db.SchemaVersion(ctx, q)
 		if err != nil || current == 0 {
 			return err
 		}
-		records, err := catalog.Load(ctx, db.store, q, "")
+		records, err := catalog.Load(ctx, db.Store, q, "")
 		if err != nil {
 			return err
 		}
@@ -116,7 +113,7 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 			return &feedtype.Error{Code: feedtype.Conflict, Object: "rowfeed's tables", Cause: "there are feeds: " + strings.Join(names, ", "),
 				Next: "drop them first with `rowfeed feed drop NAME`"}
 		}
-		all := db.store.Dialect.Migrations(db.store.Names)
+		all := db.Dialect.Migrations(db.Names)
 		for i := len(all) - 1; i >= 0; i-- {
 			if all[i].Version > current {
 				continue
@@ -129,19 +126,18 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 		}
 		return nil
 	})
-	db.forgetFeeds()
-	return db.store.Fail("rowfeed's tables", "migrate down", err)
+	return db.Fail("rowfeed's tables", "migrate down", err)
 }
 
 // Migrations lists every version and whether the database has it.
-func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
-	current, err := db.store.SchemaVersion(ctx, db.store.On())
+func (db *schema) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {
+	current, err := db.SchemaVersion(ctx, db.On())
 	if err != nil {
-		return nil, db.store.Fail("rowfeed's tables", "read the schema version", err)
+		return nil, db.Fail("rowfeed's tables", "read the schema version", err)
 	}
-	var all []MigrationStatus
-	for _, m := range db.store.Dialect.Migrations(db.store.Names) {
-		all = append(all, MigrationStatus{m.Version, m.Title, m.Version <= current})
+	var all []feedtype.MigrationStatus
+	for _, m := range db.Dialect.Migrations(db.Names) {
+		all = append(all, feedtype.MigrationStatus{Version: m.Version, Title: m.Title, Applied: m.Version <= current})
 	}
 	return all, nil
 }

@@ -15,7 +15,7 @@ import (
 // of an outbox. A shard is read as with mode blocking.
 type outbox struct{ blocking }
 
-func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
+func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
@@ -44,7 +44,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Reco
 	case !catalog.HoldsIntegers(c):
 		return &catalog.Problem{What: fmt.Sprintf("shard column %q is %s", name, c.Type), Next: "make it an integer"}
 	}
-	return catalog.ShardProblem(d, c, r.Capture == dialect.CaptureTrigger)
+	return catalog.ShardProblem(d, c, r.Capture == feedtype.CaptureTrigger)
 }
 
 // timeColumnProblem is why a column cannot tell the times of rows.
@@ -62,17 +62,17 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 }
 
 // admit refuses rows that are in no shard: back-fill would stop at them.
-func (outbox) admit(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record) error {
-	feed := r.Feed(db.store.Names)
-	return inNoShard(ctx, db.store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return " FROM " + dialect.Qualified(db.store.Dialect, feed.Source) + " t WHERE " + condition
+func (outbox) admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error {
+	feed := r.Feed(db.Names)
+	return inNoShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
 	})
 }
 
 // mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
-func (f *Feed) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
-	return inNoShard(ctx, f.db.store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.db.store.Dialect, b, feed, "", append(rows(b), condition))
+func (f *outboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
+	return inNoShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
 	})
 }
 
@@ -103,24 +103,24 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
 }
 
-func (outbox) up(db *DB, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (outbox) up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
-	if err := run(ctx, q, db.store.Dialect.FeedDown(r.Feed(db.store.Names), table)); err != nil {
+func (outbox) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	if err := run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
-func (outbox) begin(context.Context, *DB, dialect.Querier, *catalog.Record) (string, error) {
+func (outbox) begin(context.Context, *installer, dialect.Querier, *catalog.Record) (string, error) {
 	return catalog.StateFilling, nil
 }
 
 // rights: a writer cannot say where in the order its record stands.
 func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
-	if f.Capture == dialect.CaptureApp {
+	if f.Capture == feedtype.CaptureApp {
 		writing = []dialect.Right{dialect.May("INSERT", f.Records(), append([]string{"shard", "time_hint"}, f.StoredKey()...)...)}
 	}
 	for _, table := range []feedtype.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()} {
@@ -130,8 +130,8 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 }
 
 // verify looks at the tables and at the trigger.
-func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.Dialect.Verify(ctx, q, r.Feed(db.store.Names), table)
+func (outbox) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -139,27 +139,27 @@ func (outbox) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (outbox) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
-// repair appends records for rows that have neither a record nor a place, in batches along the
+// RecordMissing appends records for rows that have neither a record nor a place, in batches along the
 // key: one INSERT … SELECT keeps writers from the outbox on MariaDB, for as long as it takes.
-func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
+func (f *outboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 	for after, more := []any(nil), true; more; {
-		m.moveFirst(ctx, f)
+		f.moveFirst(ctx)
 		var recorded int64
 		var last []any
-		err = f.db.store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
+		err = f.Store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
 			recorded, last, err = f.recordBatch(ctx, tx, after)
 			return err
 		})
 		if err != nil {
-			return n, f.settle(ctx, "append records", err)
+			return n, f.Explain(ctx, "append records", err)
 		}
 		n += recorded
 		after, more = last, last != nil
-		f.Wake()
+		f.Recorder.Wake()
 	}
 	return n, nil
 }
@@ -167,50 +167,50 @@ func (m outbox) repair(ctx context.Context, f *Feed) (n int64, err error) {
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
 // that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
 // because they were purged have left their mark, which is looked for behind it.
-func (f *Feed) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
+func (f *outboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
 	if err := f.lockActive(ctx, tx); err != nil {
 		return 0, nil, err
 	}
-	rows, last, err := f.keyRange(ctx, tx, "", after, fillBatch)
+	rows, last, err := f.Recorder.keyRange(ctx, tx, "", after, fillBatch)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := f.mustHaveShards(ctx, tx, f.catalog.DialectFeed(), rows); err != nil {
+	if err := f.mustHaveShards(ctx, tx, f.DialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.db.store.Dialect, b, f.catalog.DialectFeed(), rows), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
 }
 
 // lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
-func (f *Feed) lockActive(ctx context.Context, tx dialect.Querier) error {
-	r := f.catalog.Record.Load()
+func (f *outboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
+	r := f.Record.Load()
 	where := func(b *dialect.Builder) string {
-		return " WHERE name = " + b.Arg(f.name) + " AND generation = " + b.Arg(r.Generation)
+		return " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation)
 	}
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	if _, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
 		return err
 	}
 	var state string
-	b = dialect.NewBuilder(f.db.store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.db.store.Table("feeds")+where(b), b.Args(), &state)
+	b = dialect.NewBuilder(f.Store.Dialect)
+	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.Store.Table("feeds")+where(b), b.Args(), &state)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNoRows):
 		return err
 	case state == catalog.StateFilling:
-		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.name + "`, should that have broken off"}
+		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.Name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.Name + "`, should that have broken off"}
 	case state != catalog.StateActive:
-		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: "it has become another meanwhile", Next: "try again"}
+		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: "it has become another meanwhile", Next: "try again"}
 	}
 	return nil
 }
 
 // declare: both columns may be left out.
-func (outbox) declare(t *declared, spec *FeedSpec) (err error) {
+func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.ShardColumn != "" {
 		if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
 			return err
@@ -223,7 +223,7 @@ func (outbox) declare(t *declared, spec *FeedSpec) (err error) {
 }
 
 // script leaves the rows that are there to back-fill, which goes through them in batches.
-func (outbox) script(_ *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (outbox) script(_ *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	return nil, catalog.StateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
 		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name + "`: run one of them now,\n" +
 		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused (503 filling)", nil

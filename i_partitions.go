@@ -1,16 +1,19 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -29,6 +32,17 @@ type attached struct {
 	head int64
 }
 
+// partitions follows the partitions of one feed's table.
+type partitions struct {
+	*catalog.Feed
+	DB       *installer
+	Recorder *recorder
+	Rows     *outboxRows
+
+	mu       sync.Mutex
+	attached attached // what the last look found
+}
+
 // attachedOf are the table's partitions that have rows of their own, sorted.
 func attachedOf(table *dialect.Table) []string {
 	var all []string
@@ -43,9 +57,9 @@ func attachedOf(table *dialect.Table) []string {
 
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
-func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
-	fresh, err := f.newPartitions(ctx, f.db.store.On(), f.catalog.Record.Load())
-	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
+func (f *partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
+	fresh, err := f.newPartitions(ctx, f.Store.On(), f.Record.Load())
+	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
 		return nil, nil // as Verify
 	}
 	var problems []string
@@ -55,7 +69,7 @@ func (f *Feed) VerifyPartitions(ctx context.Context) ([]string, error) {
 			continue
 		}
 		problems = append(problems, uncaptured(p)+". A publisher whose login is a member of the role "+p.Owner+
-			" makes the trigger within a minute; `rowfeed feed upgrade "+f.name+"` as such a login does it at once")
+			" makes the trigger within a minute; `rowfeed feed upgrade "+f.Name+"` as such a login does it at once")
 	}
 	return problems, err
 }
@@ -65,41 +79,41 @@ func uncaptured(p dialect.NewPartition) string {
 		p.Name)
 }
 
-func (f *Feed) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
-	if r.Capture != dialect.CaptureTrigger {
+func (f *partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
+	if r.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
-	table, err := catalog.DescribeSource(ctx, f.db.store, q, r)
+	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := f.db.store.Dialect.NewPartitions(ctx, q, r.Feed(f.db.store.Names), table)
-	return fresh, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
+	fresh, err := f.Store.Dialect.NewPartitions(ctx, q, r.Feed(f.Store.Names), table)
+	return fresh, f.Fail("look for new partitions", err)
 }
 
-// keepPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
+// FollowPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
 // keys that came or went with partitions.
-func (f *Feed) keepPartitions(ctx context.Context) {
+func (f *partitions) FollowPartitions(ctx context.Context) {
 	err := f.takeInAll(ctx)
 	if err == nil {
 		_, err = f.followPartitions(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.Trouble(err)
 	}
 }
 
 // hasPartitions tells whether there is something to follow.
 func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
-	return r.Capture == dialect.CaptureTrigger && r.State != catalog.StateCreating &&
+	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
 
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
-func (f *Feed) takeInAll(ctx context.Context) error {
-	r := f.catalog.Record.Load()
-	fresh, err := f.newPartitions(ctx, f.db.store.On(), r)
+func (f *partitions) takeInAll(ctx context.Context) error {
+	r := f.Record.Load()
+	fresh, err := f.newPartitions(ctx, f.Store.On(), r)
 	if err != nil {
 		return err
 	}
@@ -107,58 +121,58 @@ func (f *Feed) takeInAll(ctx context.Context) error {
 	for _, p := range fresh {
 		err := f.mayTakeIn(p)
 		if err == nil {
-			err = f.db.store.Dialect.WithSchemaLock(ctx, f.db.store.SQL, f.db.store.Names, func(q dialect.Querier) error {
+			err = f.Store.Dialect.WithSchemaLock(ctx, f.Store.SQL, f.Store.Names, func(q dialect.Querier) error {
 				_, err := f.takeIn(ctx, q, r, []dialect.NewPartition{p})
 				return err
 			})
 		}
-		if err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassLockTimeout {
-			err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Err: err,
+		if err != nil && f.Store.Dialect.Classify(err) == dialect.ClassLockTimeout {
+			err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name), Err: err,
 				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
 				Next:  "wait: the publisher tries again within a minute"}
 		}
-		first = firstError(first, f.db.store.Fail(feedtype.FeedObject(f.name), "make the trigger of partition "+p.Name.String(), err))
+		first = cmp.Or(first, f.Fail("make the trigger of partition "+p.Name.String(), err))
 	}
 	return first
 }
 
 // mayTakeIn refuses partitions for which this login lacks a right.
-func (f *Feed) mayTakeIn(fresh ...dialect.NewPartition) error {
+func (f *partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
 	for _, p := range fresh {
 		if p.Lacks == "" {
 			continue
 		}
 		next := "run `" + p.Grant + "`; then the publisher makes the trigger"
 		if p.ByOwner {
-			next += ". Or run `rowfeed feed upgrade " + f.name + "` as a member of " + p.Owner
+			next += ". Or run `rowfeed feed upgrade " + f.Name + "` as a member of " + p.Owner
 		}
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
 	}
 	return nil
 }
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
+func (f *partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
 	err error) {
 	if len(fresh) == 0 {
 		return nil, nil
 	}
-	records, err := catalog.Load(ctx, f.db.store, q, f.name)
+	records, err := catalog.Load(ctx, f.Store, q, f.Name)
 	if err != nil {
 		return nil, err
 	}
 	if len(records) == 0 || records[0].Gone() {
-		return nil, f.catalog.Reload(ctx)
+		return nil, f.Reload(ctx)
 	}
 	r := records[0]
 	if r.Generation != of.Generation || r.Source != of.Source {
-		return nil, f.catalog.Reload(ctx) // the feed was made anew since its partitions were read
+		return nil, f.Reload(ctx) // the feed was made anew since its partitions were read
 	}
 	known := catalog.Partitions{}
 	if r.Partitions != nil {
 		known = *r.Partitions
-	} else if table, err := catalog.DescribeSource(ctx, f.db.store, q, r); err != nil {
+	} else if table, err := catalog.DescribeSource(ctx, f.Store, q, r); err != nil {
 		return nil, err
 	} else {
 		known.Attached = attachedOf(table) // the feed was made by a version that named none
@@ -176,27 +190,27 @@ func (f *Feed) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record
 		taken = append(taken, uncaptured(p))
 	}
 	r.Partitions = &known
-	return taken, f.db.saveOptions(ctx, q, r)
+	return taken, f.DB.saveOptions(ctx, q, r)
 }
 
 // followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
 // date, and answers how many. It does nothing while a partition lacks its trigger.
-func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
-	if err := f.catalog.Reload(ctx); err != nil {
+func (f *partitions) followPartitions(ctx context.Context) (total int64, err error) {
+	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
-	r := f.catalog.Record.Load()
+	r := f.Record.Load()
 	head, err := f.sequenceValue(ctx) // before the partitions are read, see partitions.Head
 	if err != nil {
 		return 0, err
 	}
-	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
+	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if err != nil || !hasPartitions(r, table) {
 		return 0, err
 	}
-	fresh, err := f.db.store.Dialect.NewPartitions(ctx, f.db.store.On(), r.Feed(f.db.store.Names), table)
+	fresh, err := f.Store.Dialect.NewPartitions(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
 	if err != nil || len(fresh) > 0 {
-		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "look for new partitions", err)
+		return 0, f.Fail("look for new partitions", err)
 	}
 	now := &catalog.Partitions{Attached: attachedOf(table), Head: head}
 	known := r.Partitions
@@ -234,19 +248,19 @@ func (f *Feed) followPartitions(ctx context.Context) (total int64, err error) {
 }
 
 // partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
-func (f *Feed) partitionsFail(ctx context.Context, err error) error {
+func (f *partitions) partitionsFail(ctx context.Context, err error) error {
 	const doing = "record the keys of partitions that were attached, detached, dropped or truncated"
-	if f.db.store.Dialect.Classify(err) != dialect.ClassPermission {
-		return f.settle(ctx, doing, err)
+	if f.Store.Dialect.Classify(err) != dialect.ClassPermission {
+		return f.Explain(ctx, doing, err)
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing, Err: err,
-		Next: "run `rowfeed feed upgrade " + f.name + "` as the login that made the feed; or let the publisher do it: " +
-			"grant it INSERT on " + f.catalog.DialectFeed().Written().String() + " and SELECT on the table's partitions"}
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing, Err: err,
+		Next: "run `rowfeed feed upgrade " + f.Name + "` as the login that made the feed; or let the publisher do it: " +
+			"grant it INSERT on " + f.DialectFeed().Written().String() + " and SELECT on the table's partitions"}
 }
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
 // from any partition.
-func (f *Feed) followedTo(known, now *catalog.Partitions) int64 {
+func (f *partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
 		return 0
@@ -259,45 +273,44 @@ func (f *Feed) followedTo(known, now *catalog.Partitions) int64 {
 	return known.Head
 }
 
-func (f *Feed) sequenceValue(ctx context.Context) (value int64, err error) {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	query := "SELECT value FROM " + f.db.store.Table("sequences") + " WHERE name = " + b.Arg(f.name)
-	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &value)
-	return value, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
+func (f *partitions) sequenceValue(ctx context.Context) (value int64, err error) {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "SELECT value FROM " + f.Store.Table("sequences") + " WHERE name = " + b.Arg(f.Name)
+	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &value)
+	return value, f.Fail("read its sequence", err)
 }
 
 // publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
 // it waits for the pass that is at work.
-func (f *Feed) publishedUpTo(ctx context.Context) (value int64, err error) {
-	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.DialectFeed())
+func (f *partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) error {
+		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
 		value = seq.Value
 		return err
 	})
-	return value, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
+	return value, f.Fail("read its sequence", err)
 }
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
 // than before: the partition can be a copy that was rewritten and has taken the place of the former one.
-func (f *Feed) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
+func (f *partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
-	part, of := &Feed{db: f.db, name: f.name, wake: f.wake, history: f.history,
-		catalog: &catalog.Feed{Name: f.name, Store: f.db.store, Gone: f.catalog.Gone}}, *r
+	of := *r
 	of.Source = p.Name
-	part.catalog.Record.Store(&of)
+	part := f.of(&of)
 	if r.Outbox() {
-		if err := f.knowsPlaces(ctx, f.db.store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
-			f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err}) // once: only a person can know
+		if err := f.Rows.knowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
+			f.Trouble(err) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
 			return 0, err
 		}
-		return modeOf(r).repair(ctx, part)
+		return part.Rows.RecordMissing(ctx)
 	}
 	for after, more := []any(nil), true; more; {
 		var last []any
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
-			n, last, err = part.recordRange(ctx, tx, "", after, followBatch, dialect.Changed)
+			n, last, err = part.Recorder.recordRange(ctx, tx, "", after, followBatch, dialect.Changed)
 			return n, err
 		})
 		total += n
@@ -309,9 +322,22 @@ func (f *Feed) recordAttached(ctx context.Context, r *catalog.Record, p dialect.
 	return total, nil
 }
 
+// of is the feed as if it had another record, with gaps of its own.
+func (f *partitions) of(r *catalog.Record) *partitions {
+	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
+	feed.Record.Store(r)
+	recorder := &recorder{Feed: feed, Wake: f.Recorder.Wake}
+	outbox := &outboxQueue{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
+	part := &partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &outboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
+	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
+		return f.DB.Diagnose(ctx, feed, doing, err)
+	}
+	return part
+}
+
 // recordVanished records the keys whose rows are gone although their positions, above one and up to another, do not
 // say so.
-func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
+func (f *partitions) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
 	for above < to {
 		last := to
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
@@ -328,8 +354,8 @@ func (f *Feed) recordVanished(ctx context.Context, above, to int64) (total int64
 }
 
 // recordGone is a step of recordVanished. It answers up to where it has looked.
-func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *partitions) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
 	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
@@ -347,9 +373,9 @@ func (f *Feed) recordGone(ctx context.Context, tx dialect.Querier, above, to int
 
 // followStep is one transaction of following partitions, and a pause as long as it took, which leaves the database to
 // others for half of the time.
-func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
+func (f *partitions) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
 	begun := time.Now()
-	err = f.db.store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.name, func(tx dialect.Querier) (err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) (err error) {
 		n, err = step(tx)
 		return err
 	})
@@ -357,25 +383,25 @@ func (f *Feed) followStep(ctx context.Context, step func(dialect.Querier) (int64
 		return 0, err
 	}
 	if n > 0 {
-		f.Wake()
+		f.Recorder.Wake()
 	}
 	return n, store.Pause(ctx, time.Since(begun))
 }
 
 // savePartitions has the record name other partitions, unless it has become another since it was read: then the next
 // look compares again.
-func (f *Feed) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
-	err := f.db.store.WithSchemaLock(ctx, "follow the partitions of "+f.name, func(q dialect.Querier) error {
-		records, err := catalog.Load(ctx, f.db.store, q, f.name)
+func (f *partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
+	err := f.Store.WithSchemaLock(ctx, "follow the partitions of "+f.Name, func(q dialect.Querier) error {
+		records, err := catalog.Load(ctx, f.Store, q, f.Name)
 		if err != nil || len(records) == 0 || records[0].Gone() || records[0].Generation != read.Generation ||
 			!records[0].Partitions.Equal(read.Partitions) {
 			return err
 		}
 		records[0].Partitions = now
-		return f.db.saveOptions(ctx, q, records[0])
+		return f.DB.saveOptions(ctx, q, records[0])
 	})
 	if err == nil {
-		err = f.catalog.Reload(ctx)
+		err = f.Reload(ctx)
 	}
-	return f.db.store.Fail(feedtype.FeedObject(f.name), "note its partitions", err)
+	return f.Fail("note its partitions", err)
 }

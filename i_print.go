@@ -11,22 +11,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// PrintFeed is the script that AddFeed would run, for a database that is not at
-// hand and has rowfeed's tables: the types of the columns that the spec names come from it ("id:bigint"),
-// and what only the table itself tells (its other indexes, cascades, partitions) is left out, so
-// that nothing refuses a table that AddFeed would refuse; Feed.Verify finds most of that. With ModeOutbox
-// the rows that are there already get their places from AddFeed with the same spec, or from
-// Feed.BackFill.
-func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	full := cfg.withDefaults()
-	spec = spec.withDefaults()
-	if err := firstError(full.validate(), spec.validate()); err != nil {
+// Print is the script that Create would run, for a database that is not at hand. See rowfeed.PrintFeed.
+func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
+	spec, err := checkSpec(spec)
+	if err != nil {
 		return nil, err
 	}
-	db, err := absent(d, full)
+	db, err := absent(d, names)
 	if err != nil {
 		return nil, err
 	}
@@ -40,39 +31,39 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	if err := planColumns(r, table); err != nil {
 		return nil, err
 	}
-	up, err := modeOf(r).up(db, r, table)
+	up, err := kinds[r.Mode].up(db, r, table)
 	if err != nil {
 		return nil, err
 	}
-	begin, state, note, err := modeOf(r).script(db, r)
+	begin, state, note, err := kinds[r.Mode].script(db, r)
 	if err != nil {
 		return nil, err
 	}
 	set := "state = " + d.Literal(state)
-	if identity := d.IdentitySQL(db.store.Names); identity != "" {
+	if identity := d.IdentitySQL(db.Names); identity != "" {
 		set += ", database_identity = " + identity
 	}
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.Save(dialect.NewScript(d), db.store.Table("feeds"), db.store.Names.Schema, false, d.Now())},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.store.Table("sequences"), r.Name, 0, d.Now())},
+		{Note: "the feed's record", SQL: r.Save(dialect.NewScript(d), db.Table("feeds"), db.Names.Schema, false, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.Table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
-		{Note: note, SQL: "UPDATE " + db.store.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
+		{Note: note, SQL: "UPDATE " + db.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
 	}, last), nil
 }
 
 // absent is a database that is not at hand: it spells statements, and runs none.
-func absent(d dialect.Dialect, cfg Config) (*DB, error) {
+func absent(d dialect.Dialect, names dialect.Names) (*installer, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
-	db := &DB{store: &store.Store{Dialect: d, Names: dialect.Names{Schema: cfg.Schema, Prefix: cfg.Prefix}, Home: home}, cfg: cfg}
-	if db.store.Names.Schema == "" {
-		db.store.Names.Schema = home
+	db := &installer{&store.Store{Dialect: d, Names: names, Home: home}}
+	if db.Names.Schema == "" {
+		db.Names.Schema = home
 	}
 	return db, err
 }
 
 // declaredRecord makes a feed's record of what the spec alone says of the table.
-func (db *DB) declaredRecord(spec FeedSpec) (*catalog.Record, *dialect.Table, error) {
+func (db *installer) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err
@@ -81,9 +72,9 @@ func (db *DB) declaredRecord(spec FeedSpec) (*catalog.Record, *dialect.Table, er
 		return nil, nil, feedtype.Invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
 	}
 	if source.Schema == "" {
-		source.Schema = db.store.Home
+		source.Schema = db.Home
 	}
-	t := &declared{d: db.store.Dialect, Table: dialect.Table{Name: source}}
+	t := &declared{d: db.Dialect, Table: dialect.Table{Name: source}}
 	var index dialect.Index
 	spec.Key = slices.Clone(spec.Key)
 	for i, text := range spec.Key {
@@ -94,12 +85,12 @@ func (db *DB) declaredRecord(spec FeedSpec) (*catalog.Record, *dialect.Table, er
 		index.Columns = append(index.Columns, dialect.IndexColumn{Name: c.Name, Collation: strings.TrimPrefix(c.Collate, " COLLATE "), Exact: c.Exact})
 	}
 	t.Unique = []dialect.Index{index}
-	if err := modes[spec.Mode].declare(t, &spec); err != nil {
+	if err := kinds[spec.Mode].declare(t, &spec); err != nil {
 		return nil, nil, err
 	}
 	columns := spec.Columns
 	spec.Columns = nil // not to be looked up
-	r, err := newRecord(db.store.Dialect, spec, &t.Table)
+	r, err := newRecord(db.Dialect, spec, &t.Table)
 	if err != nil {
 		return nil, nil, err
 	}

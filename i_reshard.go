@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,12 @@ const (
 	walkDone             // the index is next
 )
 
+// division divides the keys of one feed among data shards.
+type division struct {
+	*catalog.Feed
+	Recorder *recorder
+}
+
 // Reshard divides an existing feed by another number of data shards, and answers whether
 // that changed anything. It begins a new generation of the feed: cursors of before are
 // refused with the code GenerationChanged, and consumers start at the beginning. Writers,
@@ -43,75 +50,75 @@ const (
 // with the code Sharding until every key has its shard. When Reshard breaks off, call it
 // again with the same number: it goes on where it stopped, also beside others that do so.
 // progress may be nil; it is told how many keys this call has looked at.
-func (f *Feed) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
+func (f *division) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
-	if f.catalog.DialectFeed().ULIDs != nil {
-		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
+	if f.DialectFeed().ULIDs != nil {
+		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
 			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
 	}
-	if err := f.mode().keys(f, "divide by data shards"); err != nil {
+	if err := f.Recorder.ByKey("divide by data shards"); err != nil {
 		return false, err
 	}
 	for {
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return false, err
 		}
-		r := f.catalog.Record.Load()
+		r := f.Record.Load()
 		conflict := func(next, format string, args ...any) (bool, error) {
-			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf(format, args...), Next: next}
+			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf(format, args...), Next: next}
 		}
 		switch {
 		case r.State == catalog.StateSharding && r.DataShards != dataShards:
-			return conflict(catalog.FinishSharding(f.name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
+			return conflict(catalog.FinishSharding(f.Name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
 		case r.State == catalog.StateSharding:
 			return true, f.giveShards(ctx, dataShards, progress)
 		case r.State != catalog.StateActive:
-			return conflict("run `rowfeed feed add "+f.name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
+			return conflict("run `rowfeed feed add "+f.Name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
 		case r.DataShards == dataShards:
 			return changed, nil
 		}
 		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, errRecordChanged) {
-			return false, f.db.store.Fail(feedtype.FeedObject(f.name), "begin to give keys other data shards", err)
+			return false, f.Fail("begin to give keys other data shards", err)
 		}
 		changed = true // by this call or by another that asks for the same
-		f.Wake()
+		f.Recorder.Wake()
 	}
 }
 
 // beginSharding writes the new number of data shards with a new generation, unless the
 // record is another by now.
-func (f *Feed) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
+func (f *division) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
-	if feed := to.Feed(f.db.store.Names); feed.InRows() {
-		table, err := catalog.DescribeTable(ctx, f.db.store, f.db.store.On(), r.Source)
+	if feed := to.Feed(f.Store.Names); feed.InRows() {
+		table, err := catalog.DescribeTable(ctx, f.Store, f.Store.On(), r.Source)
 		if err != nil {
 			return err
 		}
-		if err := firstError(holdsExactKeys(&to), holdsShards(&to, table)); err != nil {
+		if err := cmp.Or(holdsExactKeys(&to), holdsShards(&to, table)); err != nil {
 			return err
 		}
 	}
-	return f.db.store.InTx(ctx, dialect.ForRecord, "shard "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, r.Feed(f.db.store.Names))
+	return f.Store.InTx(ctx, dialect.ForRecord, "shard "+f.Name, func(tx dialect.Querier) error {
+		seq, err := f.Store.Dialect.LockSequence(ctx, tx, r.Feed(f.Store.Names))
 		if errors.Is(err, store.ErrNoRows) {
 			return errRecordChanged // dropped
 		}
 		if err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.db.store.Dialect)
-		n, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
-			" WHERE name = "+b.Arg(f.name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
+		b := dialect.NewBuilder(f.Store.Dialect)
+		n, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
+			" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
 		if err != nil {
 			return err
 		}
 		if n != 1 {
 			return errRecordChanged
 		}
-		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, store.OrNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.Store.Dialect, f.Store.Names, f.Name, store.OrNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -121,43 +128,43 @@ func (f *Feed) beginSharding(ctx context.Context, r *catalog.Record, dataShards 
 }
 
 // giveShards walks along the keys until each has its shard among the number wanted.
-func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
+func (f *division) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
 	var total, former int64
 	denied := 0
 	for {
-		r := f.catalog.Record.Load()
+		r := f.Record.Load()
 		switch {
 		case r.DataShards != wanted:
-			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
-				Next: "agree on a number, then run `rowfeed feed upgrade " + f.name + " --data-shards N`"}
+			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
+				Next: "agree on a number, then run `rowfeed feed upgrade " + f.Name + " --data-shards N`"}
 		case r.State != catalog.StateSharding:
 			return nil // another has done the rest
 		}
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
 			err := f.endSharding(ctx, r)
 			if err != nil && !errors.Is(err, errRecordChanged) {
-				return f.db.store.Fail(feedtype.FeedObject(f.name), "make the index by shard", err)
+				return f.Fail("make the index by shard", err)
 			}
-			if err := f.catalog.Reload(ctx); err != nil {
+			if err := f.Reload(ctx); err != nil {
 				return err
 			}
 			continue
 		}
 		var looked, late int64
-		err := f.db.store.InTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
+		err := f.Store.InTx(ctx, dialect.ForPublish, "give keys of "+f.Name+" their shards", func(tx dialect.Querier) (err error) {
 			looked, late, err = f.shardBatch(ctx, tx, r)
 			return err
 		})
 		switch {
 		case errors.Is(err, errRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
-		case errors.Is(err, store.ErrNoRows) || err != nil && f.db.store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
-			if err := f.catalog.Reload(ctx); err != nil {
+		case errors.Is(err, store.ErrNoRows) || err != nil && f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+			if err := f.Reload(ctx); err != nil {
 				return err
 			}
-			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards", err)
+			return f.Fail("give keys their shards", err)
 		case err != nil:
-			return f.db.store.Fail(feedtype.FeedObject(f.name), "give keys their shards (run it again to go on)", err)
+			return f.Fail("give keys their shards (run it again to go on)", err)
 		}
 		if late > 0 {
 			if late < former {
@@ -165,8 +172,8 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 			}
 			former = late
 			if denied++; denied == heldTries {
-				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
-					Next: "`rowfeed status " + f.name + "` names the transactions; then " + catalog.FinishSharding(f.name, r.DataShards)}
+				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
+					Next: "`rowfeed status " + f.Name + "` names the transactions; then " + catalog.FinishSharding(f.Name, r.DataShards)}
 			}
 			if err := store.Pause(ctx, store.Backoff(denied)); err != nil {
 				return err
@@ -177,7 +184,7 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 		if total += looked; progress != nil && looked > 0 {
 			progress(total)
 		}
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -185,8 +192,8 @@ func (f *Feed) giveShards(ctx context.Context, wanted int, progress func(int64))
 
 // shardBatch gives the next keys of the walk their shards. It answers how many it looked
 // at, and how many rows others held: then the walk stays where it is.
-func (f *Feed) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
-	d, feed := f.db.store.Dialect, r.Feed(f.db.store.Names)
+func (f *division) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
+	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
 	}
@@ -276,10 +283,10 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 
 // shardsGiven notes how far the walk has come; nil: no further. The record must be as it
 // was read, or this batch was made for another division of the feed.
-func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
-	b := dialect.NewBuilder(f.db.store.Dialect)
+func (f *division) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.db.store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
 		return err
 	}
 	if n != 1 {
@@ -288,45 +295,45 @@ func (f *Feed) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.R
 	if mark == nil {
 		return nil
 	}
-	b = dialect.NewBuilder(f.db.store.Dialect)
+	b = dialect.NewBuilder(f.Store.Dialect)
 	set := " SET fill_after = " + b.Arg(dialect.EncodeKey(mark))
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
+	_, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 	return err
 }
 
 // endSharding makes or removes the index by bucket, and then the feed is whole: both only
 // while the record is as it was read, which the caller has to look at again.
-func (f *Feed) endSharding(ctx context.Context, r *catalog.Record) error {
-	err := f.db.store.WithSchemaLock(ctx, "shard "+f.name, func(q dialect.Querier) error {
-		b := dialect.NewBuilder(f.db.store.Dialect)
+func (f *division) endSharding(ctx context.Context, r *catalog.Record) error {
+	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
+		b := dialect.NewBuilder(f.Store.Dialect)
 		var n int64
-		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.db.store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
+		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
 			return err
 		}
 		if n != 1 {
 			return errRecordChanged
 		}
-		steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.Feed(f.db.store.Names))
+		steps, err := f.Store.Dialect.BucketIndex(ctx, q, r.Feed(f.Store.Names))
 		if err != nil {
 			return err
 		}
 		if err := run(ctx, q, steps); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(f.db.store.Dialect)
+		b = dialect.NewBuilder(f.Store.Dialect)
 		set := " SET state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
-		_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
+		_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 		return err // it ends nothing after a bump, which takes another lock
 	})
 	if err == nil {
-		f.Wake()
+		f.Recorder.Wake()
 	}
 	return err
 }
 
 // holdsShards refuses rows that cannot hold their data shards, where they are to.
 func holdsShards(r *catalog.Record, table *dialect.Table) error {
-	if r.Capture != dialect.CaptureColumn || r.DataShards <= 1 {
+	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {

@@ -4,34 +4,36 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// sameAsBefore is the publisher's look at its database, when it starts and then at
+// SameAsBefore is the publisher's look at its database, when it starts and then at
 // every house-keeping. Publishing looks by itself; this tells also while nothing is
 // to be published, and writes the identity down where it is not known yet.
-func (f *Feed) sameAsBefore(ctx context.Context) error {
-	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
+func (f *installed) SameAsBefore(ctx context.Context) error {
+	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
-		return f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
+		return f.Fail("ask which database it is in", err)
 	}
-	if r := f.catalog.Record.Load(); r.Identity == "" && identity != "" {
+	if r := f.Record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
 			return err
 		}
 	}
-	if err := history.SameDatabase(f.catalog.Record.Load(), identity); err != nil {
+	if err := history.SameDatabase(f.Record.Load(), identity); err != nil {
 		return err
 	}
-	return f.mode().asBefore(ctx, f)
+	if f.DialectFeed().ULIDs != nil {
+		return nil // pages look by themselves; without a shard there is nothing to look at
+	}
+	return f.Reader.NotSetBack(ctx)
 }
 
-func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
-	err := f.db.store.InTx(ctx, dialect.ForRecord, "note the database of "+f.name, func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(f.db.store.Dialect)
-		query := "UPDATE " + f.db.store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) + " WHERE name = " + b.Arg(f.name)
+func (f *installed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
+	err := f.Store.InTx(ctx, dialect.ForRecord, "note the database of "+f.Name, func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(f.Store.Dialect)
+		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) + " WHERE name = " + b.Arg(f.Name)
 		if onlyUnknown {
 			query += " AND database_identity IS NULL"
 		}
@@ -39,9 +41,9 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 		return err
 	})
 	if err != nil {
-		return f.db.store.Fail(feedtype.FeedObject(f.name), "note which database it is in", err)
+		return f.Fail("note which database it is in", err)
 	}
-	return f.catalog.Reload(ctx)
+	return f.Reload(ctx)
 }
 
 // Bump gives the feed a new generation, and answers it: the database's time in
@@ -50,13 +52,13 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 // beginning, and remove what the new pass does not bring. It is for a database in
 // which commits were lost: after restoring a backup, or a failover to a replica that
 // lagged. A database of another identity is the feed's from now on.
-func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
-	err = f.db.store.InTx(ctx, dialect.ForRecord, "bump "+f.name, func(tx dialect.Querier) error {
-		seq, err := f.db.store.Dialect.LockSequence(ctx, tx, f.catalog.DialectFeed())
+func (f *installed) Bump(ctx context.Context) (generation int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "bump "+f.Name, func(tx dialect.Querier) error {
+		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
 		if err != nil {
 			return err
 		}
-		for _, s := range bumpSteps(f.db.store.Dialect, f.db.store.Names, f.name, store.OrNull(seq.Identity)) {
+		for _, s := range bumpSteps(f.Store.Dialect, f.Store.Names, f.Name, store.OrNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
 				return err
 			}
@@ -64,9 +66,9 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "bump", err)
+		return 0, f.Fail("bump", err)
 	}
-	if err := f.catalog.Reload(ctx); err != nil {
+	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
 	f.Wake()
@@ -76,15 +78,15 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 // AdoptDatabase takes the database for the feed's own, with positions and cursors as
 // they are. It is for a database that has moved with all its commits: a planned
 // failover, an upgrade, a new server id. It answers whether that was needed.
-func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
-	if err := f.catalog.Reload(ctx); err != nil {
+func (f *installed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
+	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
-	identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names)
+	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
-		return false, f.db.store.Fail(feedtype.FeedObject(f.name), "ask which database it is in", err)
+		return false, f.Fail("ask which database it is in", err)
 	}
-	if f.catalog.Record.Load().Identity == identity {
+	if f.Record.Load().Identity == identity {
 		return false, nil
 	}
 	if err := f.setIdentity(ctx, identity, false); err != nil {
@@ -94,17 +96,8 @@ func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// PrintBump is the script of Bump, or of AdoptDatabase, for a database that is not at
-// hand. The feed's next publisher writes down which database it is in.
-func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]dialect.Step, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	full := cfg.withDefaults()
-	if err := firstError(full.validate(), feedtype.ValidName(feed)); err != nil {
-		return nil, err
-	}
-	names := dialect.Names{Schema: full.Schema, Prefix: full.Prefix}
+// printBump is the script of Bump, or of AdoptDatabase, for a database that is not at hand. See rowfeed.PrintBump.
+func printBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
 		b := dialect.NewScript(d)
@@ -112,7 +105,7 @@ func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]diale
 			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) + " SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
 	}
 	first, last := d.Frame()
-	return append(append(first, steps...), last...), nil
+	return append(append(first, steps...), last...)
 }
 
 // bumpSteps begin with the sequence's row, which a publisher holds to its commit.

@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -31,24 +32,37 @@ func validRetention(r feedtype.Retention) error {
 
 // SetRetention changes how long the feed's entries are kept. Its publisher knows within a
 // minute; what has been purged does not come back.
-func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
-	if err := f.mode().keeps(to); err != nil {
+func (f *installed) SetRetention(ctx context.Context, to feedtype.Retention) error {
+	if err := f.keeps(to); err != nil {
 		return err
 	}
-	err := f.db.store.WithSchemaLock(ctx, "set the retention of "+f.name, func(q dialect.Querier) error {
+	err := f.Store.WithSchemaLock(ctx, "set the retention of "+f.Name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have become another.
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		r := *f.catalog.Record.Load()
-		if err := modeOf(&r).keeps(to); err != nil {
+		r := *f.Record.Load()
+		if err := f.keeps(to); err != nil {
 			return err
 		}
 		r.Retain = to
-		return f.db.saveOptions(ctx, q, &r)
+		return f.DB.saveOptions(ctx, q, &r)
 	})
 	if err == nil {
-		err = f.catalog.Reload(ctx)
+		err = f.Reload(ctx)
 	}
-	return f.db.store.Fail(feedtype.FeedObject(f.name), "set its retention", err)
+	return f.Fail("set its retention", err)
+}
+
+func (f *installed) keeps(to feedtype.Retention) error {
+	r := f.Record.Load()
+	return cmp.Or(r.Unreadable, keeps(r.Mode, to))
+}
+
+// keeps refuses a retention that feeds of a mode cannot have.
+func keeps(mode string, r feedtype.Retention) error {
+	if mode == feedtype.ModeOutbox {
+		return validRetention(r)
+	}
+	return noRetention(r)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-func (sequenced) declare(*declared, *FeedSpec) error { return nil }
+func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 
-func (sequenced) script(db *DB, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
-	if feed := r.Feed(db.store.Names); !feed.InRows() {
+func (sequenced) script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+	if feed := r.Feed(db.Names); !feed.InRows() {
 		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.store.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.store.Dialect, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.store.Dialect, feed, ""), ", ") + " FROM " + dialect.Qualified(db.store.Dialect, feed.Source)}}
+			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " + dialect.Qualified(db.Dialect, feed.Source)}}
 	}
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
@@ -24,54 +24,56 @@ func (sequenced) script(db *DB, r *catalog.Record) (steps []dialect.Step, state,
 // sequenced is the mode whose positions a publisher gives.
 type sequenced struct{}
 
-func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec FeedSpec, table *dialect.Table) error {
-	if len(table.Untriggered) > 0 && spec.Capture == dialect.CaptureTrigger && !spec.AcceptUntriggered {
+func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
 			Next: "remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes"}
 	}
 	if c := r.ShardIndex(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer && r.Key[c].Kind != feedtype.Dynamic) {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(keyNames(r.Key), ", ")),
+			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", ")),
 			Next:  "`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key"}
 	}
 	return nil
 }
 
-func (sequenced) admit(context.Context, *DB, dialect.Querier, *catalog.Record) error { return nil }
+func (sequenced) admit(context.Context, *installer, dialect.Querier, *catalog.Record) error {
+	return nil
+}
 
-func (sequenced) up(db *DB, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (sequenced) up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
-	return run(ctx, q, db.store.Dialect.FeedDown(r.Feed(db.store.Names), table))
+func (sequenced) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	return run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table))
 }
 
-func (sequenced) begin(_ context.Context, db *DB, _ dialect.Querier, r *catalog.Record) (string, error) {
+func (sequenced) begin(_ context.Context, db *installer, _ dialect.Querier, r *catalog.Record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return catalog.StateSharding, nil // rows that have a position have no shard of ours
-	case r.Feed(db.store.Names).InRows():
+	case r.Feed(db.Names).InRows():
 		return catalog.StateActive, nil // rows without a position wait already
 	}
 	return catalog.StateFilling, nil
 }
 
 // backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
-	err = f.db.store.InTx(ctx, dialect.ForRecord, "fill "+f.name, func(tx dialect.Querier) error {
-		recorded, last, err := f.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+func (sequenced) backfill(ctx context.Context, f *installed, r *catalog.Record) (n int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
+		recorded, last, err := f.Recorder.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
 			return err
 		}
 		n = recorded
-		return f.filled(ctx, tx, r, last)
+		return filled(ctx, f.Feed, tx, r, last)
 	})
 	return n, err
 }
 
-func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
-	steps, err := db.store.Dialect.Repair(ctx, q, r.Feed(db.store.Names), table)
+func (sequenced) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
 	}
@@ -80,19 +82,19 @@ func (sequenced) mend(ctx context.Context, db *DB, q dialect.Querier, r *catalog
 
 // rights: writers who record their changes themselves, or delete rows that hold positions.
 func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
 	}
 	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")), dialect.May("SELECT", f.Positions())}
 }
 
 // verify adds to the dialect's findings what triggers do.
-func (sequenced) verify(ctx context.Context, db *DB, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
-	problems, err := db.store.Dialect.Verify(ctx, q, r.Feed(db.store.Names), table)
+func (sequenced) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err
 	}
-	if r.Capture == dialect.CaptureColumn && !r.AcceptTriggers {
+	if r.Capture == feedtype.CaptureColumn && !r.AcceptTriggers {
 		if err := db.leaveOurs(ctx, q, table); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,8 @@
 package rowfeed
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,22 +16,43 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-func (s FeedSpec) withDefaults() FeedSpec {
-	if s.Mode == "" {
-		s.Mode = feedtype.ModeSequence
-	}
-	if m := modes[s.Mode]; m != nil {
-		m.defaults(&s)
-	}
-	if s.DataShards == 0 {
-		s.DataShards = 1
-	}
-	return s
+// kind is what differs between the kinds of positions when a feed is made, verified, mended or removed.
+type kind interface {
+	// check fills in what a spec leaves open, and says what is wrong with it.
+	check(s *feedtype.FeedSpec) error
+	// complete checks what a spec asks for against the table, and puts into the record what the kind needs of it.
+	complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error
+	// admit refuses rows that the table must not have, before anything is made.
+	admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error
+	// up and down are the statements that make and remove what the feed needs in the database, besides its record.
+	up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
+	down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	// begin does the rest, before the feed is in the state that it answers.
+	begin(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) (state string, err error)
+	// declare puts into a table that is not at hand the columns and indexes which a spec names beside the key, and takes
+	// their types out of the spec.
+	declare(t *declared, spec *feedtype.FeedSpec) error
+	// script is begin in a printed script, and note what is then said of the state.
+	script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
+	// verify says what is not as the feed needs it, and mend does what can be done about it.
+	verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error)
+	mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	// rights are what logins need on rowfeed's own tables and functions, besides what all need: writers (nothing if what
+	// they write is recorded for them), and readers.
+	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
+	// backfill records, or places, the next batch of the rows that were there before the feed, in state filling, and
+	// answers how many there were. The error is errRecordChanged if another process has done it.
+	backfill(ctx context.Context, f *installed, r *catalog.Record) (int64, error)
 }
+
+var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{}, feedtype.ModeOutbox: outbox{}}
+
+// kindOf is the kind of a feed, or why this version cannot read its record.
+func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
 
 // untyped is the spec without the types of its columns: they are for printing without a
 // server; here the table tells, also of columns whose names have a colon.
-func (s FeedSpec) untyped(table *dialect.Table) FeedSpec {
+func untyped(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	s.Key = slices.Clone(s.Key)
 	names := []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn}
 	for i := range s.Key {
@@ -43,31 +66,35 @@ func (s FeedSpec) untyped(table *dialect.Table) FeedSpec {
 	return s
 }
 
-func (s FeedSpec) validate() error {
-	if err := feedtype.ValidName(s.Name); err != nil {
-		return err
+// checkSpec is the spec with its defaults, or what is wrong with it.
+func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
+	if s.Mode == "" {
+		s.Mode = feedtype.ModeSequence
 	}
-	err := s.mayBe(modes[s.Mode])
+	if s.DataShards == 0 {
+		s.DataShards = 1
+	}
+	if err := feedtype.ValidName(s.Name); err != nil {
+		return s, err
+	}
+	var err error
+	switch k := kinds[s.Mode]; {
+	case s.Table == "":
+		err = feedtype.Invalid("table", "name the table that the feed follows")
+	case k == nil:
+		err = feedtype.Invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	default:
+		err = cmp.Or(keeps(s.Mode, s.Retain), k.check(&s))
+	}
 	var refused *feedtype.Error
 	if errors.As(err, &refused) && refused.Object == "" {
 		refused.Object = feedtype.FeedObject(s.Name)
 	}
-	return err
-}
-
-// mayBe refuses what its mode cannot be asked for.
-func (s FeedSpec) mayBe(m mode) error {
-	switch {
-	case s.Table == "":
-		return feedtype.Invalid("table", "name the table that the feed follows")
-	case m == nil:
-		return feedtype.Invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
-	}
-	return firstError(m.keeps(s.Retain), m.validate(s))
+	return s, err
 }
 
 // newRecord checks a spec against the table and makes a feed's record of it.
-func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*catalog.Record, error) {
+func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.Record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
@@ -119,10 +146,10 @@ func newRecord(d dialect.Dialect, spec FeedSpec, table *dialect.Table) (*catalog
 		}
 		r.Key = append(r.Key, key)
 	}
-	if err := modeOf(r).complete(d, r, spec, table); err != nil {
+	if err := kinds[r.Mode].complete(d, r, spec, table); err != nil {
 		return nil, err
 	}
-	if r.Capture == dialect.CaptureTrigger && len(table.Partitions) > 0 {
+	if r.Capture == feedtype.CaptureTrigger && len(table.Partitions) > 0 {
 		r.Partitions = &catalog.Partitions{Attached: attachedOf(table)}
 	}
 	for i, name := range spec.Columns {
@@ -147,7 +174,7 @@ func differences(r *catalog.Record, other *catalog.Record) []string {
 	compare("table", r.Source, other.Source)
 	compare("mode", r.Mode, other.Mode)
 	compare("capture", r.Capture, other.Capture)
-	compare("key", keyNames(r.Key), keyNames(other.Key))
+	compare("key", catalog.KeyNames(r.Key), catalog.KeyNames(other.Key))
 	compare("columns", r.Columns, other.Columns)
 	compare("data-shards", r.DataShards, other.DataShards)
 	compare("shard-column", strconv.Quote(r.ShardColumn), strconv.Quote(other.ShardColumn))
@@ -163,48 +190,25 @@ func differences(r *catalog.Record, other *catalog.Record) []string {
 	return diffs
 }
 
-func keyNames(key []dialect.Column) []string {
-	names := make([]string, len(key))
-	for i, c := range key {
-		names[i] = c.Name
-	}
-	return names
-}
-
 func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
 	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) + ", 0, " + now + ")"
 }
 
-func (sequenced) defaults(s *FeedSpec) {
+func (sequenced) check(s *feedtype.FeedSpec) error {
 	if s.Capture == "" {
-		s.Capture = dialect.CaptureTrigger
+		s.Capture = feedtype.CaptureTrigger
 	}
 	if s.Tombstones == 0 {
-		s.Tombstones = DefaultTombstones
+		s.Tombstones = feedtype.DefaultTombstones
 	}
-}
-
-func (blocking) defaults(s *FeedSpec) {
-	if s.Capture == "" {
-		s.Capture = dialect.CaptureNone
-	}
-}
-
-func (outbox) defaults(s *FeedSpec) {
-	if s.Capture == "" {
-		s.Capture = dialect.CaptureApp
-	}
-}
-
-func (sequenced) validate(s FeedSpec) error {
 	switch {
 	case s.PositionColumn != "":
 		return feedtype.Invalid("position-column", "only mode blocking has positions in a column of your own")
 	case s.TimeColumn != "":
 		return feedtype.Invalid("time-column", "only mode outbox gives rows the times of before the feed")
-	case s.Capture != dialect.CaptureTrigger && s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureColumn:
+	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
-	case s.Adopt && s.Capture != dialect.CaptureColumn:
+	case s.Adopt && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("adopt", "only capture column has positions to adopt")
 	case s.AdoptSequence != "" && !s.Adopt:
 		return feedtype.Invalid("adopt-sequence", "it is for feeds that adopt their positions")
@@ -218,7 +222,10 @@ func (sequenced) validate(s FeedSpec) error {
 	return nil
 }
 
-func (blocking) validate(s FeedSpec) error {
+func (blocking) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureNone
+	}
 	switch {
 	case s.TimeColumn != "":
 		return feedtype.Invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
@@ -226,24 +233,27 @@ func (blocking) validate(s FeedSpec) error {
 		return feedtype.Invalid("position-column", "name the column that holds a row's ULID")
 	case s.ShardColumn == "":
 		return feedtype.Invalid("shard-column", "name the integer column that says which shard a row is in")
-	case s.Capture != dialect.CaptureNone:
+	case s.Capture != feedtype.CaptureNone:
 		return feedtype.Invalid("capture", "with ULIDs nothing is captured: leave it out")
 	}
-	return s.appendedTo()
+	return appendedTo(s)
 }
 
-func (outbox) validate(s FeedSpec) error {
+func (outbox) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureApp
+	}
 	switch {
 	case s.PositionColumn != "":
 		return feedtype.Invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
-	case s.Capture != dialect.CaptureApp && s.Capture != dialect.CaptureTrigger:
+	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
 		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
 	}
-	return s.appendedTo()
+	return appendedTo(s)
 }
 
 // appendedTo refuses what is of no use to a feed of a table that is only appended to.
-func (s FeedSpec) appendedTo() error {
+func appendedTo(s *feedtype.FeedSpec) error {
 	switch {
 	case s.Tombstones != 0:
 		return feedtype.Invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
@@ -256,9 +266,3 @@ func (s FeedSpec) appendedTo() error {
 	}
 	return nil
 }
-
-func (sequenced) keeps(r feedtype.Retention) error { return noRetention(r) }
-
-func (blocking) keeps(r feedtype.Retention) error { return noRetention(r) }
-
-func (outbox) keeps(r feedtype.Retention) error { return validRetention(r) }

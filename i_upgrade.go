@@ -18,19 +18,19 @@ import (
 // what was wrong. Changes made while triggers were missing are not known: Check
 // finds what it can of them, Repair records it. Partitions that came or went are an exception: Upgrade
 // records the keys that came or went with them.
-func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
-	err = f.db.store.WithSchemaLock(ctx, "feed upgrade "+f.name, func(q dialect.Querier) error {
+func (f *installed) Upgrade(ctx context.Context) (mended []string, err error) {
+	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		r, renamed, err := f.db.follow(ctx, q, f.catalog.Record.Load())
+		r, renamed, err := f.DB.follow(ctx, q, f.Record.Load())
 		if err != nil {
 			return err
 		}
-		fresh, err := f.newPartitions(ctx, q, r)
+		fresh, err := f.Partitions.newPartitions(ctx, q, r)
 		if err == nil {
-			err = f.mayTakeIn(fresh...)
+			err = f.Partitions.mayTakeIn(fresh...)
 		}
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if mended, err = f.mend(ctx, q, r); err != nil {
 			return err
 		}
-		taken, err := f.takeIn(ctx, q, r, fresh)
+		taken, err := f.Partitions.takeIn(ctx, q, r, fresh)
 		if err != nil {
 			return err
 		}
@@ -50,35 +50,35 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.catalog.Reload(ctx)
+		err = f.Reload(ctx)
 	}
 	if err == nil {
-		_, err = f.followPartitions(ctx)
+		_, err = f.Partitions.followPartitions(ctx)
 	}
 	if err != nil {
-		return nil, f.settle(ctx, "upgrade", err)
+		return nil, f.Explain(ctx, "upgrade", err)
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
-		err = &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(f.name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
-			Next: "mend it by hand, then run `rowfeed feed upgrade " + f.name + "` again"}
+		err = &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(f.Name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
+			Next: "mend it by hand, then run `rowfeed feed upgrade " + f.Name + "` again"}
 	}
-	f.setProblems(left)
+	f.SetProblems(left)
 	mended = slices.DeleteFunc(mended, func(problem string) bool { return slices.Contains(left, problem) })
 	slices.Sort(mended)
 	return mended, err
 }
 
 // mend is Upgrade's work under the schema lock.
-func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
-	table, err := catalog.DescribeSource(ctx, f.db.store, q, r)
+func (f *installed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
+	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
 	}
-	if mended, err = f.db.verify(ctx, q, r, table); err != nil {
+	if mended, err = f.DB.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
-	taken, err := f.db.store.Dialect.Takeovers(ctx, q, r.Feed(f.db.store.Names), table)
+	taken, err := f.Store.Dialect.Takeovers(ctx, q, r.Feed(f.Store.Names), table)
 	if err != nil {
 		return nil, err
 	}
@@ -92,53 +92,53 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 		current := table.Column(c.Name)
 		if !c.Exact && c.Decl != current.Decl && c.Operators == current.Operators {
 			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: what was one key can be two now, "+
-				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.name))
+				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.Name))
 		}
 		c.Type, c.Decl, c.Kind, c.Operators = current.Type, current.Decl, current.Kind, current.Operators
 		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
-	if fresh, err := asAdded(r, f.db.store.Dialect, table); err == nil {
+	if fresh, err := asAdded(r, f.Store.Dialect, table); err == nil {
 		now.PrimaryKey = fresh.PrimaryKey
 	}
 	// Rights may go with what is made anew. Where statements commit by themselves that must not be
 	// forgotten.
 	if now.Regrant = !now.Grants.IsZero(); now.Regrant {
-		if err := f.db.saveOptions(ctx, q, &now); err != nil {
+		if err := f.DB.saveOptions(ctx, q, &now); err != nil {
 			return nil, err
 		}
 	}
-	err = modeOf(r).mend(ctx, f.db, q, &now, table)
+	err = kinds[r.Mode].mend(ctx, f.DB, q, &now, table)
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: refusal.Cause, Next: refusal.Next}
+		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: refusal.Cause, Next: refusal.Next}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := f.db.grantAgain(ctx, q, &now); err != nil {
+	if err := f.DB.grantAgain(ctx, q, &now); err != nil {
 		return nil, err
 	}
 	now.Regrant = false
-	if err := f.db.saveOptions(ctx, q, &now); err != nil {
+	if err := f.DB.saveOptions(ctx, q, &now); err != nil {
 		return nil, err
 	}
 	key, err := json.Marshal(now.Key)
 	if err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	_, err = q.Exec(ctx, "UPDATE "+f.db.store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.name), b.Args()...)
+	b := dialect.NewBuilder(f.Store.Dialect)
+	_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.Name), b.Args()...)
 	return mended, err
 }
 
 // follow is the record with the schema in which the feed's table is by now, and writes that down.
-func (db *DB) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
+func (db *installer) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
 	now := *r
-	_, err = db.store.Dialect.Describe(ctx, q, r.Source)
+	_, err = db.Dialect.Describe(ctx, q, r.Source)
 	switch {
-	case err != nil && db.store.Dialect.Classify(err) == dialect.ClassUndefined:
-		source, moved, err := db.store.Dialect.Moved(ctx, q, r.Feed(db.store.Names))
+	case err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined:
+		source, moved, err := db.Dialect.Moved(ctx, q, r.Feed(db.Names))
 		if err != nil || !moved {
 			return r, nil, err
 		}
@@ -150,22 +150,22 @@ func (db *DB) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) 
 		return r, nil, nil
 	}
 	schema := now.Source.Schema
-	if schema == db.store.Names.Schema {
+	if schema == db.Names.Schema {
 		schema = "" // see save
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	set := "UPDATE " + db.store.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
+	b := dialect.NewBuilder(db.Dialect)
+	set := "UPDATE " + db.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
 	_, err = q.Exec(ctx, set, b.Args()...)
 	return &now, told, err
 }
 
 // mendParts makes the index by bucket again, and answers what was wrong.
-func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
-	r := f.catalog.Record.Load()
-	if problem, err = f.db.verifyParts(ctx, q, r); err != nil || problem == "" {
+func (f *installed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
+	r := f.Record.Load()
+	if problem, err = f.VerifyPartsOn(ctx, q, r); err != nil || problem == "" {
 		return "", err
 	}
-	steps, err := f.db.store.Dialect.BucketIndex(ctx, q, r.Feed(f.db.store.Names))
+	steps, err := f.Store.Dialect.BucketIndex(ctx, q, r.Feed(f.Store.Names))
 	if err != nil {
 		return "", err
 	}

@@ -12,68 +12,48 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// notInOrder is the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
-// not as the statement needs it; nil where nothing is known to be wrong with them.
-func (f *Feed) notInOrder(ctx context.Context, doing string, err error) error {
-	r := f.catalog.Record.Load()
-	table, failed := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
-	if errors.Is(failed, feedtype.Refused) {
-		return failed
-	}
-	if failed != nil {
-		return nil
-	}
-	problems, failed := f.db.verify(ctx, f.db.store.On(), r, table)
-	if failed != nil || len(problems) == 0 {
-		return nil
-	}
-	if _, unfit := asAdded(r, f.db.store.Dialect, table); unfit != nil {
-		var refused *feedtype.Error
-		if errors.As(unfit, &refused) {
-			refused.Err = err
-		}
-		return unfit
-	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
-		Next: "run `rowfeed feed upgrade " + f.name + "`"}
-}
-
 // Verify compares the feed's triggers and tables with what they should be, and
 // answers one sentence for each difference, sorted. By what parts of the feed are read is
 // a question of its own: see VerifyParts. So is a TRUNCATE of new partitions: see VerifyPartitions.
-func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+func (f *installed) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
 }
 
 // verify is Verify, and answers the table too, nil where this login is not shown it.
-func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
-	r := f.catalog.Record.Load()
-	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
-	if errors.Is(err, feedtype.Refused) && f.db.readsOthers(ctx) {
+func (f *installed) verify(ctx context.Context) (*dialect.Table, []string, error) {
+	r := f.Record.Load()
+	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
+	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	problems, err := f.db.verify(ctx, f.db.store.On(), r, table)
+	problems, err := f.DB.verify(ctx, f.Store.On(), r, table)
 	if err != nil {
-		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "verify its triggers", err)
+		return nil, nil, f.Fail("verify its triggers", err)
 	}
 	return table, problems, nil
 }
 
+// VerifyWithPartitions is Verify, and tells whether the table has partitions to follow.
+func (f *installed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
+	table, problems, err := f.verify(ctx)
+	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
+}
+
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
 // are none of its business.
-func (db *DB) readsOthers(ctx context.Context) bool {
-	all, err := catalog.Load(ctx, db.store, db.store.On(), "")
+func (db *installer) readsOthers(ctx context.Context) bool {
+	all, err := catalog.Load(ctx, db.Store, db.On(), "")
 	var granted []string
 	for _, r := range all {
 		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
 	}
 	shown := true
 	if err == nil {
-		shown, err = db.store.Dialect.Shown(ctx, db.store.On(), granted)
+		shown, err = db.Dialect.Shown(ctx, db.On(), granted)
 	}
 	return err == nil && !shown
 }
@@ -81,16 +61,20 @@ func (db *DB) readsOthers(ctx context.Context) bool {
 // verify adds to the mode's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse. A login that is not shown all that there is
 // finds nothing wrong: whoever publishes does.
-func (db *DB) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
-	if shown, err := db.store.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
+func (db *installer) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
-	problems, err := modeOf(r).verify(ctx, db, q, r, table)
+	kind, err := kindOf(r)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := kind.verify(ctx, db, q, r, table)
 	if err != nil {
 		return nil, err
 	}
 	var unfit *feedtype.Error
-	if _, refused := asAdded(r, db.store.Dialect, table); errors.As(refused, &unfit) {
+	if _, refused := asAdded(r, db.Dialect, table); errors.As(refused, &unfit) {
 		problems = append(problems, unfit.Cause+"; "+unfit.Next)
 	}
 	if r.Regrant {
@@ -104,7 +88,7 @@ func (db *DB) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, 
 // it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
 // the key have become nullable. It runs no statement.
 func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
-	spec := FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: keyNames(r.Key), Columns: r.Columns,
+	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key), Columns: r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
 	if r.State != catalog.StateActive { // only back-fill reads the times of rows
 		spec.TimeColumn = r.TimeColumn
@@ -116,7 +100,7 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 		now, err = newRecord(d, spec, table)
 	}
 	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.Feed(dialect.Names{}).KeyedBy) {
-		err = &feedtype.Error{Code: feedtype.Refused, Cause: "its unique index on (" + strings.Join(keyNames(r.Key), ", ") +
+		err = &feedtype.Error{Code: feedtype.Refused, Cause: "its unique index on (" + strings.Join(catalog.KeyNames(r.Key), ", ") +
 			") has another collation than the feed's key",
 			Next: "create a unique index on just these columns with the former collation"}
 	}
@@ -129,11 +113,11 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 
 // elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
 // identity: the database is of another one. What a replica is nobody asks.
-func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
-	if db.cfg.Replica {
+func (db *installer) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
+	if db.Replica {
 		return nil, nil
 	}
-	identity, err := db.store.Dialect.Identity(ctx, q, db.store.Names)
+	identity, err := db.Dialect.Identity(ctx, q, db.Names)
 	if errors.Is(err, dialect.ErrReadOnly) {
 		return nil, nil
 	}
@@ -142,4 +126,30 @@ func (db *DB) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Recor
 		return []string{changed.Cause + ": " + changed.Next}, nil
 	}
 	return nil, err
+}
+
+// Diagnose finds out the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
+// not as the statement needs it; nil where nothing is known to be wrong with them.
+func (db *installer) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
+	r := f.Record.Load()
+	table, failed := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
+	if errors.Is(failed, feedtype.Refused) {
+		return failed
+	}
+	if failed != nil {
+		return nil
+	}
+	problems, failed := db.verify(ctx, f.Store.On(), r, table)
+	if failed != nil || len(problems) == 0 {
+		return nil
+	}
+	if _, unfit := asAdded(r, f.Store.Dialect, table); unfit != nil {
+		var refused *feedtype.Error
+		if errors.As(unfit, &refused) {
+			refused.Err = err
+		}
+		return unfit
+	}
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
+		Next: "run `rowfeed feed upgrade " + f.Name + "`"}
 }

@@ -11,8 +11,8 @@ import (
 // time has come, and in the end one of those that wait for a key, in turns: each of these costs seconds, which
 // the others would wait.
 func TestLine(t *testing.T) {
-	var l line
-	keyHeld := fmt.Errorf("%w, %w", errShardHeld, errKeyHeld)
+	var l retryQueue
+	keyHeld := fmt.Errorf("%w, %w", errHeld, errKeyHeld)
 	shards := []int{1, 2, 3, 4, 5, 6}
 	put := func(shard int, why error, again time.Duration) {
 		l.tried(shard, why)
@@ -20,7 +20,7 @@ func TestLine(t *testing.T) {
 	}
 	put(1, keyHeld, -time.Second)
 	put(2, keyHeld, -time.Minute)
-	put(3, errShardHeld, -time.Second)
+	put(3, errHeld, -time.Second)
 	put(4, keyHeld, time.Minute)
 	put(6, keyHeld, -time.Hour)
 	for _, want := range []struct{ due, rest []int }{

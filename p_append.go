@@ -19,12 +19,12 @@ type appending struct {
 	record string // the INSERT into an outbox
 }
 
-func (f *Feed) appending() *appending {
-	r := f.catalog.Record.Load()
+func (f *recorder) appending() *appending {
+	r := f.Record.Load()
 	if a := f.appends.Load(); a != nil && a.of == r {
 		return a
 	}
-	d, feed := f.db.store.Dialect, r.Feed(f.db.store.Names)
+	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
 	a := &appending{of: r, feed: feed,
 		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
 	if feed.Outbox {
@@ -36,14 +36,14 @@ func (f *Feed) appending() *appending {
 
 // AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
 // inserts the row. It waits for nobody.
-func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
+func (f *recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record feedtype.OutboxRecord) error {
 	a := f.appending()
 	if !a.feed.Outbox {
 		next := "write to the table"
 		if a.feed.ULIDs != nil {
 			next = "take ULIDs with Lock in the transaction that inserts the row"
 		}
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
 	}
 	if err := f.checkKey(record.Key); err != nil {
 		return err

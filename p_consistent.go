@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
@@ -14,19 +13,24 @@ import (
 // not.
 const consistentWait = 5 * time.Second
 
-// catchUp publishes until nothing is left of what was waiting, and visible, when it was
+// MayCatchUp refuses consistent requests to a process that publishes nothing.
+func (f *publisher) MayCatchUp() error {
+	if f.Store.Publishes() {
+		return nil
+	}
+	cause, next := "a replica cannot publish, so it cannot make sure", "ask the primary, or leave it out"
+	if !f.Store.Replica {
+		cause, next = "this process is not to publish, so it cannot make sure", "ask one that publishes, or leave it out"
+	}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.Name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
+}
+
+// CatchUp publishes until nothing is left of what was waiting, and visible, when it was
 // called. Callers that come together share the work, though never work that had begun
 // before they came: what they have just committed might not be in it.
-func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards feedtype.Shards) error {
-	if f.db.publishesNothing() {
-		cause, next := "a replica cannot publish, so it cannot make sure", "ask the primary, or leave it out"
-		if !f.db.cfg.Replica {
-			cause, next = "this process is not to publish, so it cannot make sure", "ask one that publishes, or leave it out"
-		}
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
-	}
-	var part dialect.PageQuery
-	if _, err := f.layoutOf(ctx, &part, shards); err != nil {
+func (f *publisher) CatchUp(ctx context.Context, shard int, wait time.Duration) error {
+	p, err := f.positioner(ctx)
+	if err != nil {
 		return err
 	}
 	if wait == 0 {
@@ -34,12 +38,12 @@ func (f *Feed) catchUp(ctx context.Context, wait time.Duration, shards feedtype.
 	}
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	_, err := f.catchUps.Do(over, part.Shard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, f.mode().publishVisible(ctx, f, part.Shard)
+	_, err = f.catchUps.Do(over, shard, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, p.CatchUp(ctx, shard)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
-			Next: "try again, with a longer wait; `rowfeed status " + f.name + "` tells how much is waiting and who is in the way"}
+		return &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
+			Next: "try again, with a longer wait; `rowfeed status " + f.Name + "` tells how much is waiting and who is in the way"}
 	}
-	return f.db.store.Fail(feedtype.FeedObject(f.name), "publish what was committed before", err)
+	return f.Fail("publish what was committed before", err)
 }

@@ -23,10 +23,10 @@ func keyDecl(key []dialect.Column) string {
 // ParseKey reads a key as people write it: the bare value where the key has one
 // column, else (or also) the JSON object or array that entries show, such as
 // {"ns":"a","k":"b"}. Binary values are base64.
-func (f *Feed) ParseKey(text string) (Key, error) {
-	columns := f.catalog.DialectFeed().Key
-	bad := func(format string, args ...any) (Key, error) {
-		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
+func (f *recorder) ParseKey(text string) (feedtype.Key, error) {
+	columns := f.DialectFeed().Key
+	bad := func(format string, args ...any) (feedtype.Key, error) {
+		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),
 			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),
 			Next:  "write it as entries show it, like " + exampleKey(columns)}
 	}
@@ -55,11 +55,11 @@ func (f *Feed) ParseKey(text string) (Key, error) {
 		if err != nil {
 			return bad("%v", err)
 		}
-		return Key{v}, nil
+		return feedtype.Key{v}, nil
 	default:
 		return bad("it has %d columns", len(columns))
 	}
-	key := make(Key, len(columns))
+	key := make(feedtype.Key, len(columns))
 	for i, c := range columns {
 		v, err := feedtype.ParseValue(c.Kind, parts[i])
 		if err != nil || v == nil || !fits(c.Kind, v) {

@@ -17,8 +17,8 @@ import (
 // when it is empty), in batches of a transaction each. Hidden rows stay hidden. each may be nil; it is called
 // after every batch with the number of rows so far, and ends the work with its error.
 // The condition is the operator's own SQL and runs as it is written.
-func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
-	if err := f.mode().keys(f, "republish"); err != nil {
+func (f *recorder) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
+	if err := f.ByKey("republish"); err != nil {
 		return 0, err
 	}
 	if batch < 1 {
@@ -29,7 +29,7 @@ func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each
 	for {
 		var n int64
 		var last []any
-		err := f.InOwnTx(ctx, func(tx Tx) (err error) {
+		err := f.InOwnTx(ctx, func(tx dialect.Querier) (err error) {
 			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Changed)
 			return err
 		})
@@ -50,20 +50,20 @@ func (f *Feed) RepublishWhere(ctx context.Context, where string, batch int, each
 }
 
 // CountWhere counts the rows for which the condition holds, for progress bars.
-func (f *Feed) CountWhere(ctx context.Context, where string) (n int64, err error) {
-	query := "SELECT count(*) FROM " + dialect.Qualified(f.db.store.Dialect, f.Source()) + " t"
+func (f *recorder) CountWhere(ctx context.Context, where string) (n int64, err error) {
+	query := "SELECT count(*) FROM " + dialect.Qualified(f.Store.Dialect, f.Record.Load().Source) + " t"
 	if where != "" {
 		query += " WHERE (" + where + ")"
 	}
-	err = dialect.QueryRow(ctx, f.db.store.On(), query, nil, &n)
-	return n, f.db.store.Fail(feedtype.FeedObject(f.name), "count rows", err)
+	err = dialect.QueryRow(ctx, f.Store.On(), query, nil, &n)
+	return n, f.Fail("count rows", err)
 }
 
 // recordRange records the next keys above after, up to limit, in key order, and
 // answers their number and the last of them; nil when there are no more. It reads
 // the source without locking it.
-func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *recorder) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
 	if err != nil {
 		return 0, nil, err
@@ -76,8 +76,8 @@ func (f *Feed) recordRange(ctx context.Context, tx dialect.Querier, where string
 
 // keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
 // (alias t), and the last of them; nil when there are no more.
-func (f *Feed) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *recorder) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	ordered := dialect.OrderedKey(d, feed, "t")
 	above := func(b *dialect.Builder) []string {
 		conds := []string{"1 = 1"}

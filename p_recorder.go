@@ -6,16 +6,41 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
+
+// recorder records, in the transactions of writers, that keys were written. It is safe for concurrent use.
+type recorder struct {
+	*catalog.Feed
+	Wake func() // has this process's publisher look at once
+
+	appends atomic.Pointer[appending]
+}
+
+// ByKey refuses what is done to keys one by one to a feed of a table that is only appended to.
+func (f *recorder) ByKey(doing string) error {
+	r := f.Record.Load()
+	switch {
+	case r.Unreadable != nil || r.Mode == feedtype.ModeSequence:
+		return r.Unreadable
+	case r.Mode == feedtype.ModeOutbox:
+		feed := r.Feed(f.Store.Names)
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
+			Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
+	}
+	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
+		Next: "insert a row that says what has changed"}
+}
 
 // Delete deletes, inside the caller's transaction, the row of a key, and has the
 // delete published. With capture "trigger" it is an ordinary DELETE. A key without a
 // row is no error, and nothing is recorded.
-func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
-	if err := f.mode().keys(f, "delete"); err != nil {
+func (f *recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.Key) error {
+	if err := f.ByKey("delete"); err != nil {
 		return err
 	}
 	if err := f.checkKey(key); err != nil {
@@ -36,16 +61,16 @@ func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
 // DeleteSQL are the statements of Delete, for writers in other languages: to be run in
 // one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
 // whose readers are told of no delete.
-func (f *Feed) DeleteSQL() []string {
-	feed := f.catalog.DialectFeed()
+func (f *recorder) DeleteSQL() []string {
+	feed := f.DialectFeed()
 	if feed.ULIDs != nil {
 		return []string{}
 	}
-	return f.db.store.Dialect.DeleteRow(feed)
+	return f.Store.Dialect.DeleteRow(feed)
 }
 
-func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, keys []Key) error {
-	if err := f.mode().keys(f, "record changes"); err != nil {
+func (f *recorder) recordKeys(ctx context.Context, tx dialect.Querier, kind dialect.ChangeKind, keys []feedtype.Key) error {
+	if err := f.ByKey("record changes"); err != nil {
 		return err
 	}
 	first := f.appending().change
@@ -53,7 +78,7 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 		if err := f.checkKey(key); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.db.store.Dialect)
+		b := dialect.NewBuilder(f.Store.Dialect)
 		query := append(make([]byte, 0, len(first)+64), first...)
 		for _, v := range key {
 			query = append(append(query, b.Arg(v)...), ", "...)
@@ -67,10 +92,10 @@ func (f *Feed) recordKeys(ctx context.Context, tx Tx, kind dialect.ChangeKind, k
 }
 
 // checkKey refuses what cannot be a key of the feed.
-func (f *Feed) checkKey(key Key) error {
-	columns := f.catalog.Record.Load().Key
+func (f *recorder) checkKey(key feedtype.Key) error {
+	columns := f.Record.Load().Key
 	if len(key) != len(columns) {
-		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(keyNames(columns), ", "), len(columns))
+		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(catalog.KeyNames(columns), ", "), len(columns))
 	}
 	for i, v := range key {
 		if v == nil {
@@ -81,21 +106,21 @@ func (f *Feed) checkKey(key Key) error {
 }
 
 // keyError says so when it was the key that the database did not take.
-func (f *Feed) keyError(key Key, doing string, err error) error {
-	if f.db.store.Dialect.Classify(err) == dialect.ClassInvalid {
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.catalog.Record.Load().Key)), Err: err}
+func (f *recorder) keyError(key feedtype.Key, doing string, err error) error {
+	if f.Store.Dialect.Classify(err) == dialect.ClassInvalid {
+		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.Record.Load().Key)), Err: err}
 	}
-	return f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
+	return f.Fail(doing, err)
 }
 
 // UnknownKeys answers those of the keys of which the feed has neither a row nor a
 // position, so that nothing comes of republishing or unpublishing them. A key that no
 // row can have is an error with code InvalidRequest.
-func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
-	if err := f.mode().keys(f, "look for keys"); err != nil {
+func (f *recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]feedtype.Key, error) {
+	if err := f.ByKey("look for keys"); err != nil {
 		return nil, err
 	}
-	var unknown []Key
+	var unknown []feedtype.Key
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
 			return nil, err
@@ -107,12 +132,12 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 		if known {
 			continue
 		}
-		for i, c := range f.catalog.Record.Load().Key {
+		for i, c := range f.Record.Load().Key {
 			// Where types belong to values, a column declared for integers holds text all the
 			// same, but hardly ever; one that is the row's number never does.
 			text, ok := key[i].(string)
 			if _, err := strconv.ParseFloat(text, 64); ok && err != nil && c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT") {
-				return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.name),
+				return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),
 					Cause: fmt.Sprintf("%q is no number, as column %q is declared for, and no row has it", text, c.Name),
 					Next:  "write the key as entries show it"}
 			}
@@ -124,8 +149,8 @@ func (f *Feed) UnknownKeys(ctx context.Context, keys ...Key) ([]Key, error) {
 
 // knows tells whether there is a row or a position of the key. The values are compared
 // with bare columns, as recordKeys writes them into bare columns.
-func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
 		conditions := make([]string, len(key))
@@ -137,31 +162,17 @@ func (f *Feed) knows(ctx context.Context, key Key) (bool, error) {
 	rows := count(feed.Source, func(c dialect.Column) string { return c.Name })
 	positions := count(feed.Positions(), func(c dialect.Column) string { return c.Stored })
 	var n int64
-	err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+rows+" + "+positions, b.Args(), &n)
+	err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+rows+" + "+positions, b.Args(), &n)
 	return n > 0, err
 }
 
 // InOwnTx runs fn in a transaction of its own, with retries, and wakes the
 // publisher of this process afterwards.
-func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
-	err := f.db.store.InTx(ctx, dialect.ForRecord, "record changes of "+f.name, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
+func (f *recorder) InOwnTx(ctx context.Context, fn func(dialect.Querier) error) error {
+	err := f.Store.InTx(ctx, dialect.ForRecord, "record changes of "+f.Name, fn)
 	if err != nil {
-		return f.settle(ctx, "record changes", err)
+		return f.Explain(ctx, "record changes", err)
 	}
 	f.Wake()
 	return nil
 }
-
-func (blocking) keys(f *Feed, doing string) error {
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
-		Next: "insert a row that says what has changed"}
-}
-
-// keys: what others do by a change a record does.
-func (outbox) keys(f *Feed, doing string) error {
-	feed := f.catalog.DialectFeed()
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
-		Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
-}
-
-func (sequenced) keys(*Feed, string) error { return nil }

@@ -12,18 +12,18 @@ import (
 // placeRows gives positions to rows that wait, with capture "column", and answers how
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
-func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
-	feed, generation := r.Feed(f.db.store.Names), r.Generation
+func (f *sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
+	feed, generation := r.Feed(f.Store.Names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
 	}
 	after := f.takeTurn(generation)
 	shard := r.Sharder()
-	n, last, err := f.db.store.Dialect.PlaceRows(ctx, tx, feed, after, limit, base, shard)
+	n, last, err := f.Store.Dialect.PlaceRows(ctx, tx, feed, after, limit, base, shard)
 	if err == nil && after != nil && n < limit {
 		var rest int
 		var lastOfRest []any
-		rest, lastOfRest, err = f.db.store.Dialect.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n), shard)
+		rest, lastOfRest, err = f.Store.Dialect.PlaceRows(ctx, tx, feed, nil, limit-n, base+int64(n), shard)
 		if n += rest; rest > 0 {
 			last = lastOfRest
 		}
@@ -45,12 +45,12 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Rec
 		return 0, nil
 	}
 	var stand int64
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.db.store.Dialect, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
+	b := dialect.NewBuilder(f.Store.Dialect)
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
 		b.Args(), &stand)
 	if err == nil && stand > int64(n) {
 		return n, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
-			Next: "stop it, then run `rowfeed repair " + f.name + "`, which has such rows published anew"}
+			Next: "stop it, then run `rowfeed repair " + f.Name + "`, which has such rows published anew"}
 	}
 	if err == nil && stand < int64(n) {
 		err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: a trigger resets it, and they would be published again and again", n, stand),
@@ -60,16 +60,16 @@ func (f *Feed) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Rec
 }
 
 // tellSkipped counts, after a round, the rows that wait still: others have them locked.
-func (f *Feed) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
-	if f.db.cfg.Observer.Skipped == nil {
+func (f *sequence) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
+	if f.Store.Observer.Skipped == nil {
 		return nil
 	}
-	b := dialect.NewBuilder(f.db.store.Dialect)
+	b := dialect.NewBuilder(f.Store.Dialect)
 	var rows int
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.db.store.Dialect, feed.Source)+
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
 	if err == nil && rows > 0 {
-		f.db.cfg.Observer.Skipped(feedtype.SkipEvent{Feed: f.name, Rows: rows})
+		f.Store.Observer.Skipped(feedtype.SkipEvent{Feed: f.Name, Rows: rows})
 	}
 	return err
 }
@@ -84,7 +84,7 @@ type turn struct {
 // takeTurn answers the key behind which the next batch begins. It is forgotten at once,
 // so that one which the database does not take (the key's type may be another by now)
 // fails one pass and no second.
-func (f *Feed) takeTurn(generation int64) []any {
+func (f *sequence) takeTurn(generation int64) []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.turn

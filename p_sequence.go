@@ -1,41 +1,67 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
+// sequence is the Positioner of feeds whose positions are numbers of one sequence.
+type sequence struct {
+	*catalog.Feed
+	History   *history.History
+	Watch     *watch.Watcher
+	Gaps      *gap.Tracker
+	BatchSize int // see rowfeed.Config
+
+	mu sync.Mutex
+	// barren is the place below which there is no tombstone to purge.
+	barren feedtype.CursorState
+	turn   turn // see placeRows
+}
+
+// Pending is the first change.
+func (f *sequence) Pending() string {
+	r := f.Record.Load()
+	return dialect.FirstChange(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
+}
+
+// Tell has nothing to tell: a pass leaves nothing that waits for another transaction.
+func (*sequence) Tell(context.Context, error) {}
+
 // errStale means that the sequence was advanced by someone who did not lock it.
 var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
 
-// passOnce is pass for the feed as last read. The cheap question, whether there is a
+// Pass publishes a batch of the feed as last read. The cheap question, whether there is a
 // change, comes first and takes no lock; with none, nothing is written. After a full
 // batch there is no need to ask, and where a gap may be given up it does not do.
-func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
-	e := feedtype.PublishEvent{Feed: f.name}
+func (f *sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+	e := feedtype.PublishEvent{Feed: f.Name}
 	started := time.Now()
-	l := f.look(ctx)
-	if !full && !l.settles() {
-		r := f.catalog.Record.Load()
-		waiting, err := f.db.store.Dialect.HasChanges(ctx, f.db.store.On(), r.Feed(f.db.store.Names), l.in(r.Generation))
+	l := f.Gaps.Scan(ctx)
+	if !full && !l.Settles() {
+		r := f.Record.Load()
+		waiting, err := f.Store.Dialect.HasChanges(ctx, f.Store.On(), r.Feed(f.Store.Names), l.In(r.Generation))
 		if err != nil || !waiting {
-			f.looked(l, r.Generation, nil, true, err)
-			return e, f.settle(ctx, "publish", err)
+			f.Gaps.Scanned(l, r.Generation, nil, true, err)
+			return e, f.Explain(ctx, "publish", err)
 		}
 	}
 	var seqs []int64
 	var err error
-	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name})
+	ctx, end := feedtype.StartSpan(ctx, f.Store.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.Name})
 	defer func() {
 		if errors.Is(err, store.ErrNothing) { // somebody else has published it
 			err = nil
@@ -43,7 +69,7 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		end(feedtype.SpanEnd{Entries: e.Keys, Err: err})
 	}()
 	for attempt := 1; ; attempt++ {
-		err = f.db.store.InTx(ctx, dialect.ForPublish, "publish "+f.name, func(tx dialect.Querier) (err error) {
+		err = f.Store.InTx(ctx, dialect.ForPublish, "publish "+f.Name, func(tx dialect.Querier) (err error) {
 			e, seqs, err = f.publishBatch(ctx, tx, l, limit)
 			return err
 		})
@@ -55,57 +81,57 @@ func (f *Feed) passOnce(ctx context.Context, limit int, full bool) (feedtype.Pub
 		if err := store.Pause(ctx, store.Backoff(attempt)); err != nil {
 			return e, err
 		}
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return e, err
 		}
-		l = f.look(ctx) // of the feed as it is now
+		l = f.Gaps.Scan(ctx) // of the feed as it is now
 	}
 	if errors.Is(err, store.ErrNothing) {
-		f.looked(l, e.Generation, nil, true, nil)
-		return feedtype.PublishEvent{Feed: f.name}, nil
+		f.Gaps.Scanned(l, e.Generation, nil, true, nil)
+		return feedtype.PublishEvent{Feed: f.Name}, nil
 	}
-	f.looked(l, e.Generation, seqs, len(seqs) < limit, err)
+	f.Gaps.Scanned(l, e.Generation, seqs, len(seqs) < limit, err)
 	if err != nil {
-		return feedtype.PublishEvent{Feed: f.name}, f.settle(ctx, "publish", err)
+		return feedtype.PublishEvent{Feed: f.Name}, f.Explain(ctx, "publish", err)
 	}
 	e.Took = time.Since(started)
 	head := feedtype.Numbered(e.Head)
-	f.history.IsDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
-	f.history.Saw(0, e.Generation, head)
-	f.db.watch.Tell(watch.Key{Feed: f.name}, watch.Standing{Generation: e.Generation, Head: head})
-	f.db.cfg.Observer.Published(e)
+	f.History.IsDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
+	f.History.Saw(0, e.Generation, head)
+	f.Watch.Tell(watch.Key{Feed: f.Name}, watch.Standing{Generation: e.Generation, Head: head})
+	f.Store.Observer.Published(e)
 	return e, nil
 }
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
-func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
-	d, r := f.db.store.Dialect, f.catalog.Record.Load()
-	e = feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}
-	feed := r.Feed(f.db.store.Names)
-	if err := f.history.AssertDurable(ctx, tx); err != nil {
+func (f *sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
+	d, r := f.Store.Dialect, f.Record.Load()
+	e = feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}
+	feed := r.Feed(f.Store.Names)
+	if err := f.History.AssertDurable(ctx, tx); err != nil {
 		return e, nil, err
 	}
-	floor := f.history.Highest(0)
+	floor := f.History.Highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, store.ErrNoRows) {
-		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.name), Cause: "it has no row in the sequences table",
-			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.name + "`"}
+		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.Name), Cause: "it has no row in the sequences table",
+			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.Name + "`"}
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	if err := firstError(history.SameDatabase(r, seq.Identity), f.history.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
+	if err := cmp.Or(history.SameDatabase(r, seq.Identity), f.History.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
-		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, l.in(r.Generation), limit)
+		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, l.In(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
-			return e, all.Seqs, firstError(err, allAlike(feed, all))
+			return e, all.Seqs, cmp.Or(err, allAlike(feed, all))
 		}
 	}
-	changes, err := d.TakeChanges(ctx, tx, feed, l.in(r.Generation), limit)
+	changes, err := d.TakeChanges(ctx, tx, feed, l.In(r.Generation), limit)
 	if err != nil {
 		return e, nil, err
 	}
@@ -114,7 +140,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 		room += limit
 	}
 	if seq.Value > math.MaxInt64-int64(room) {
-		return e, nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "its sequence has reached the end of int64"}
+		return e, nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its sequence has reached the end of int64"}
 	}
 	// Deletes and wishes first, so that they are never above a row that came after them.
 	assignments, err := assignments(r, changes, seq.Value)
@@ -142,7 +168,7 @@ func (f *Feed) publishBatch(ctx context.Context, tx dialect.Querier, l lookout, 
 }
 
 // deleteChanges answers their seqs.
-func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
+func (f *sequence) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -150,8 +176,8 @@ func (f *Feed) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dial
 	for i, c := range changes {
 		seqs[i] = c.Seq
 	}
-	n, err := f.db.store.Dialect.DeleteChanges(ctx, tx, feed, seqs)
-	return seqs, firstError(err, allDeleted(feed, int(n), len(seqs)))
+	n, err := f.Store.Dialect.DeleteChanges(ctx, tx, feed, seqs)
+	return seqs, cmp.Or(err, allDeleted(feed, int(n), len(seqs)))
 }
 
 func allDeleted(feed *dialect.Feed, n, of int) error {
@@ -173,9 +199,9 @@ func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 }
 
 // advance moves the sequence to head, unless somebody else has, or the feed is another.
-func (f *Feed) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	n, err := tx.Exec(ctx, dialect.Advance(f.db.store.Dialect, b, r.Feed(f.db.store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
+func (f *sequence) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	n, err := tx.Exec(ctx, dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
@@ -263,18 +289,3 @@ func (b *batchSize) learn(e feedtype.PublishEvent) {
 // shrink is for a batch that failed: it may have run into a bound of the database, on
 // time or size, and as large as that it always will.
 func (b *batchSize) shrink() { b.size = max(b.size/2, 1) }
-
-func (sequenced) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
-	return f.passOnce(ctx, limit, full)
-}
-
-func (sequenced) firstWaiting(f *Feed) string {
-	r := f.catalog.Record.Load()
-	return dialect.FirstChange(f.db.store.Dialect, r.Feed(f.db.store.Names), f.unseen.since(r.Generation))
-}
-
-func (sequenced) publishVisible(ctx context.Context, f *Feed, _ int) error {
-	return f.publishVisible(ctx)
-}
-
-func (sequenced) purge(ctx context.Context, f *Feed) (int, error) { return f.purgeTombstones(ctx) }

@@ -13,26 +13,23 @@ import (
 // turnPatience is how often in a row a publisher fails before it gives up its turn.
 const turnPatience = 3
 
-// NoLease as Config.PublisherLease lets every publisher work at once.
-const NoLease = -1
-
-// PublisherLease is the name of the lease through which the publishers of a feed take
+// LeaseName is the name of the lease through which the publishers of a feed take
 // turns.
-func PublisherLease(feed string) string { return "publish:" + feed }
+func LeaseName(feed string) string { return "publish:" + feed }
 
 // takeTurns publishes whenever it has the feed's lease. On MariaDB, whose read views are
 // not atomic, readers that query the tables without rowfeed may miss a position while
 // two publishers follow one another closely; elsewhere a second one only costs.
-func (f *Feed) takeTurns(ctx context.Context) error {
-	turns := lease.New(f.db.store, PublisherLease(f.name), f.db.cfg.PublisherLease)
-	observer := f.db.cfg.Observer
+func (f *publisher) takeTurns(ctx context.Context) error {
+	turns := lease.New(f.Store, LeaseName(f.Name), f.Lease)
+	observer := f.Store.Observer
 	failures, behind := 0, int64(-1)
 	turns.StandBy = func(_ context.Context, s *feedtype.LeaseStatus) error {
 		failures = 0
-		f.setProblems(nil) // they are the holder's to tell
+		f.SetProblems(nil) // they are the holder's to tell
 		if s.Epoch != behind {
 			behind = s.Epoch
-			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.Name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since})
 		}
 		return nil
 	}
@@ -40,7 +37,7 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		t, err := turns.Acquire(ctx)
 		if err == nil {
 			failures, behind = 0, -1
-			observer.Lease(feedtype.LeaseEvent{Feed: f.name, Name: turns.Name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
+			observer.Lease(feedtype.LeaseEvent{Feed: f.Name, Name: turns.Name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
 			var gaveUp error
 			err = t.Hold(ctx, func(ctx context.Context, _ *lease.Term) error {
 				gaveUp = f.keepPublishing(ctx, turnPatience)
@@ -64,12 +61,12 @@ func (f *Feed) takeTurns(ctx context.Context) error {
 		if err == nil || errors.Is(err, feedtype.LeaseLost) {
 			continue // publishing was safe all along; whose turn it is will be seen
 		}
-		if err = f.settle(ctx, "publish", err); errors.Is(err, feedtype.UnknownFeed) {
+		if err = f.Explain(ctx, "publish", err); errors.Is(err, feedtype.UnknownFeed) {
 			return err
 		}
 		failures++
-		f.setProblems([]string{withoutDriver(err)})
-		observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: err})
+		f.SetProblems([]string{withoutDriver(err)})
+		observer.Trouble(feedtype.TroubleEvent{Feed: f.Name, Err: err})
 		if store.Pause(ctx, store.Outage(failures)) != nil {
 			return nil
 		}

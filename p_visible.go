@@ -9,12 +9,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// publishVisible runs passes until the changes that are visible now are published.
+// CatchUp runs passes until the changes that are visible now are published.
 // Passes take changes in the order of their seq, so that however fast others write, and
 // also where they write the same keys, it comes to an end: what they add stands above
 // the highest seq seen here. A transaction that is open now may commit changes below
 // it meanwhile; they are taken along. While it is open nobody waits for it.
-func (f *Feed) publishVisible(ctx context.Context) error {
+func (f *sequence) CatchUp(ctx context.Context, _ int) error {
 	newest, err := f.changeSeq(ctx, "DESC")
 	if err != nil {
 		return err
@@ -23,14 +23,14 @@ func (f *Feed) publishVisible(ctx context.Context) error {
 	if err := f.stillWaiting(ctx, &rows); err != nil {
 		return err
 	}
-	batch := newBatchSize(f.db.cfg.BatchSize)
+	batch := newBatchSize(f.BatchSize)
 	for idle := 0; ; {
 		oldest, err := f.changeSeq(ctx, "ASC")
-		f.unseen.expect(oldest)
+		f.Gaps.Expect(oldest)
 		if err != nil || (oldest == 0 || oldest > newest) && rows.none() {
 			return err
 		}
-		e, err := f.pass(ctx, batch.size, true)
+		e, err := passOf(ctx, f.Feed, f, batch.size, true)
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ type waitingRows struct {
 func (w *waitingRows) none() bool { return !w.many && len(w.keys) == 0 }
 
 // stillWaiting takes those out that wait no longer.
-func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
-	feed := f.catalog.DialectFeed()
+func (f *sequence) stillWaiting(ctx context.Context, rows *waitingRows) error {
+	feed := f.DialectFeed()
 	if rows.none() || !feed.InRows() {
 		*rows = waitingRows{}
 		return nil
 	}
-	d := f.db.store.Dialect
+	d := f.Store.Dialect
 	values := make([]string, len(feed.Key))
 	for i, ref := range dialect.KeyRefs(d, feed, "t") {
 		values[i] = d.Value(feed.Key[i], ref)
@@ -78,7 +78,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 	where, order := dialect.WaitingRows(d, b, feed, nil)
 	query := "SELECT " + strings.Join(values, ", ") + " FROM " + dialect.Qualified(d, feed.Source) + " t" + where + order + " LIMIT " + b.Arg(maxWaitingRows+1)
 	var now []string
-	err := f.db.store.InTx(ctx, dialect.ForRead, "look for rows of "+f.name, func(tx dialect.Querier) (err error) {
+	err := f.Store.InTx(ctx, dialect.ForRead, "look for rows of "+f.Name, func(tx dialect.Querier) (err error) {
 		now, err = dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (string, error) {
 			key, dest := make([]any, len(values)), make([]any, len(values))
 			for i := range key {
@@ -90,7 +90,7 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 		return err
 	})
 	if err != nil {
-		return f.settle(ctx, "publish", err)
+		return f.Explain(ctx, "publish", err)
 	}
 	if len(now) > maxWaitingRows {
 		return nil // of those that are not shown nothing is known
@@ -107,17 +107,17 @@ func (f *Feed) stillWaiting(ctx context.Context, rows *waitingRows) error {
 
 // changeSeq is the seq of the first visible change from one end, 0 when nothing waits.
 // The transaction brings settings under which the primary key is what answers it.
-func (f *Feed) changeSeq(ctx context.Context, order string) (seq int64, err error) {
-	err = f.db.store.InTx(ctx, dialect.ForRead, "look for changes of "+f.name, func(tx dialect.Querier) error {
-		feed := f.catalog.DialectFeed()
-		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.db.store.Dialect, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
+func (f *sequence) changeSeq(ctx context.Context, order string) (seq int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRead, "look for changes of "+f.Name, func(tx dialect.Querier) error {
+		feed := f.DialectFeed()
+		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.Store.Dialect, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
 		if errors.Is(err, store.ErrNoRows) {
 			seq, err = 0, nil
 		}
 		return err
 	})
 	if err != nil {
-		return 0, f.settle(ctx, "publish", err)
+		return 0, f.Explain(ctx, "publish", err)
 	}
 	return seq, nil
 }

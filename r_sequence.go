@@ -11,8 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// part is a range of the data shards. A part without any data shard has no position.
-func (sequenced) part(_ context.Context, _ *Feed, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+// sequencePager is the Pager of feeds whose positions are numbers of one sequence.
+type sequencePager struct{ *reader }
+
+// Select chooses a range of the data shards. A part without any data shard has no position.
+func (sequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	count := max(l.Feed.DataShards, 1)
 	from, to, err := s.Range(count)
 	switch {
@@ -28,14 +31,14 @@ func (sequenced) part(_ context.Context, _ *Feed, l *catalog.Layout, q *dialect.
 	return nil
 }
 
-func (sequenced) takes(p feedtype.Position) bool { return !p.IsULID() }
+func (sequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
 
-// placeAt: the publisher's times never go back from one position to a higher one, so a
+// At: the publisher's times never go back from one position to a higher one, so a
 // binary search finds it in as many probes of the position's index as the head has bits.
 // The place is good for every part.
-func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
-	if f.Capture() == dialect.CaptureColumn {
-		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.name), Cause: "with capture column nothing tells when a row was published",
+func (f sequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
+	if f.Record.Load().Capture == feedtype.CaptureColumn {
+		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.Name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}
 	}
 	page, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
@@ -46,12 +49,12 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 	low, high, answer := int64(0), page.Head.Number(), page.Head.Number()
 	for low < high {
 		middle := low + (high-low)/2
-		position, publishedAt, err := f.publishedAbove(ctx, middle)
+		position, publishedAt, err := f.PublishedAbove(ctx, middle)
 		switch {
 		case errors.Is(err, store.ErrNoRows):
 			high = middle
 		case err != nil:
-			return feedtype.CursorState{}, f.db.store.Fail(feedtype.FeedObject(f.name), "look for a time", err)
+			return feedtype.CursorState{}, f.Fail("look for a time", err)
 		case publishedAt >= t.UnixMicro():
 			high, answer = middle, min(answer, position-1)
 		default:
@@ -61,25 +64,20 @@ func (sequenced) placeAt(ctx context.Context, f *Feed, t time.Time, _ feedtype.S
 	return feedtype.CursorState{Generation: page.Generation, Position: feedtype.Numbered(answer)}, nil
 }
 
-// publishedAbove is the lowest position above one, and when it was published, in
+// PublishedAbove is the lowest position above one, and when it was published, in
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
-func (f *Feed) publishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.db.store.Dialect, f.catalog.DialectFeed().Positions()) +
+func (f *reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-	err = dialect.QueryRow(ctx, f.db.store.On(), query, b.Args(), &position, &publishedAt)
+	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
 }
 
-func (sequenced) head(ctx context.Context, f *Feed, info *feedtype.Info) error {
-	page, err := f.Fetch(ctx, feedtype.Request{After: feedtype.Now})
-	info.Head = page.Cursor
-	return err
-}
+func (sequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
-func (sequenced) fill(context.Context, *Feed, int, int) error { return nil }
-
-func (sequenced) asBefore(ctx context.Context, f *Feed) error {
+// NotSetBack refuses a database that shows less of the feed than this process has seen.
+func (f *reader) NotSetBack(ctx context.Context) error {
 	_, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
 	return err
 }

@@ -2,6 +2,7 @@ package rowfeed
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -10,7 +11,7 @@ import (
 
 // Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
 // no statement besides: he is answered with the look that has woken him.
-func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
+func (f *reader) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	seen, ok := watch.ParseDigest(since)
 	if !ok || wait <= 0 {
 		return f.standings(ctx)
@@ -18,14 +19,14 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	for {
-		how, woken, news := f.db.watch.Wait(over, watch.EveryShard(f.name), seen, true)
+		how, woken, news := f.Watch.Wait(over, watch.EveryShard(f.Name), seen, true)
 		switch {
 		case ctx.Err() != nil:
-			return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "wait for its shards", ctx.Err())
+			return nil, f.Fail("wait for its shards", ctx.Err())
 		case how == watch.Quiet, over.Err() != nil:
 			return &feedtype.Standings{Digest: since}, nil
 		}
-		if shards, at, ok := f.db.watch.ShardsKnown(f.name); ok && woken != nil && at == news && at.Generation == f.Generation() {
+		if shards, at, ok := f.Watch.ShardsKnown(f.Name); ok && woken != nil && at == news && at.Generation == f.Generation() {
 			return &feedtype.Standings{Digest: at.Digest(), Shards: shards}, nil
 		}
 		// A publisher of this process has told of one shard.
@@ -36,32 +37,41 @@ func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) 
 }
 
 // standings reads how far the feed's shards are.
-func (f *Feed) standings(ctx context.Context) (*feedtype.Standings, error) {
+func (f *reader) standings(ctx context.Context) (*feedtype.Standings, error) {
 	fail := func(err error) (*feedtype.Standings, error) {
-		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
+		return nil, f.Fail("ask how far its shards are", err)
 	}
 	for fresh := false; ; fresh = true {
-		asked, err := f.db.looks.Ask(ctx, watch.Question{Waiting: true, Shards: []watch.Key{watch.EveryShard(f.name)}})
+		asked, err := f.Looks.Ask(ctx, watch.Question{Waiting: true, Shards: []watch.Key{watch.EveryShard(f.Name)}})
 		if err != nil {
 			return fail(err)
 		}
 		all := asked.At
-		_, there := all[watch.Key{Feed: f.name}]
-		at, _ := watch.Of(all, watch.EveryShard(f.name))
+		_, there := all[watch.Key{Feed: f.Name}]
+		at, _ := watch.Of(all, watch.EveryShard(f.Name))
 		if fresh || there && at.Generation == f.Generation() {
-			if err := f.mode().byShard(f); err != nil {
+			if err := f.ShardsAreFeeds(); err != nil {
 				return fail(err)
 			}
 			s := &feedtype.Standings{Digest: at.Digest(), Shards: map[int]string{}}
 			for key, at := range all {
-				if key.Feed == f.name && key.OfShard && !key.Every {
+				if key.Feed == f.Name && key.OfShard && !key.Every {
 					s.Shards[key.Shard] = at.String()
 				}
 			}
 			return s, nil
 		}
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return fail(err)
 		}
 	}
+}
+
+// ShardsAreFeeds refuses a feed whose shards are parts of one sequence.
+func (f *reader) ShardsAreFeeds() error {
+	r := f.Record.Load()
+	if r.Unreadable != nil || r.Mode != feedtype.ModeSequence {
+		return r.Unreadable
+	}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.Name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
 }

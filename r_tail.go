@@ -65,7 +65,7 @@ type tailReading struct {
 
 // rows reads what is above a place, alone or from the tail. Any reading will do that began after
 // since. shared says that another one has been given some of the same reading.
-func (f *Feed) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
+func (f *reader) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
 	if ask := (tailAsk{at.Position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
 		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
 			return rows, l, shared, err
@@ -77,19 +77,19 @@ func (f *Feed) rows(ctx context.Context, since time.Time, at feedtype.CursorStat
 
 // isTail tells whether a place is near the end of the feed, as far as that is known. Who is not
 // to be shown tombstones below a mark of his own reads by himself.
-func (f *Feed) isTail(at feedtype.CursorState, ask tailAsk) bool {
-	if _, sequence := f.mode().(sequenced); !sequence || f.db.cfg.TailBytes < 0 || f.db.cfg.Replica || at.Start || at.Mark.Above(at.Position) {
+func (f *reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
+	if f.DialectFeed().ULIDs != nil || f.TailBytes < 0 || f.Store.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
 	}
-	now, known := f.db.watch.At(watch.Key{Feed: f.name})
-	if seen := f.history.Highest(0); seen.Position.Above(now.Head) {
+	now, known := f.Watch.At(watch.Key{Feed: f.Name})
+	if seen := f.History.Highest(0); seen.Position.Above(now.Head) {
 		now.Head, known = seen.Position, true
 	}
 	return known && ask.after.Number() >= now.Head.Number()-tailRows
 }
 
 // fromTail answers no rows and no error where the caller has to read by himself.
-func (f *Feed) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
+func (f *reader) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
 	t := &f.tail
 	t.mu.Lock()
 	last := t.last
@@ -134,7 +134,7 @@ func (t *tail) answered(ask tailAsk) {
 var errUntold = errors.New("the feed or its table is another one by now")
 
 // readTail reads for all who have asked by now, own among them.
-func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
+func (f *reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
 	t := &f.tail
 	t.mu.Lock()
 	asks := slices.Collect(maps.Keys(t.asks))
@@ -152,36 +152,36 @@ func (f *Feed) readTail(ctx context.Context, own tailAsk) (*tailReading, error) 
 			r.ask.after = ask.after
 		}
 	}
-	l, err := f.catalog.CurrentLayout(ctx)
+	l, err := f.CurrentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.l = l
-	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.db.cfg.MaxPageBytes, Sorted: r.ask.sorted}
+	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.MaxPageBytes, Sorted: r.ask.sorted}
 	if r.asks > 1 {
-		q.MaxBytes = min(q.MaxBytes, f.db.cfg.TailBytes)
+		q.MaxBytes = min(q.MaxBytes, f.TailBytes)
 	}
-	if err := f.mode().part(ctx, f, l, &q, r.ask.shards); err != nil {
+	if err := f.selectPart(ctx, l, &q, r.ask.shards); err != nil {
 		return nil, err
 	}
 	if r.parts = r.asks > 1 && parts; r.parts {
 		q.Unserved = catalog.Unplaced // whoever wants a part of it
 	}
-	floor := f.history.Highest(q.Shard)
-	if r.rows, err = f.db.store.Dialect.ReadPage(ctx, f.db.store.SQL, l.Feed, q); err != nil {
+	floor := f.History.Highest(q.Shard)
+	if r.rows, err = f.Store.Dialect.ReadPage(ctx, f.Store.SQL, l.Feed, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {
 		return nil, errUntold
 	}
-	if err := f.history.NotSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
+	if err := f.History.NotSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
 		return nil, err
 	}
-	if err := f.history.MakeDurable(ctx, q.Shard, r.rows); err != nil {
+	if err := f.History.MakeDurable(ctx, q.Shard, r.rows); err != nil {
 		return nil, err
 	}
-	f.history.Saw(q.Shard, r.rows.Generation, r.rows.Given)
-	if size(r.rows) <= f.db.cfg.TailBytes {
+	f.History.Saw(q.Shard, r.rows.Generation, r.rows.Given)
+	if size(r.rows) <= f.TailBytes {
 		t.keep(r)
 	}
 	return r, nil
@@ -207,14 +207,14 @@ func (t *tail) forget() {
 
 // part is what an ask would have been answered by itself at the time of the reading, as far as
 // the reading tells; nil where it does not. shared says that it was not the first to be answered.
-func (r *tailReading) part(ctx context.Context, f *Feed, ask tailAsk) (_ *dialect.PageRows, shared bool) {
+func (r *tailReading) part(ctx context.Context, f *reader, ask tailAsk) (_ *dialect.PageRows, shared bool) {
 	rows := *r.rows
 	if r.asks == 1 && ask == r.ask {
 		rows.Rows = ownRows(rows.Rows)
 		return &rows, !r.first()
 	}
 	q := dialect.PageQuery{After: ask.after}
-	switch err := f.mode().part(ctx, f, r.l, &q, ask.shards); {
+	switch err := f.selectPart(ctx, r.l, &q, ask.shards); {
 	case err != nil, r.ask.after.Above(ask.after), ask.shards != r.ask.shards && !r.ask.shards.All():
 		return nil, false
 	case r.ask.shards.All() && !ask.shards.All() && !r.parts:

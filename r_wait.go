@@ -23,7 +23,7 @@ type pageKey struct {
 // await answers a page with entries as soon as there is one, and when wait is over the
 // page that there is then. It does what a caller would do that asks again and again with
 // the cursor it was given, so that nothing is told by waiting that polling would not tell.
-func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
+func (f *reader) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	got, err := f.resting(ctx, asked)
@@ -38,10 +38,10 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 		before := got
 		if !got.More {
 			var how watch.Verdict
-			how, woken, news = f.db.watch.Wait(over, got.key, got.at, patient)
+			how, woken, news = f.Watch.Wait(over, got.key, got.at, patient)
 			switch {
 			case ctx.Err() != nil:
-				return feedtype.Page{}, f.db.store.Fail(feedtype.FeedObject(f.name), "wait for an entry", ctx.Err())
+				return feedtype.Page{}, f.Fail("wait for an entry", ctx.Err())
 			case how == watch.Quiet && !got.key.OfShard: // what a writer uses late moves no state
 				return got.Page, nil
 			}
@@ -68,23 +68,23 @@ func (f *Feed) await(ctx context.Context, asked pageKey, wait time.Duration) (fe
 // wait, go straight back to waiting. What is known may be old, but who waits learns of
 // whatever has come since; and nobody is answered with it unless a look that began after
 // they asked finds the feed still there. Nil where there is more to know.
-func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
+func (f *reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.State()
 	if err != nil || at.Start || at.Mark.Above(at.Position) {
 		return nil, nil // read will say what is wrong with it
 	}
 	// A shard with ULIDs is read by everyone who asks: a writer may use what it took late, and
 	// that moves no state.
-	key := watch.Key{Feed: f.name}
-	now, ok := f.db.watch.At(key)
+	key := watch.Key{Feed: f.Name}
+	now, ok := f.Watch.At(key)
 	if !ok || now != (watch.Standing{Generation: at.Generation, Head: at.Position}) {
 		return nil, nil
 	}
-	l, err := f.catalog.CurrentLayout(ctx)
+	l, err := f.CurrentLayout(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if f.mode().part(ctx, f, l, &dialect.PageQuery{}, asked.shards) != nil {
+	if f.selectPart(ctx, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
 	return &reading{Page: feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.Key, Columns: l.Columns}, key: key, at: now}, nil
@@ -92,7 +92,7 @@ func (f *Feed) resting(ctx context.Context, asked pageKey) (*reading, error) {
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits
 // for an entry has time for that, too.
-func (f *Feed) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+func (f *reader) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
 		got, err := f.share(ctx, woken, key)
 		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
@@ -107,7 +107,7 @@ func newPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
 // share reads a page together with all who want the same one: those who were woken together,
 // or where that is nil, all who ask now. The entries are the caller's own; their values are not.
-func (f *Feed) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+func (f *reader) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
 		pages = woken.Pages.(*store.Sharing[pageKey, reading])
@@ -122,7 +122,7 @@ func (f *Feed) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*rea
 		return got, err
 	})
 	if err != nil {
-		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), "read a page", err)
+		return nil, f.Fail("read a page", err)
 	}
 	got.Entries = slices.Clone(got.Entries)
 	return &got, nil

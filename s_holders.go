@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // holderWait bounds the question who has a shard, for an error's text.
 const holderWait = 3 * time.Second
 
 // holderText says who has a shard, where that can be told soon; empty else.
-func (f *Feed) holderText(ctx context.Context, shard int) string {
+func holderText(ctx context.Context, f *catalog.Feed, shard int) string {
 	ctx, cancel := context.WithTimeout(ctx, holderWait)
 	defer cancel()
-	all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.DialectFeed())
+	all, _, err := f.Store.Dialect.Holders(ctx, f.Store.On(), f.DialectFeed())
 	i := slices.IndexFunc(all, func(h dialect.Holding) bool { return h.Shard == shard && h.Holder != nil })
 	if err != nil || i < 0 {
 		return ""

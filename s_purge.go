@@ -18,28 +18,28 @@ type expiry struct {
 	last, above feedtype.Position
 }
 
-// purge forgets what need not be kept any longer, in batches, and answers how many entries.
+// Purge forgets what need not be kept any longer, in batches, and answers how many entries.
 // Shards that others have are purged after all the others, or not at all: the error is then
-// errShardHeld.
-func (m outbox) purge(ctx context.Context, f *Feed) (total int, err error) {
+// errHeld.
+func (f *outboxQueue) Purge(ctx context.Context) (total int, err error) {
 	var due []expiry
-	err = f.reading(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
+	err = f.Read(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
 		due, err = f.expiries(ctx, q)
 		return err
 	})
 	if err != nil {
-		return 0, f.settle(ctx, "look for expired entries", err)
+		return 0, f.Explain(ctx, "look for expired entries", err)
 	}
 	since := time.Now()
 	for tries := 1; len(due) > 0; tries++ {
 		var left []expiry
-		why := errShardHeld
+		why := errHeld
 		for _, e := range due {
 			n, err := f.purgeShard(ctx, e)
-			if total += n; errors.Is(err, errShardHeld) {
+			if total += n; errors.Is(err, errHeld) {
 				left, why = append(left, e), whyHeld(err)
 			} else if err != nil {
-				return total, f.settle(ctx, "purge entries", err)
+				return total, f.Explain(ctx, "purge entries", err)
 			}
 		}
 		if len(left) > 0 && time.Since(since) >= lockPatience {
@@ -66,10 +66,10 @@ func shardsToPurge(due []expiry) []int {
 // behind the one before: what was deleted lingers in the index where the database has not
 // cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
 // placed behind meanwhile is left to the next purge.
-func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) {
+func (f *outboxQueue) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := purgeBatchSize; n == purgeBatchSize; {
 		var last feedtype.Position
-		err := f.db.store.InTx(ctx, dialect.ForMove, "purge entries of "+f.name, func(tx dialect.Querier) (err error) {
+		err := f.Store.InTx(ctx, dialect.ForMove, "purge entries of "+f.Name, func(tx dialect.Querier) (err error) {
 			n, last, err = f.purgePlaces(ctx, tx, e)
 			return err
 		})
@@ -82,10 +82,10 @@ func (f *Feed) purgeShard(ctx context.Context, e expiry) (total int, err error) 
 }
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
-func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
-	d, keep, feed := f.db.store.Dialect, f.Retention(), f.catalog.DialectFeed()
+func (f *outboxQueue) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
+	d, keep, feed := f.Store.Dialect, f.Record.Load().Retain, f.DialectFeed()
 	b := dialect.NewBuilder(d)
-	ofFeed := " FROM " + f.db.store.Table("shards") + " s WHERE s.feed = "
+	ofFeed := " FROM " + f.Store.Table("shards") + " s WHERE s.feed = "
 	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
 	switch {
 	case keep.Age > 0:
@@ -94,14 +94,14 @@ func (f *Feed) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error
 			return nil, err
 		}
 		last := feedtype.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
-		query := "SELECT s.shard" + ofFeed + b.Arg(f.name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
+		query := "SELECT s.shard" + ofFeed + b.Arg(f.Name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
 		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
 			e.last = last
 			return e, rows.Scan(&e.shard)
 		})
 	case keep.Count > 0:
 		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed + " ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
-			ofFeed + b.Arg(f.name) + " ORDER BY s.shard"
+			ofFeed + b.Arg(f.Name) + " ORDER BY s.shard"
 		all, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
 			var last dialect.ScanULID
 			err = rows.Scan(&e.shard, &last)
@@ -126,10 +126,10 @@ func withEntries(all []expiry) (due []expiry) {
 // purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
-func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *outboxQueue) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
-		return 0, last, fmt.Errorf("%w: %w", errShardHeld, err)
+		return 0, last, fmt.Errorf("%w: %w", errHeld, err)
 	} else if err != nil {
 		return 0, last, err
 	}
@@ -147,15 +147,15 @@ func (f *Feed) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n
 	last = batch[len(batch)-1].Position
 	var high, low int64
 	b = dialect.NewBuilder(d)
-	ofShard := " WHERE feed = " + b.Arg(f.name) + " AND shard = " + b.Arg(e.shard)
-	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.db.store.Table("shards")+ofShard, b.Args(), &high, &low); err != nil {
+	ofShard := " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(e.shard)
+	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.Store.Table("shards")+ofShard, b.Args(), &high, &low); err != nil {
 		return 0, last, err
 	}
 	// Rows placed behind the head may stand below what was purged before.
 	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
 	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
-		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
+	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
+		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
 	if err != nil {
 		return 0, last, err
 	}

@@ -12,35 +12,44 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/gap"
 )
+
+// shards lists the shards of one feed with ULIDs, and chooses the one that a page is of. It is the Pager of a feed whose
+// rows hold their ULIDs.
+type shards struct {
+	*catalog.Feed
+	Gaps   *gap.Tracker
+	Reader *reader
+}
 
 // wholeShards are the first shards of the feed, of whom there must be one where all of it is asked for
 // behind a cursor. One that was locked by itself, in a client or by a program that then had nothing to
 // insert, is none beside one that has rows. A cursor of a shard whose rows are gone could be of it still: it must
 // be a row's of the one that has rows, or below all of them.
-func (f *Feed) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
+func (f *shards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
 	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
-	feed := f.catalog.DialectFeed()
+	feed := f.DialectFeed()
 	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
 		return shards, err
 	}
-	d := f.db.store.Dialect
+	d := f.Store.Dialect
 	b := dialect.NewBuilder(d)
-	query := "SELECT s.shard FROM " + f.db.store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.name) + " AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
+	query := "SELECT s.shard FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name) + " AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
 		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
-	with, err := dialect.QueryAll(ctx, f.db.store.On(), query, b.Args(), scanShardID)
+	with, err := dialect.QueryAll(ctx, f.Store.On(), query, b.Args(), scanShardID)
 	if err != nil || len(with) != 1 {
-		return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "look which shards have rows", err)
+		return shards, f.Fail("look which shards have rows", err)
 	}
 	if !after.IsZero() && after != feedtype.LastPosition {
 		b = dialect.NewBuilder(d)
 		var passed dialect.ScanULID
-		err := dialect.QueryRow(ctx, f.db.store.On(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
+		err := dialect.QueryRow(ctx, f.Store.On(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
 		if errors.Is(err, sql.ErrNoRows) {
 			return with, nil
 		}
 		if err != nil || passed.Position != after {
-			return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "look for the cursor's row", err)
+			return shards, f.Fail("look for the cursor's row", err)
 		}
 	}
 	return with, nil
@@ -71,8 +80,8 @@ func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	}
 }
 
-// part is one shard: the one that is asked for, or the only one that there is.
-func (m blocking) part(ctx context.Context, f *Feed, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+// Select chooses one shard: the one that is asked for, or the only one that there is.
+func (f *shards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	if shard, one := s.Single(); one {
 		q.Shard = shard
 		return nil
@@ -82,16 +91,16 @@ func (m blocking) part(ctx context.Context, f *Feed, _ *catalog.Layout, q *diale
 	case err != nil:
 		return err
 	case !s.All():
-		return m.perShard(f, shards, "a part of its shards cannot be asked for")
+		return f.perShard(shards, "a part of its shards cannot be asked for")
 	case len(shards) > 1:
-		return m.perShard(f, shards, "it has more than one shard, and each is a feed by itself")
+		return f.perShard(shards, "it has more than one shard, and each is a feed by itself")
 	case len(shards) == 1:
 		q.Shard = shards[0]
 	}
 	return nil
 }
 
-func (blocking) perShard(f *Feed, shards []int, cause string) error {
+func (f *shards) perShard(shards []int, cause string) error {
 	names := make([]string, 0, len(shards))
 	for _, shard := range shards[:min(len(shards), maxShardsNamed)] {
 		names = append(names, fmt.Sprint(shard))
@@ -102,15 +111,15 @@ func (blocking) perShard(f *Feed, shards []int, cause string) error {
 	if len(names) > 0 {
 		cause += ": " + strings.Join(names, ", ")
 	}
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard", Object: feedtype.FeedObject(f.name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard", Object: feedtype.FeedObject(f.Name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
 }
 
 func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) }
 
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
-func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	query, feed := "SELECT shard FROM "+f.db.store.Table("shards")+" WHERE feed = "+b.Arg(f.name), f.catalog.DialectFeed()
+func (f *shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query, feed := "SELECT shard FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name), f.DialectFeed()
 	if !feed.Outbox {
 		query += " AND time_ms <> 0"
 	}
@@ -118,14 +127,14 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	var err error
 	if feed.Outbox { // what was not moved yet is of a shard, too, and, asked for first, in one list or the other
 		var waiting bool
-		among := f.glance().among
-		if waiting, err = f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), feed, among); waiting {
-			waits, err = f.recordShards(ctx, among, limit)
+		among := f.Gaps.ScanShard().Among
+		if waiting, err = f.Store.Dialect.HasRecords(ctx, f.Store.On(), feed, among); waiting {
+			waits, err = recordShards(ctx, f.Feed, among, limit)
 		}
 	}
 	var shards []int
 	if err == nil {
-		shards, err = dialect.QueryAll(ctx, f.db.store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
+		shards, err = dialect.QueryAll(ctx, f.Store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
 	}
 	if len(waits) > 0 {
 		shards = append(shards, waits...)
@@ -136,15 +145,16 @@ func (f *Feed) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	if shards == nil {
 		shards = []int{} // of other feeds it is nil
 	}
-	return shards, f.db.store.Fail(feedtype.FeedObject(f.name), "list its shards", err)
+	return shards, f.Fail("list its shards", err)
 }
 
-func (blocking) takes(p feedtype.Position) bool { return p.IsULID() }
+// Accepts takes ULIDs.
+func (*shards) Accepts(p feedtype.Position) bool { return p.IsULID() }
 
-// placeAt is told by the time itself, which every ULID begins with, up to the greatest
+// At is told by the time itself, which every ULID begins with, up to the greatest
 // ULID that is there.
-func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
+func (f *shards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
+	page, _, err := f.Reader.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
 	if err != nil {
 		return feedtype.CursorState{}, err
 	}
@@ -160,53 +170,48 @@ func (m blocking) placeAt(ctx context.Context, f *Feed, t time.Time, s feedtype.
 	return at, nil
 }
 
-// head is that of the only shard; where there are more, each has its own.
-func (m blocking) head(ctx context.Context, f *Feed, info *feedtype.Info) error {
+// List completes a description of the feed by its shards, and answers the one that all of the feed is, if there is
+// just one.
+func (f *shards) List(ctx context.Context, info *feedtype.Info) (only *int, err error) {
 	shards, err := f.shardIDs(ctx, feedtype.MaxShardIDs+1)
 	if info.MoreShardIDs = len(shards) > feedtype.MaxShardIDs; info.MoreShardIDs {
 		shards = shards[:feedtype.MaxShardIDs]
 	}
 	if info.ShardIDs = shards; err != nil || len(shards) == 0 {
-		return err
+		return nil, err
 	}
 	whole, err := f.wholeShards(ctx, feedtype.Position{})
 	if err != nil || len(whole) != 1 {
-		return err
+		return nil, err
 	}
-	page, err := f.Fetch(ctx, feedtype.Request{After: feedtype.Now, Shards: feedtype.One(whole[0])})
-	if info.Head = page.Cursor; errors.Is(err, feedtype.Filling) {
-		return nil // there is none yet
-	}
-	return err
+	return &whole[0], nil
 }
 
-func (blocking) fill(context.Context, *Feed, int, int) error { return nil }
+// Fill has nothing to do: a row is an entry when its transaction has been committed.
+func (*shards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
 // lookedAt is how many shards one statement looks at.
 const lookedAt = 100
 
-// filled are those of a feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
+// Filled are those of the feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
 // (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
-func (db *DB) filled(ctx context.Context, feed string, shards []int) (filled []int) {
-	db.mu.Lock()
-	f := db.feeds[feed]
-	db.mu.Unlock()
-	if f == nil || !f.catalog.DialectFeed().Outbox {
+func (f *shards) Filled(ctx context.Context, shards []int) (filled []int) {
+	if !f.DialectFeed().Outbox {
 		return nil
 	}
-	among := f.glance().among
+	among := f.Gaps.ScanShard().Among
 	if shards == nil {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among)
+		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among)
 		if err == nil && waiting {
-			filled, _ = f.recordShards(ctx, among, 0)
+			filled, _ = recordShards(ctx, f.Feed, among, 0)
 		}
 		return filled
 	}
 	for part := range slices.Chunk(shards, lookedAt) {
-		waiting, err := db.store.Dialect.HasRecords(ctx, db.store.On(), f.catalog.DialectFeed(), among, part...)
+		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
-			err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(db.store.Dialect, f.catalog.DialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 				return err
 			})
 		}

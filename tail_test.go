@@ -15,8 +15,9 @@ import (
 // TestTailPart (H26): what is taken from a reading is what the same page would have been, read by
 // itself; a reading that cannot tell does not.
 func TestTailPart(t *testing.T) {
-	f := &Feed{catalog: &catalog.Feed{}}
-	f.catalog.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
+	f := &reader{Feed: &catalog.Feed{}}
+	f.Pager = func() (pager, error) { return sequencePager{f}, nil }
+	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
 	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2), feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -33,7 +34,7 @@ func TestTailPart(t *testing.T) {
 		read := func(ask tailAsk, truncate bool) *dialect.PageRows {
 			page := &dialect.PageRows{Generation: 1, Head: position(head), Given: position(head)}
 			var q dialect.PageQuery
-			if err := f.mode().part(t.Context(), f, l, &q, ask.shards); err != nil {
+			if err := f.selectPart(t.Context(), l, &q, ask.shards); err != nil {
 				t.Fatal(err)
 			}
 			for _, row := range all {
@@ -101,8 +102,9 @@ func TestTailPart(t *testing.T) {
 // TestTailOfNoParts: of a reading that nobody wanted parts of, none are taken by who was woken before
 // it: nobody has looked whether they are served.
 func TestTailOfNoParts(t *testing.T) {
-	f := &Feed{catalog: &catalog.Feed{}}
-	f.catalog.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
+	f := &reader{Feed: &catalog.Feed{}}
+	f.Pager = func() (pager, error) { return sequencePager{f}, nil }
+	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
 		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}, Head: feedtype.Numbered(1)}}
 	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5, shards: feedtype.One(1)}); rows != nil {

@@ -17,13 +17,20 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 	if f == nil {
 		return ""
 	}
-	return f.mode().firstWaiting(f)
+	p, err := f.positioner()
+	if err != nil {
+		return ""
+	}
+	return p.Pending()
 }
 
 // Filled implements watch.Feeds. Nothing is filled where nothing may be moved.
 func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
-	if w.db.publishesNothing() {
+	w.db.mu.Lock()
+	f := w.db.feeds[feed]
+	w.db.mu.Unlock()
+	if f == nil || !w.db.store.Publishes() {
 		return nil
 	}
-	return w.db.filled(ctx, feed, shards)
+	return f.shards.Filled(ctx, shards)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // A key in the wrong data shard is in nobody's part: readers of the one that should have it
@@ -34,17 +36,17 @@ type places struct {
 
 // look reads the places again, or for the first time. errRecordChanged means that the feed
 // is being divided anew, or has been: the division that was looked for is no more.
-func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err error) {
-	if p.keys, err = dialect.WalkKeys(ctx, tx, db.store.Dialect, p.r.Feed(db.store.Names), p.rows, p.after, checkBatch); err != nil {
+func (p *places) look(ctx context.Context, tx dialect.Querier, db *store.Store) (err error) {
+	if p.keys, err = dialect.WalkKeys(ctx, tx, db.Dialect, p.r.Feed(db.Names), p.rows, p.after, checkBatch); err != nil {
 		return err
 	}
 	if len(p.keys) > 0 && p.after != nil && dialect.KeyIdentity(p.keys[0].Key) == dialect.KeyIdentity(p.after) {
 		return fmt.Errorf("the walk along the key does not get beyond %v", p.after)
 	}
 	// The record is read behind the keys: what it is then it was when they were read.
-	b := dialect.NewBuilder(db.store.Dialect)
+	b := dialect.NewBuilder(db.Dialect)
 	var n int64
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
 		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(catalog.StateFilling)+", "+b.Arg(catalog.StateActive)+")", b.Args(), &n)
 	if err == nil && n != 1 {
 		err = errRecordChanged
@@ -60,39 +62,39 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *DB) (err erro
 // upgrade, it is looked at again from its first key on; begin is called before each walk.
 // While its keys are being given their shards nothing can be said of them: an error with
 // the code Sharding.
-func (f *Feed) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
+func (f *checker) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
 	for {
-		r := f.catalog.Record.Load()
+		r := f.Record.Load()
 		switch {
 		case r.DataShards <= 1:
 			return nil
 		case r.State == catalog.StateCreating:
-			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: "it is being made, and the shards of its keys were not looked at",
-				Next: "wait for `rowfeed feed add " + f.name + "`, or run it again with its options where it broke off"}
+			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.Name), Cause: "it is being made, and the shards of its keys were not looked at",
+				Next: "wait for `rowfeed feed add " + f.Name + "`, or run it again with its options where it broke off"}
 		case r.State == catalog.StateSharding:
-			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
-				Next: catalog.FinishSharding(f.name, r.DataShards)}
+			return &feedtype.Error{Code: feedtype.Sharding, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at", r.DataShards),
+				Next: catalog.FinishSharding(f.Name, r.DataShards)}
 		}
 		begin()
 		if err := f.walkShards(ctx, r, found); !errors.Is(err, errRecordChanged) {
 			return err
 		}
-		if err := f.catalog.Reload(ctx); err != nil {
+		if err := f.Reload(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 // walkShards is one walk of lookAtShards; errRecordChanged ends it.
-func (f *Feed) walkShards(ctx context.Context, r *catalog.Record, found func(*places) error) error {
+func (f *checker) walkShards(ctx context.Context, r *catalog.Record, found func(*places) error) error {
 	walks := []bool{false}
-	if r.Capture == dialect.CaptureColumn {
+	if r.Capture == feedtype.CaptureColumn {
 		walks = append(walks, true)
 	}
 	for _, rows := range walks {
 		for after := []any(nil); ; {
 			p := &places{r: r, rows: rows, after: after}
-			err := f.db.store.InTx(ctx, dialect.ForRead, "look at the shards of "+f.name, func(tx dialect.Querier) error { return p.look(ctx, tx, f.db) })
+			err := f.Store.InTx(ctx, dialect.ForRead, "look at the shards of "+f.Name, func(tx dialect.Querier) error { return p.look(ctx, tx, f.Store) })
 			if err == nil && len(p.wrong) > 0 {
 				err = found(p)
 			}
@@ -113,7 +115,7 @@ var errEnough = errors.New("enough is known")
 
 // checkShards finds the keys that are in other data shards than theirs. A key's shard is a
 // question about this key alone, so that one look at each is enough.
-func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) {
+func (f *checker) checkShards(ctx context.Context) (findings []admin.Finding, err error) {
 	err = f.lookAtShards(ctx, func() { findings = nil }, func(p *places) error {
 		columns := make([]feedtype.Column, len(p.r.Key))
 		for i, c := range p.r.Key {
@@ -125,7 +127,7 @@ func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) 
 			if err != nil {
 				return err
 			}
-			findings = append(findings, Finding{Rule: ruleShard, Key: &key, Problem: misplacedAs(k, w.Shard)})
+			findings = append(findings, admin.Finding{Rule: admin.RuleShard, Key: &key, Problem: misplacedAs(k, w.Shard)})
 			if len(findings) == maxFindings {
 				return errEnough
 			}
@@ -137,9 +139,9 @@ func (f *Feed) checkShards(ctx context.Context) (findings []Finding, err error) 
 	case errors.Is(err, errEnough):
 		err = nil
 	case errors.As(err, &untold) && untold.Code == feedtype.Sharding:
-		return []Finding{{Rule: ruleShard, Problem: untold.Cause + ": " + untold.Next}}, nil
+		return []admin.Finding{{Rule: admin.RuleShard, Problem: untold.Cause + ": " + untold.Next}}, nil
 	}
-	return findings, f.settle(ctx, "check its shards", err)
+	return findings, f.Explain(ctx, "check its shards", err)
 }
 
 // misplacedAs says how a key stands that belongs into a shard.

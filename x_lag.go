@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
@@ -18,20 +17,20 @@ const mostBehind = 1000
 // lag tells the age of the next row, by its ULID, where a cursor is not at its shard's head. How
 // many there are only counting them would tell. It moves nothing, and reads a page of those
 // shards alone that are behind.
-func (m blocking) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error {
+func (m ulidView) lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error {
 	_, err := m.behindHeads(ctx, f, cursors)
 	return err
 }
 
 // behindHeads answers of how many cursors more something may be looked up.
-func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) (left int, err error) {
+func (ulidView) behindHeads(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
-		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "ask how far its shards are", err)
+		return 0, f.Fail("ask how far its shards are", err)
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+f.db.store.Dialect.Now(), nil, &now); err != nil {
-		return 0, f.db.store.Fail(feedtype.FeedObject(f.name), "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
+		return 0, f.Fail("ask for the time", err)
 	}
 	left = mostBehind
 	for _, s := range cursors {
@@ -61,7 +60,7 @@ func (blocking) behindHeads(ctx context.Context, f *Feed, cursors []*admin.Consu
 }
 
 // headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
-func (f *Feed) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
+func (f *inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
 	var shards []int
 	for _, s := range cursors {
 		shards = append(shards, s.Shard)
@@ -69,15 +68,15 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (ma
 	slices.Sort(shards)
 	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
-		b := dialect.NewBuilder(f.db.store.Dialect)
-		_, err := dialect.QueryAll(ctx, f.db.store.On(), dialect.GreatestULIDs(f.db.store.Dialect, b, f.catalog.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+		b := dialect.NewBuilder(f.Store.Dialect)
+		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 			var shard int
 			var last dialect.ScanULID
 			err := rows.Scan(&shard, &last)
 			heads[shard] = last.Position
 			return struct{}{}, err
 		})
-		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
+		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return nil, err
 		}
 	}
@@ -86,8 +85,8 @@ func (f *Feed) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (ma
 
 // nextRow is the position of the row behind a cursor, zero where there is none; nil where the
 // feed refuses the cursor, or has no single head: the consumer says so.
-func (f *Feed) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
-	page, err := f.read(ctx, time.Now(), pageKey{after: s.Cursor, limit: 1, shards: feedtype.One(s.Shard), still: true})
+func (f *inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
+	page, err := f.Reader.Look(ctx, s.Cursor, s.Shard)
 	if err != nil {
 		var e *feedtype.Error
 		if errors.As(err, &e) && e.Code != feedtype.Failed && e.Code != feedtype.Unavailable {
@@ -104,7 +103,7 @@ func (f *Feed) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.
 
 // lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
 // run, would otherwise never be behind.
-func (m outbox) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatus) error {
+func (m outboxView) lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error {
 	left, err := m.behindHeads(ctx, f, cursors)
 	if err != nil {
 		return err
@@ -120,11 +119,11 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatu
 		}
 	}
 	slices.Sort(shards)
-	for _, shard := range f.db.filled(ctx, f.name, shards) {
+	for _, shard := range f.ULIDs.Filled(ctx, shards) {
 		age := int64(-1)
 		if left--; left >= 0 {
-			if _, age, err = f.db.store.Dialect.Backlog(ctx, f.db.store.On(), f.catalog.DialectFeed(), 0, shard); err != nil {
-				return f.db.store.Fail(feedtype.FeedObject(f.name), "look how long records wait", err)
+			if _, age, err = f.Store.Dialect.Backlog(ctx, f.Store.On(), f.DialectFeed(), 0, shard); err != nil {
+				return f.Fail("look how long records wait", err)
 			}
 		}
 		for _, s := range atHead[shard] {
@@ -134,4 +133,13 @@ func (m outbox) lag(ctx context.Context, f *Feed, cursors []*admin.ConsumerStatu
 		}
 	}
 	return nil
+}
+
+// Lag completes Behind and BehindSeconds of cursors.
+func (f *inspector) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
+	view, err := viewOf(f.Record.Load())
+	if err != nil {
+		return nil // the feed says so itself
+	}
+	return view.lag(ctx, f, cursors)
 }

@@ -4,26 +4,27 @@ import (
 	"context"
 	"math"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // resetRows takes positions that cannot be theirs from rows, so that they are
 // published anew, and answers how many.
-func (f *Feed) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
-	feed := f.catalog.DialectFeed()
+func (f *checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
+	feed := f.DialectFeed()
 	if !feed.InRows() {
 		return 0, nil
 	}
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	return f.db.store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.db.store.Table("sequences")+" WHERE name = "+b.Arg(f.name)+
+	b := dialect.NewBuilder(f.Store.Dialect)
+	return f.Store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name)+
 		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
 }
 
 // sharedPositions is a query for the positions that more than one key has.
-func (f *Feed) sharedPositions(feed *dialect.Feed) string {
-	from := dialect.Qualified(f.db.store.Dialect, feed.Positions())
+func (f *checker) sharedPositions(feed *dialect.Feed) string {
+	from := dialect.Qualified(f.Store.Dialect, feed.Positions())
 	if feed.InRows() {
-		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.db.store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
+		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.Store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
 	}
 	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
 }
@@ -35,19 +36,23 @@ func (f *Feed) sharedPositions(feed *dialect.Feed) string {
 // hold are passed over: when all else is done they are an error with the code Locked. A
 // feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
 // have neither a record nor a place, whose entries then come as new ones.
-func (f *Feed) Repair(ctx context.Context) (int64, error) {
-	if err := f.catalog.Reload(ctx); err != nil {
+func (f *checker) Repair(ctx context.Context) (int64, error) {
+	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
-	return f.mode().repair(ctx, f)
+	view, err := viewOf(f.Record.Load())
+	if err != nil {
+		return 0, err
+	}
+	return view.repair(ctx, f)
 }
 
 // repairKeys is Repair for a feed with positions of a sequence.
-func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *checker) repairKeys(ctx context.Context) (int64, error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {
-		return f.settle(ctx, doing, f.db.store.InTx(ctx, dialect.ForRepair, doing, fn))
+		return f.Explain(ctx, doing, f.Store.InTx(ctx, dialect.ForRepair, doing, fn))
 	}
 	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx)
@@ -56,9 +61,9 @@ func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Wake()
+	defer f.Install.Recorder.Wake()
 	for _, rule := range rules(feed) {
-		if rule.rule == ruleSequence {
+		if rule.rule == admin.RuleSequence {
 			continue // what is above the sequence is brought down by resetRows or the next change
 		}
 		side, refs := "p", dialect.StoredRefs(d, feed, "p")
@@ -66,7 +71,7 @@ func (f *Feed) repairKeys(ctx context.Context) (int64, error) {
 			side, refs = "t", dialect.KeyRefs(d, feed, "t")
 		}
 		b := dialect.NewBuilder(d)
-		query := recordFrom(d, feed, refs, dialect.Changed, f.ruleFrom(b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
+		query := recordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
 		var n int64
 		err := mend("record keys", func(tx dialect.Querier) (err error) {
 			n, err = tx.Exec(ctx, query, b.Args()...)

@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,10 @@ import (
 // repairShards gives keys their data shards and has them published anew, so that the
 // readers of their parts are told of them, wherever their cursors are. It answers how many.
 // Rows that others hold are passed over, and are the error when all else is done.
-func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
+func (f *checker) repairShards(ctx context.Context) (total int64, err error) {
 	in := func(give func(dialect.Querier) (int64, error)) error {
 		var n int64
-		err := f.db.store.InTx(ctx, dialect.ForPublish, "give keys of "+f.name+" their shards", func(tx dialect.Querier) (err error) {
+		err := f.Store.InTx(ctx, dialect.ForPublish, "give keys of "+f.Name+" their shards", func(tx dialect.Querier) (err error) {
 			n, err = give(tx)
 			return err
 		})
@@ -33,8 +34,8 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 			return in(func(tx dialect.Querier) (int64, error) { return f.giveShardsAgain(ctx, tx, p) })
 		}
 		for _, w := range p.wrong {
-			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.Feed(f.db.store.Names), w) })
-			if errors.Is(err, errHeld) {
+			err := in(func(tx dialect.Querier) (int64, error) { return f.waitAgain(ctx, tx, p.r.Feed(f.Store.Names), w) })
+			if errors.Is(err, errRowHeld) {
 				left++
 			} else if err != nil {
 				return err
@@ -43,23 +44,23 @@ func (f *Feed) repairShards(ctx context.Context) (total int64, err error) {
 		return nil
 	})
 	if errors.Is(err, store.ErrNoRows) { // dropped meanwhile
-		err = firstError(f.catalog.Reload(ctx), err)
+		err = cmp.Or(f.Reload(ctx), err)
 	}
 	if err == nil && left > 0 {
-		err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
-			Next: "`rowfeed status " + f.name + "` names the transactions; then run `rowfeed repair " + f.name + "` again"}
+		err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("%d rows could not be given their data shards: other transactions hold them", left),
+			Next: "`rowfeed status " + f.Name + "` names the transactions; then run `rowfeed repair " + f.Name + "` again"}
 	}
-	return total, f.settle(ctx, "give keys their shards", err)
+	return total, f.Explain(ctx, "give keys their shards", err)
 }
 
-// errHeld says that somebody holds a row.
-var errHeld = errors.New("another transaction holds the row")
+// errRowHeld says that somebody holds a row.
+var errRowHeld = errors.New("another transaction holds the row")
 
 // waitAgain lets a row wait for a position, with which a publisher gives it its shard. One
 // that has had another position meanwhile has got it already. It waits for nobody, and is
 // the whole transaction, so that nobody waits behind a row for the next.
-func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
-	d, b := f.db.store.Dialect, dialect.NewBuilder(f.db.store.Dialect)
+func (f *checker) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
+	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
 	stands := "t.feed_sync_id = " + b.Arg(w.Position)
 	// The shard is written for the lock that comes with it, which passes over what others
 	// hold. If the feed is divided anew meanwhile it is the wrong one, until the publisher.
@@ -71,23 +72,23 @@ func (f *Feed) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.
 		err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+stands, b.Args(), &n)
 	}
 	if err == nil && n > 0 {
-		err = errHeld
+		err = errRowHeld
 	}
 	return 0, err
 }
 
 // giveShardsAgain writes shards in the table of positions, and records the keys. The
 // sequence's lock keeps positions, and the division of the feed, as they are.
-func (f *Feed) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
-	d, feed := f.db.store.Dialect, p.r.Feed(f.db.store.Names)
+func (f *checker) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
+	d, feed := f.Store.Dialect, p.r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}
-	if err := p.look(ctx, tx, f.db); err != nil || len(p.wrong) == 0 {
+	if err := p.look(ctx, tx, f.Store); err != nil || len(p.wrong) == 0 {
 		return 0, err
 	}
 	if n, err := d.SetShards(ctx, tx, feed, false, p.wrong); err != nil || n != int64(len(p.wrong)) {
-		return 0, firstError(err, fmt.Errorf("%d of %d positions could be given their shards: a position was given twice, which `rowfeed check` names, or somebody else writes %s", n, len(p.wrong), feed.Positions()))
+		return 0, cmp.Or(err, fmt.Errorf("%d of %d positions could be given their shards: a position was given twice, which `rowfeed check` names, or somebody else writes %s", n, len(p.wrong), feed.Positions()))
 	}
 	// Also a key that is hidden is to be told, as a delete, and stays hidden: unless somebody
 	// has wished otherwise and a publisher has not come to it yet.

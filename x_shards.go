@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // status lists the shards: who has them, and their heads.
-func (blocking) status(ctx context.Context, f *Feed, s *Status) (err error) {
+func (ulidView) status(ctx context.Context, f *inspector, s *admin.Status) (err error) {
 	s.Shards, s.HoldersTold, err = f.Shards(ctx)
 	for _, shard := range s.Shards {
 		if h := shard.Holder; h != nil {
-			s.Blockers = append(s.Blockers, Blocker{h.Session, h.User, h.Host, h.AgeSeconds, h.Statement, fmt.Sprintf("holds shard %d", shard.Shard)})
+			s.Blockers = append(s.Blockers, admin.Blocker{Session: h.Session, User: h.User, Host: h.Host, AgeSeconds: h.AgeSeconds, Statement: h.Statement, Scope: fmt.Sprintf("holds shard %d", shard.Shard)})
 		}
 	}
 	return err
@@ -24,26 +24,26 @@ func (blocking) status(ctx context.Context, f *Feed, s *Status) (err error) {
 
 // Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
 // how much of that the database tells. There are none of other feeds.
-func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, err error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
-	shards = []ShardStatus{}
+func (f *inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, told string, err error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
+	shards = []admin.ShardStatus{}
 	if feed.ULIDs == nil {
 		return shards, "", nil
 	}
-	holdings, by, err := d.Holders(ctx, f.db.store.On(), feed)
+	holdings, by, err := d.Holders(ctx, f.Store.On(), feed)
 	if err != nil && d.Classify(err) != dialect.ClassPermission { // then it tells what it may
-		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "look who has its shards", err)
+		return shards, "", f.Fail("look who has its shards", err)
 	}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+d.Now(), nil, &now); err != nil {
-		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+d.Now(), nil, &now); err != nil {
+		return shards, "", f.Fail("ask for the time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
 	if err != nil && d.Classify(err) != dialect.ClassUndefined { // a table that is gone is a problem of its own
-		return shards, "", f.db.store.Fail(feedtype.FeedObject(f.name), "read the heads of its shards", err)
+		return shards, "", f.Fail("read the heads of its shards", err)
 	}
 	for _, head := range heads {
-		shard := ShardStatus{Shard: head.shard, Waiting: []Session{}}
+		shard := admin.ShardStatus{Shard: head.shard, Waiting: []admin.Session{}}
 		if head.last.Valid {
 			at := time.UnixMilli(int64(head.last.Position.High >> 16)).UTC()
 			shard.Head, shard.HeadAt = head.last.Position.String(), &at
@@ -62,11 +62,13 @@ func (f *Feed) Shards(ctx context.Context) (shards []ShardStatus, told string, e
 }
 
 // backlog: nothing waits for anybody.
-func (blocking) backlog(context.Context, *Feed, int) (Backlog, error) { return Backlog{}, nil }
+func (ulidView) backlog(context.Context, *inspector, int) (admin.Backlog, error) {
+	return admin.Backlog{}, nil
+}
 
 // session is one as status tells of it, at a time of the database's.
-func session(s dialect.Session, now int64) Session {
-	told := Session{Session: s.ID, User: s.User, Host: s.Host, Application: s.Application, State: s.State, Statement: s.Statement}
+func session(s dialect.Session, now int64) admin.Session {
+	told := admin.Session{Session: s.ID, User: s.User, Host: s.Host, Application: s.Application, State: s.State, Statement: s.Statement}
 	if s.Age >= 0 {
 		since := time.UnixMicro(now - s.Age).UTC()
 		told.Since = &since
@@ -83,12 +85,12 @@ type shardHead struct {
 
 // heads are those of the feed's shards: of all that holdings name, which may be too new to
 // be seen, and of the first others.
-func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
+func (f *inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
+	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
 	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
-		" FROM " + f.db.store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.name)
+		" FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name)
 	named := make([]string, 0, len(holdings))
 	for _, h := range holdings {
 		named = append(named, b.Arg(h.Shard))
@@ -98,7 +100,7 @@ func (f *Feed) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHe
 	} else {
 		query += " ORDER BY s.shard"
 	}
-	heads, err := dialect.QueryAll(ctx, f.db.store.On(), query+" LIMIT "+b.Arg(max(MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
+	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+b.Arg(max(MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
 		return h, rows.Scan(&h.shard, &h.last)
 	})
 	for _, h := range holdings {

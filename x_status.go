@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -14,27 +15,41 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
+// inspector tells how one feed stands: what waits, who is in the way, and how far its consumers are behind.
+type inspector struct {
+	*catalog.Feed
+	Install *installed
+	Reader  *reader
+	ULIDs   *shards
+	// Consumers tells how consumers stand.
+	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
+}
+
 // Status tells how the feed stands, and who holds it up.
-func (f *Feed) Status(ctx context.Context) (*Status, error) {
-	unread := f.catalog.Reload(ctx)
+func (f *inspector) Status(ctx context.Context) (*admin.Status, error) {
+	unread := f.Reload(ctx)
 	if unread != nil && !errors.Is(unread, catalog.ErrUnreadable) {
 		return nil, unread
 	}
-	r := f.catalog.Record.Load()
-	s := &Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
-		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []ShardStatus{}, Blockers: []Blocker{}, Problems: []string{}}
-	fail := func(doing string, err error) (*Status, error) {
-		return nil, f.db.store.Fail(feedtype.FeedObject(f.name), doing, err)
+	r := f.Record.Load()
+	s := &admin.Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
+		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []admin.ShardStatus{}, Blockers: []admin.Blocker{}, Problems: []string{}}
+	fail := func(doing string, err error) (*admin.Status, error) {
+		return nil, f.Fail(doing, err)
 	}
 	if unread != nil {
 		s.Problems = append(s.Problems, unread.Error())
 		return s, nil
 	}
 
-	if err := f.mode().status(ctx, f, s); err != nil {
+	view, err := viewOf(r)
+	if err == nil {
+		err = view.status(ctx, f, s)
+	}
+	if err != nil {
 		return nil, err
 	}
-	publisher, err := lease.Look(ctx, f.db.store, f.db.store.On(), PublisherLease(f.name))
+	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), LeaseName(f.Name))
 	if err != nil {
 		return fail("look who publishes", err)
 	}
@@ -47,20 +62,20 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	}
 	s.BlockersUnseen = unseen
 	for _, x := range blockers {
-		if !slices.ContainsFunc(s.Blockers, func(known Blocker) bool { return known.Session == x.Session }) { // of whom more is known
+		if !slices.ContainsFunc(s.Blockers, func(known admin.Blocker) bool { return known.Session == x.Session }) { // of whom more is known
 			s.Blockers = append(s.Blockers, x)
 		}
 	}
-	problems, err := f.Verify(ctx)
+	problems, err := f.Install.Verify(ctx)
 	if err != nil {
 		problems = []string{err.Error()}
 	}
-	if identity, err := f.db.store.Dialect.Identity(ctx, f.db.store.On(), f.db.store.Names); err == nil {
+	if identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names); err == nil {
 		if err := history.SameDatabase(r, identity); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}
-	if fresh, err := f.VerifyPartitions(ctx); err == nil {
+	if fresh, err := f.Install.Partitions.VerifyPartitions(ctx); err == nil {
 		problems = append(problems, fresh...)
 	}
 	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
@@ -68,9 +83,9 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 	}
 	s.Problems = append(s.Problems, problems...)
 	if r.State == catalog.StateSharding {
-		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.name, r.DataShards))
+		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.Name, r.DataShards))
 	}
-	if s.Consumers, err = f.db.Admin().Consumers(ctx, feedtype.ConsumerID{Feed: f.name}); err != nil {
+	if s.Consumers, err = f.Consumers(ctx, feedtype.ConsumerID{Feed: f.Name}); err != nil {
 		return fail("read its consumers' cursors", err)
 	}
 	return s, nil
@@ -79,16 +94,16 @@ func (f *Feed) Status(ctx context.Context) (*Status, error) {
 // Blockers are the open transactions that may hold back changes of the feed, as far as the
 // database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
 // feed with ULIDs is told by Shards.
-func (f *Feed) Blockers(ctx context.Context) ([]Blocker, *Unseen, error) {
-	found, unseen, err := f.db.store.Dialect.Blockers(ctx, f.db.store.On(), f.catalog.DialectFeed())
-	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
-		return nil, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look for open transactions", err)
+func (f *inspector) Blockers(ctx context.Context) ([]admin.Blocker, *admin.Unseen, error) {
+	found, unseen, err := f.Store.Dialect.Blockers(ctx, f.Store.On(), f.DialectFeed())
+	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return nil, nil, f.Fail("look for open transactions", err)
 	}
-	all := make([]Blocker, len(found))
+	all := make([]admin.Blocker, len(found))
 	for i, x := range found {
-		all[i] = Blocker{x.Session, x.User, x.Host, ageSeconds(x.AgeMicros), x.Statement, x.Scope}
+		all[i] = admin.Blocker{Session: x.Session, User: x.User, Host: x.Host, AgeSeconds: ageSeconds(x.AgeMicros), Statement: x.Statement, Scope: x.Scope}
 	}
-	return all, (*Unseen)(unseen), nil
+	return all, (*admin.Unseen)(unseen), nil
 }
 
 // ageSeconds is an age that may not be known.
@@ -102,21 +117,25 @@ func ageSeconds(micros int64) *float64 {
 
 // Backlog tells what waits for the feed's publisher: what of Status costs little, for whoever
 // asks now and then, as metrics do. Changes are counted up to limit; 0 means MaxWaiting.
-func (f *Feed) Backlog(ctx context.Context, limit int) (Backlog, error) {
-	if limit <= 0 || limit > MaxWaiting {
-		limit = MaxWaiting
+func (f *inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, error) {
+	if limit <= 0 || limit > admin.MaxWaiting {
+		limit = admin.MaxWaiting
 	}
-	return f.mode().backlog(ctx, f, limit)
+	view, err := viewOf(f.Record.Load())
+	if err != nil {
+		return admin.Backlog{}, err
+	}
+	return view.backlog(ctx, f, limit)
 }
 
 // backlog reads the sequence, and counts changes.
-func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog, err error) {
-	b := dialect.NewBuilder(f.db.store.Dialect)
+func (sequenceView) backlog(ctx context.Context, f *inspector, limit int) (found admin.Backlog, err error) {
+	b := dialect.NewBuilder(f.Store.Dialect)
 	var updated, age int64
-	err = dialect.QueryRow(ctx, f.db.store.On(), "SELECT value, updated_at FROM "+f.db.store.Table("sequences")+
-		" WHERE name = "+b.Arg(f.name), b.Args(), &found.Head, &updated)
+	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, updated_at FROM "+f.Store.Table("sequences")+
+		" WHERE name = "+b.Arg(f.Name), b.Args(), &found.Head, &updated)
 	if err != nil {
-		return found, f.db.store.Fail(feedtype.FeedObject(f.name), "read its sequence", err)
+		return found, f.Fail("read its sequence", err)
 	}
 	if found.Head > 0 {
 		at := time.UnixMicro(updated).UTC()
@@ -125,35 +144,35 @@ func (sequenced) backlog(ctx context.Context, f *Feed, limit int) (found Backlog
 	// The table may be gone: the rest is still worth knowing.
 	// In a transaction, for its settings: without them a plan that was made while most
 	// rows waited reads the whole table when none does.
-	err = f.db.store.InTx(ctx, dialect.ForRead, "count what waits in "+f.name, func(tx dialect.Querier) (err error) {
-		found.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, tx, f.catalog.DialectFeed(), limit)
+	err = f.Store.InTx(ctx, dialect.ForRead, "count what waits in "+f.Name, func(tx dialect.Querier) (err error) {
+		found.Waiting, age, err = f.Store.Dialect.Backlog(ctx, tx, f.DialectFeed(), limit)
 		return err
 	})
-	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
-		return found, f.db.store.Fail(feedtype.FeedObject(f.name), "count the changes waiting", err)
+	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return found, f.Fail("count the changes waiting", err)
 	}
 	found.OldestSeconds = store.Seconds(age)
 	return found, nil
 }
 
 // status adds to that of the shards what waits in the outbox, and since when.
-func (m outbox) status(ctx context.Context, f *Feed, s *Status) (err error) {
-	if err := m.blocking.status(ctx, f, s); err != nil {
+func (m outboxView) status(ctx context.Context, f *inspector, s *admin.Status) (err error) {
+	if err := m.ulidView.status(ctx, f, s); err != nil {
 		return err
 	}
-	s.Backlog, err = m.backlog(ctx, f, MaxWaiting)
+	s.Backlog, err = m.backlog(ctx, f, admin.MaxWaiting)
 	return err
 }
 
 // backlog counts records.
-func (outbox) backlog(ctx context.Context, f *Feed, limit int) (b Backlog, err error) {
+func (outboxView) backlog(ctx context.Context, f *inspector, limit int) (b admin.Backlog, err error) {
 	var age int64
-	err = f.reading(ctx, "count the records", func(q dialect.Querier) (err error) {
-		b.Waiting, age, err = f.db.store.Dialect.Backlog(ctx, q, f.catalog.DialectFeed(), limit)
+	err = f.Read(ctx, "count the records", func(q dialect.Querier) (err error) {
+		b.Waiting, age, err = f.Store.Dialect.Backlog(ctx, q, f.DialectFeed(), limit)
 		return err
 	})
-	if err != nil && f.db.store.Dialect.Classify(err) != dialect.ClassUndefined {
-		return b, f.db.store.Fail(feedtype.FeedObject(f.name), "count the records waiting", err)
+	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
+		return b, f.Fail("count the records waiting", err)
 	}
 	b.OldestSeconds = store.Seconds(max(age, 0))
 	return b, nil

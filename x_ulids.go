@@ -6,29 +6,30 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-func (blocking) repair(_ context.Context, f *Feed) (int64, error) {
-	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
-		Next: "`rowfeed check " + f.name + "` says of each problem what to do"}
+func (ulidView) repair(_ context.Context, f *checker) (int64, error) {
+	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
+		Next: "`rowfeed check " + f.Name + "` says of each problem what to do"}
 }
 
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.
-func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
+func (ulidView) check(ctx context.Context, f *checker) ([]admin.Finding, error) {
 	feed, err := f.ulidsNow(ctx)
 	if feed == nil {
 		return nil, err
 	}
 	findings, err := f.checkULIDs(ctx, feed)
 	if err != nil || len(findings) > 0 { // what they hold cannot be compared
-		return findings, f.settle(ctx, "check its ULIDs", err)
+		return findings, f.Explain(ctx, "check its ULIDs", err)
 	}
-	findings = []Finding{}
-	d, q := f.db.store.Dialect, f.db.store.On()
+	findings = []admin.Finding{}
+	d, q := f.Store.Dialect, f.Store.On()
 	err = eachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
@@ -36,53 +37,53 @@ func (blocking) check(ctx context.Context, f *Feed) ([]Finding, error) {
 			return err
 		}
 		if given := state.Given(); last.Above(given) {
-			findings = append(findings, Finding{Rule: ruleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere. The next lock goes on above it, and nothing needs to be done but to mend who made it; whoever was shown it has passed what was written below it meanwhile", shard, last, given)})
+			findings = append(findings, admin.Finding{Rule: admin.RuleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere. The next lock goes on above it, and nothing needs to be done but to mend who made it; whoever was shown it has passed what was written below it meanwhile", shard, last, given)})
 		}
 		return nil
 	})
-	return findings, f.settle(ctx, "check its ULIDs", err)
+	return findings, f.Explain(ctx, "check its ULIDs", err)
 }
 
 // check finds, besides what is wrong with ULIDs, rows that no entry will come of. Where entries
 // were purged nothing tells their rows from those, which a note says.
-func (m outbox) check(ctx context.Context, f *Feed) ([]Finding, error) {
-	findings, err := m.blocking.check(ctx, f)
+func (m outboxView) check(ctx context.Context, f *checker) ([]admin.Finding, error) {
+	findings, err := m.ulidView.check(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	if f.State() == catalog.StateFilling {
-		return append(findings, Finding{Rule: rulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.name + "` goes on where that broke off"}), nil
+	if f.Record.Load().State == catalog.StateFilling {
+		return append(findings, admin.Finding{Rule: admin.RulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.Name + "` goes on where that broke off"}), nil
 	}
-	d, feed := f.db.store.Dialect, f.catalog.DialectFeed()
-	var rows []Finding
-	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
-		if err := f.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
-			rows = []Finding{{Rule: rulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.recordYourself()}}
+	d, feed := f.Store.Dialect, f.DialectFeed()
+	var rows []admin.Finding
+	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
+		if err := f.Install.Rows.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
+			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.Install.Rows.recordYourself()}}
 			return nil
 		} else if err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(d)
 		rows, err = f.findKeys(ctx, tx, dialect.KeyRefs(d, feed, "t"), dialect.Unplaced(d, b, feed, "", nil), b.Args(),
-			Finding{Rule: rulePlace, Problem: "its row has neither a place nor a record waiting"})
+			admin.Finding{Rule: admin.RulePlace, Problem: "its row has neither a place nor a record waiting"})
 		return err
 	})
-	return append(findings, rows...), f.db.store.Fail(feedtype.FeedObject(f.name), "check", err)
+	return append(findings, rows...), f.Fail("check", err)
 }
 
 // ulidsNow is the feed with its columns as the table has them now, whose types may be others than
 // when it was made; nil where they hold no ULIDs any more, which Verify tells.
-func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
-	feed, r := f.catalog.DialectFeed(), f.catalog.Record.Load()
+func (f *checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
+	feed, r := f.DialectFeed(), f.Record.Load()
 	if feed.Outbox {
 		return feed, nil
 	}
-	table, err := catalog.DescribeSource(ctx, f.db.store, f.db.store.On(), r)
+	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if err != nil {
 		return nil, err
 	}
 	position, shard := table.Kept(r.ULIDs.Position.Name), table.Kept(r.ULIDs.Shard.Name)
-	if position == nil || shard == nil || !catalog.HoldsIntegers(shard) || f.db.store.Dialect.ULIDProblem(position) != "" {
+	if position == nil || shard == nil || !catalog.HoldsIntegers(shard) || f.Store.Dialect.ULIDProblem(position) != "" {
 		return nil, nil
 	}
 	feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}
@@ -90,15 +91,19 @@ func (f *Feed) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 }
 
 // checkULIDs finds such rows.
-func (f *Feed) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []Finding, err error) {
-	from := noULIDs(f.db.store.Dialect, feed)
+func (f *checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []admin.Finding, err error) {
+	from := catalog.WithoutULID(f.Store.Dialect, feed)
 	if from == "" {
 		return nil, nil
 	}
-	err = f.db.store.InTx(ctx, dialect.ForCheck, "check "+f.name, func(tx dialect.Querier) (err error) {
-		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.db.store.Dialect, feed, "t"), from, nil, Finding{Rule: ruleBytes,
+	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
+		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.Store.Dialect, feed, "t"), from, nil, admin.Finding{Rule: admin.RuleBytes,
 			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over. Give it what it lacks, or delete it", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
 		return err
 	})
 	return findings, err
+}
+
+func (outboxView) repair(ctx context.Context, f *checker) (int64, error) {
+	return f.Install.Rows.RecordMissing(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
@@ -25,17 +26,17 @@ const probeWait = 5 * time.Second
 // Where only those holders are told that somebody waits for, Unblock waits itself.
 // Several shards that it could be, and a holder that it cannot be sure of, are refused.
 // The error wraps errors.ErrUnsupported where sessions cannot be ended.
-func (f *Feed) Unblock(ctx context.Context, req UnblockRequest) (*Unblocked, error) {
-	feed, object := f.catalog.DialectFeed(), feedtype.FeedObject(f.name)
+func (f *inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*admin.Unblocked, error) {
+	feed, object := f.DialectFeed(), feedtype.FeedObject(f.Name)
 	if feed.ULIDs == nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
 	}
-	holdings, told, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), feed)
+	holdings, told, err := f.Store.Dialect.Holders(ctx, f.Store.On(), feed)
 	if err != nil {
-		return nil, f.db.store.Fail(object, "look who has its shards", err)
+		return nil, f.Store.Fail(object, "look who has its shards", err)
 	}
 	if told == dialect.ToldNothing {
-		_, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), feed, dialect.Holding{})
+		_, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), feed, dialect.Holding{})
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: nobody can tell who has a shard", Err: cmp.Or(err, errors.ErrUnsupported), Next: "end the process that has its transaction open"}
 	}
 	shard, err := f.toUnblock(holdings, told, req.Shard)
@@ -63,7 +64,7 @@ func holdingOf(all []dialect.Holding, shard int) dialect.Holding {
 }
 
 // toUnblock is the shard that is meant.
-func (f *Feed) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
+func (f *inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
 	if shard != nil {
 		return *shard, nil
 	}
@@ -81,21 +82,21 @@ func (f *Feed) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *i
 	case len(waited) == 1:
 		return waited[0], nil
 	case len(waited) > 1:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: several shards are taken: " + strings.Trim(fmt.Sprint(waited), "[]"), Next: "name one of them (--shard)"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: several shards are taken: " + strings.Trim(fmt.Sprint(waited), "[]"), Next: "name one of them (--shard)"}
 	case told == dialect.ToldAll:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: nobody is seen to have a shard; a transaction that has taken a new one is not seen", Next: "name the shard (--shard) to have it tried"}
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: nobody is seen to have a shard; a transaction that has taken a new one is not seen", Next: "name the shard (--shard) to have it tried"}
 	}
-	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "unblock: nobody waits for a shard, and this database tells who has one only while somebody does", Next: "name the shard (--shard): rowfeed then waits for it itself"}
+	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: nobody waits for a shard, and this database tells who has one only while somebody does", Next: "name the shard (--shard): rowfeed then waits for it itself"}
 }
 
 // probe waits for a shard, so that the database tells who has it. The answer is without a holder where
 // nobody has it; done ends the wait.
-func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done func(), err error) {
+func (f *inspector) probe(ctx context.Context, shard int) (h dialect.Holding, done func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- f.db.store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
-			_, err := f.db.store.Dialect.LockShard(ctx, q, f.catalog.DialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
+		ended <- f.Store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
+			_, err := f.Store.Dialect.LockShard(ctx, q, f.DialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
 			return cmp.Or(err, store.ErrNothing) // rolled back: nobody else is to wait for this
 		})
 	}()
@@ -107,20 +108,20 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 			switch {
 			case errors.Is(err, store.ErrNothing):
 				return dialect.Holding{Shard: shard}, done, nil
-			case f.db.store.Dialect.Classify(err) == dialect.ClassLockTimeout:
-				err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
+			case f.Store.Dialect.Classify(err) == dialect.ClassLockTimeout:
+				err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
 					Next: "`rowfeed status` lists those that it may be; end the right one by the database's own means"}
 			default:
-				err = f.db.store.Fail(feedtype.FeedObject(f.name), "wait for the shard", err)
+				err = f.Fail("wait for the shard", err)
 			}
 			done()
 			return h, nil, err
 		case <-time.After(200 * time.Millisecond): // more often some databases would not look anew
 		}
-		all, _, err := f.db.store.Dialect.Holders(ctx, f.db.store.On(), f.catalog.DialectFeed())
+		all, _, err := f.Store.Dialect.Holders(ctx, f.Store.On(), f.DialectFeed())
 		if err != nil {
 			done()
-			return h, nil, f.db.store.Fail(feedtype.FeedObject(f.name), "look who has its shards", err)
+			return h, nil, f.Fail("look who has its shards", err)
 		}
 		if h = holdingOf(all, shard); h.Holder != nil {
 			return h, done, nil
@@ -129,12 +130,12 @@ func (f *Feed) probe(ctx context.Context, shard int) (h dialect.Holding, done fu
 }
 
 // endHolder ends who has been found.
-func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequest) (*Unblocked, error) {
-	object := fmt.Sprintf("feed %q, shard %d", f.name, h.Shard)
-	found := &Unblocked{Shard: h.Shard, Waiting: []Session{}}
+func (f *inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.UnblockRequest) (*admin.Unblocked, error) {
+	object := fmt.Sprintf("feed %q, shard %d", f.Name, h.Shard)
+	found := &admin.Unblocked{Shard: h.Shard, Waiting: []admin.Session{}}
 	var now int64
-	if err := dialect.QueryRow(ctx, f.db.store.On(), "SELECT "+f.db.store.Dialect.Now(), nil, &now); err != nil {
-		return nil, f.db.store.Fail(object, "ask for the time", err)
+	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
+		return nil, f.Store.Fail(object, "ask for the time", err)
 	}
 	for _, w := range h.Waiting {
 		found.Waiting = append(found.Waiting, session(w, now))
@@ -155,9 +156,9 @@ func (f *Feed) endHolder(ctx context.Context, h dialect.Holding, req UnblockRequ
 	if found.Holder = &holder; req.DryRun {
 		return found, nil
 	}
-	ended, err := f.db.store.Dialect.EndHolder(ctx, f.db.store.On(), f.catalog.DialectFeed(), h)
+	ended, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), f.DialectFeed(), h)
 	if err != nil {
-		return nil, f.db.store.Fail(object, "end "+sessionText(*h.Holder), err)
+		return nil, f.Store.Fail(object, "end "+sessionText(*h.Holder), err)
 	}
 	if !ended {
 		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + sessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}

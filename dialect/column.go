@@ -20,7 +20,7 @@ const (
 // InRows tells whether a row's position is a column of the row itself, as capture
 // "column" has it. The feed's table of positions then holds only keys whose latest
 // place is not in a row: deleted, hidden or republished ones.
-func (f *Feed) InRows() bool { return f.Capture == CaptureColumn }
+func (f *Feed) InRows() bool { return f.Capture == feedtype.CaptureColumn }
 
 // keptColumns are the columns of the user's table that capture "column" needs.
 func (f *Feed) keptColumns() []string {
@@ -200,7 +200,7 @@ func DeleteRow(s Spelling, f *Feed) []string {
 		conds[i] = s.Quote(c.Name) + c.Collate + c.Operator("=") + b.Arg(nil)
 	}
 	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + strings.Join(conds, " AND ")}
-	if f.Capture == CaptureTrigger {
+	if f.Capture == feedtype.CaptureTrigger {
 		return statements // the trigger records it
 	}
 	b = NewBuilder(s)

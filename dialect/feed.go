@@ -23,21 +23,6 @@ func (n Names) Table(base string) feedtype.TableName {
 // StateActive is the state of a feed that is ready, in the table of feeds.
 const StateActive = "active"
 
-// Capture is how changes reach changes_<feed>.
-type Capture string
-
-const (
-	// CaptureTrigger records changes by row-level triggers.
-	CaptureTrigger Capture = "trigger"
-	// CaptureApp leaves it to the writers to record changes.
-	CaptureApp Capture = "app"
-	// CaptureColumn keeps each row's position in the row: writers set it to NULL in the
-	// statement of their change.
-	CaptureColumn Capture = "column"
-	// CaptureNone records nothing: rows that are only appended hold their positions.
-	CaptureNone Capture = "none"
-)
-
 // Column is one column of a source table.
 type Column struct {
 	Name string `json:"name"`
@@ -200,7 +185,7 @@ type Feed struct {
 	Source  feedtype.TableName
 	Key     []Column
 	Columns []Column // delivered, as of Signature
-	Capture Capture
+	Capture feedtype.Capture
 	// Primary says that the key is the source's primary key.
 	Primary bool
 	// Added are the source's columns that rowfeed made, with capture "column".

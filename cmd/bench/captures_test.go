@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestPublishByCapture drains changes of distinct keys, recorded by triggers or
@@ -18,12 +18,12 @@ func TestPublishByCapture(t *testing.T) {
 		p := b.passes(b.Pool, 1000)
 		results := figures[string]{}
 		for range *reps {
-			for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureColumn} {
+			for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureColumn} {
 				f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items", Capture: capture})
 				for _, publication := range []string{"first", "again"} {
 					switch {
 					case publication == "first":
-					case capture == dialect.CaptureColumn:
+					case capture == feedtype.CaptureColumn:
 						b.SQL("UPDATE items SET feed_sync_id = NULL")
 					default:
 						b.SQL("UPDATE items SET payload = payload")

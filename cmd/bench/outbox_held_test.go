@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestHeld commits 200 rows a second while another writer has inserted a row into the same
@@ -25,7 +25,7 @@ func TestHeld(t *testing.T) {
 		commits := max(int(5*window.Seconds()*perSecond/3), 10)
 		for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
 			b.SQL("CREATE TABLE " + mode + "s (id BIGINT NOT NULL PRIMARY KEY, payload VARCHAR(200) NOT NULL)")
-			l := b.latencies(db, b.Feed(db, rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: dialect.CaptureTrigger}), mode+"s")
+			l := b.latencies(db, b.Feed(db, rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: feedtype.CaptureTrigger}), mode+"s")
 			waits, id := map[bool]figure{}, 1
 			var held, own figure
 			for range *reps {

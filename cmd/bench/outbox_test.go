@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // appending is one way to insert rows whose place comes after the commit.
@@ -25,7 +25,7 @@ var appendings = []appending{
 	{"plain INSERT", nil, ""},
 	{"outbox, AppendOutbox", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, "library"},
 	{"outbox, INSERT of the record", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, "sql"},
-	{"outbox, trigger", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger}, ""},
+	{"outbox, trigger", &rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger}, ""},
 	{"sequence, trigger", &rowfeed.FeedSpec{}, ""},
 }
 
@@ -149,7 +149,7 @@ func TestOutboxRead(t *testing.T) {
 				i += 2 * rep
 				name := fmt.Sprint("items", i)
 				b.SQL("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-				f := b.Feed(db, rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, Capture: dialect.CaptureTrigger})
+				f := b.Feed(db, rowfeed.FeedSpec{Name: name, Table: name, Mode: mode, Capture: feedtype.CaptureTrigger})
 				b.SQL("INSERT INTO " + name + " SELECT id, payload FROM base ORDER BY id")
 				if mode == rowfeed.ModeOutbox {
 					timed("first", i, func() int { return b.read(f) })
@@ -184,7 +184,7 @@ func TestOutboxOldSnapshot(t *testing.T) {
 		b.fill("base", rows)
 		db := b.Rowfeed(b.Pool, nil)
 		b.SQL("CREATE TABLE items (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger})
+		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger})
 		b.SQL("INSERT INTO items VALUES (-1, 'first')")
 		ms := func(do func()) string {
 			var all figure

@@ -12,28 +12,28 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // lane is one way to write, measured in turns with the others.
 type lane struct {
 	name      string
 	table     string
-	capture   dialect.Capture // empty: no feed
-	publisher bool            // a publisher runs beside the writers
-	held      bool            // a transaction that has written to the table stays open throughout
+	capture   feedtype.Capture // empty: no feed
+	publisher bool             // a publisher runs beside the writers
+	held      bool             // a transaction that has written to the table stays open throughout
 }
 
 var lanes = []lane{
 	{name: "no capture", table: "plain"},
-	{name: "trigger", table: "by_trigger", capture: dialect.CaptureTrigger},
-	{name: "app", table: "by_app", capture: dialect.CaptureApp},
-	{name: "column", table: "by_column", capture: dialect.CaptureColumn},
-	{name: "trigger, publisher running", table: "by_trigger", capture: dialect.CaptureTrigger, publisher: true},
-	{name: "app, publisher running", table: "by_app", capture: dialect.CaptureApp, publisher: true},
-	{name: "column, publisher running", table: "by_column", capture: dialect.CaptureColumn, publisher: true},
-	{name: "trigger, publisher, one held open", table: "by_trigger", capture: dialect.CaptureTrigger, publisher: true, held: true},
-	{name: "column, publisher, one held open", table: "by_column", capture: dialect.CaptureColumn, publisher: true, held: true},
+	{name: "trigger", table: "by_trigger", capture: feedtype.CaptureTrigger},
+	{name: "app", table: "by_app", capture: feedtype.CaptureApp},
+	{name: "column", table: "by_column", capture: feedtype.CaptureColumn},
+	{name: "trigger, publisher running", table: "by_trigger", capture: feedtype.CaptureTrigger, publisher: true},
+	{name: "app, publisher running", table: "by_app", capture: feedtype.CaptureApp, publisher: true},
+	{name: "column, publisher running", table: "by_column", capture: feedtype.CaptureColumn, publisher: true},
+	{name: "trigger, publisher, one held open", table: "by_trigger", capture: feedtype.CaptureTrigger, publisher: true, held: true},
+	{name: "column, publisher, one held open", table: "by_column", capture: feedtype.CaptureColumn, publisher: true, held: true},
 }
 
 // TestWriters counts the commits of 8 writers. Each transaction is BEGIN, one
@@ -217,12 +217,12 @@ func (w *writers) transaction(l lane, write string) error {
 		_, err = tx.ExecContext(ctx, fmt.Sprintf(w.insert, l.table), id, payload)
 	} else {
 		update := w.update
-		if l.capture == dialect.CaptureColumn {
+		if l.capture == feedtype.CaptureColumn {
 			update = w.updateColumn
 		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf(update, l.table), payload[:100+rand.IntN(100)], id)
 	}
-	if err == nil && l.capture == dialect.CaptureApp {
+	if err == nil && l.capture == feedtype.CaptureApp {
 		err = w.feeds[l.table].Record(ctx, rowfeed.InTx(tx), rowfeed.Key{id})
 	}
 	return errors.Join(err, tx.Commit())
@@ -236,7 +236,7 @@ func (w *writers) hold(table string) (release func()) {
 	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(w.insert, table), w.next.Add(1), payload)
 	w.Must(err)
 	update := w.update
-	if f := w.feeds[table]; f != nil && f.Capture() == dialect.CaptureColumn {
+	if f := w.feeds[table]; f != nil && f.Capture() == feedtype.CaptureColumn {
 		update = w.updateColumn
 	}
 	_, err = tx.ExecContext(w.Context(), fmt.Sprintf(update, table), payload[:50+rand.IntN(50)], int64(1))

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/console"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 func TestFeed(t *testing.T) {
@@ -210,7 +210,7 @@ func TestLatest(t *testing.T) {
 func TestShards(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
-	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "shard"}, nil)
+	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

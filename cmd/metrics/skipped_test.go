@@ -6,7 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -29,7 +29,7 @@ func TestSkippedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Exec(t, `CREATE TABLE kv (id int NOT NULL PRIMARY KEY, v int)`)
-		f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}, nil)
+		f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // state tells what is in the database. It is read by one goroutine at a time, however many
@@ -188,7 +188,7 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 			continue
 		}
 		r.feeds = append(r.feeds, feedState{name: f.Name(), Backlog: b, numbered: f.Mode() == rowfeed.ModeSequence,
-			ages: f.Capture() != dialect.CaptureColumn, waits: f.Mode() != rowfeed.ModeBlocking})
+			ages: f.Capture() != feedtype.CaptureColumn, waits: f.Mode() != rowfeed.ModeBlocking})
 	}
 	if r.consumers, err = db.Admin().Consumers(ctx, rowfeed.ConsumerID{}); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
 
@@ -136,7 +136,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	if o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards { // to the library 0 means a default
 		return rowfeed.FeedSpec{}, notDataShards(o.name, o.dataShards, "leave it out for one; 1024 is a good choice for a feed that is read in parallel")
 	}
-	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: dialect.Capture(o.capture),
+	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: feedtype.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
 		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, TimeColumn: o.timeColumn, Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil

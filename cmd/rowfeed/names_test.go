@@ -47,10 +47,10 @@ var ulidTypes = map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql":
 // is added, also by the printed script and the database's own client, written, read, upgraded and dropped.
 func TestOddNames(t *testing.T) {
 	specs := []rowfeed.FeedSpec{
-		{Capture: dialect.CaptureTrigger}, {Capture: dialect.CaptureTrigger, DataShards: 4}, {Capture: dialect.CaptureApp},
-		{Capture: dialect.CaptureColumn},
-		{Mode: rowfeed.ModeBlocking}, {Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureApp},
-		{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger},
+		{Capture: feedtype.CaptureTrigger}, {Capture: feedtype.CaptureTrigger, DataShards: 4}, {Capture: feedtype.CaptureApp},
+		{Capture: feedtype.CaptureColumn},
+		{Mode: rowfeed.ModeBlocking}, {Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureApp},
+		{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger},
 	}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -173,7 +173,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		want = []int64{2}
 	}
 	x.wantRows(f, want...)
-	if spec.Capture == dialect.CaptureTrigger {
+	if spec.Capture == feedtype.CaptureTrigger {
 		own := dialect.Names{Prefix: "rowfeed_"}
 		if family == "mysql" {
 			own.Schema = x.db.Name
@@ -196,7 +196,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 	if _, err := f.Status(ctx); err != nil {
 		x.Error(err)
 	}
-	if spec.Mode == "" && family == "postgres" && spec.Capture == dialect.CaptureTrigger {
+	if spec.Mode == "" && family == "postgres" && spec.Capture == feedtype.CaptureTrigger {
 		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Now})
 		if err != nil {
 			x.Fatal(err)
@@ -245,9 +245,9 @@ func (x *oddTable) write(f *rowfeed.Feed, source string, spec rowfeed.FeedSpec, 
 		x.Fatal(err)
 	}
 	switch {
-	case spec.Mode == rowfeed.ModeOutbox && spec.Capture == dialect.CaptureApp:
+	case spec.Mode == rowfeed.ModeOutbox && spec.Capture == feedtype.CaptureApp:
 		err = f.AppendOutbox(ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{id}})
-	case spec.Capture == dialect.CaptureApp:
+	case spec.Capture == feedtype.CaptureApp:
 		err = f.Republish(ctx, rowfeed.InTx(tx), rowfeed.Key{id})
 	}
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
 
@@ -90,7 +90,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 				return err
 			}
 		}
-		if f.Capture() != dialect.CaptureNone && slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
+		if f.Capture() != feedtype.CaptureNone && slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
 			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
 				return err
 			}

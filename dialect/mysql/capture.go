@@ -49,7 +49,7 @@ func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
 // nothing else: they fire on every UPDATE, since comparing values would miss
 // changes (by collation, of columns added later), and name key columns only.
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
 	changes, err := triggerTarget(f, t)

@@ -23,7 +23,7 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	if f.Outbox {
 		steps = d.outboxTables(f)
 	}
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
 	}
 	return append(steps, d.triggers(f, t)...), nil
@@ -225,7 +225,7 @@ func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps [
 // Verify to tell: a person has changed it.
 func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.NewPartition, error) {
-	if f.Capture != dialect.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
+	if f.Capture != feedtype.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
 		return nil, nil
 	}
 	type lack struct {
@@ -327,7 +327,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name, c.Operators, key.Operators))
 		}
 	}
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		position, waiting := rowIndexes(f)
 		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}

@@ -17,7 +17,7 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	if f.Outbox {
 		steps = d.outboxTables(f)
 	}
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
 	}
 	triggers, err := d.triggers(f, t)
@@ -231,7 +231,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("table %s is missing", table.Name))
 		}
 	}
-	if f.Capture != dialect.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger {
 		position, waiting := rowIndexes(f)
 		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}

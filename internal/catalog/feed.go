@@ -11,14 +11,20 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// handle is what is known of a feed: its record, and the table's columns. Nothing of it runs.
+// Feed is what is known of a feed: its record, and the table's columns. Nothing of it runs.
 type Feed struct {
-	Name   string
-	Store  *store.Store
-	Gone   func() // called when the feed turns out to be gone
-	Record atomic.Pointer[Record]
-	layout atomic.Pointer[Layout]
+	Name  string
+	Store *store.Store
+	Gone  func() // called when the feed turns out to be gone
+	// Diagnose answers the error of a failed statement if the feed's table, or what rowfeed has made for it, is not as
+	// the statement needs it; nil if nothing is known to be wrong.
+	Diagnose func(ctx context.Context, doing string, err error) error
+	Record   atomic.Pointer[Record]
+	layout   atomic.Pointer[Layout]
 }
+
+// Generation is the feed's generation, as last read.
+func (f *Feed) Generation() int64 { return f.Record.Load().Generation }
 
 // Reload reads the feed's record again. When the feed is gone it is forgotten.
 func (f *Feed) Reload(ctx context.Context) error {

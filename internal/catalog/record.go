@@ -33,7 +33,7 @@ var Unfilled = []string{StateCreating, StateFilling}
 type Record struct {
 	Name              string
 	Mode              string
-	Capture           dialect.Capture
+	Capture           feedtype.Capture
 	State             string
 	Generation        int64
 	Source            feedtype.TableName
@@ -113,7 +113,7 @@ FROM ` + s.Table("feeds")
 		if err != nil {
 			return nil, err
 		}
-		r.Capture = dialect.Capture(capture)
+		r.Capture = feedtype.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
 		r.Source.Schema = s.Home // a printed script does not know it
 		switch {
@@ -245,7 +245,7 @@ func (r *Record) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 
 // PositionColumn is the table's own column of ULIDs; empty where there is none.
 func (r *Record) PositionColumn() string {
-	if r.ULIDs == nil || r.Capture != dialect.CaptureNone {
+	if r.ULIDs == nil || r.Capture != feedtype.CaptureNone {
 		return ""
 	}
 	return r.ULIDs.Position.Name
@@ -286,4 +286,13 @@ func (r *Record) Sharder() func(key []any) (int, error) {
 		}
 		return feedtype.ShardBy(r.ShardColumn, key, r.DataShards), nil
 	}
+}
+
+// KeyNames are the names of a key's columns.
+func KeyNames(key []dialect.Column) []string {
+	names := make([]string, len(key))
+	for i, c := range key {
+		names[i] = c.Name
+	}
+	return names
 }

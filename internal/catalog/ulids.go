@@ -103,3 +103,27 @@ func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) err
 	f.ULIDs = columns
 	return nil
 }
+
+// WithoutULID is a query, from its FROM on, for the rows (t) of a feed's table that hold no ULID, or no shard. It is empty
+// if the types of the columns allow no such row.
+func WithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
+	if where := d.NoULID(feed.ULIDs, "t"); where != "" && !feed.Outbox {
+		return " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + where
+	}
+	return ""
+}
+
+// FindWithoutULID is the next step of an error about such rows.
+func FindWithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
+	where := d.NoULID(feed.ULIDs, "")
+	return "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + where +
+		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
+}
+
+// HoldsNoULID is the error of a page, or a lock, that has met such a row.
+func (f *Feed) HoldsNoULID(shard int, err error) error {
+	feed := f.DialectFeed()
+	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Err: err,
+		Cause: fmt.Sprintf("a row of table %s holds no ULID in %q", feed.Source, feed.ULIDs.Position.Name),
+		Next:  FindWithoutULID(f.Store.Dialect, feed) + "; `rowfeed check " + f.Name + "` names their keys"}
+}

@@ -15,7 +15,13 @@ type Store struct {
 	Names    dialect.Names
 	Home     string // the connection's schema: where a source is that names none
 	Observer *feedtype.Observer
+	Tracer   feedtype.Tracer
+	// Replica, NoPublish and UnsafeDurability are those of rowfeed.Config.
+	Replica, NoPublish, UnsafeDurability bool
 }
+
+// Publishes tells whether this process may give positions.
+func (s *Store) Publishes() bool { return !s.Replica && !s.NoPublish }
 
 // On runs statements on the pool, each in a transaction of its own.
 func (s *Store) On() dialect.Querier { return dialect.On(s.SQL) }

@@ -93,7 +93,7 @@ func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
 		feeds := l.Store.Table("feeds") + " f ON f.name = "
 		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+" s JOIN "+feeds+"s.name")
 		if len(q.Shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+Among(b, q.Shards))
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+among(b, q.Shards))
 		}
 	}
 	for _, feed := range q.asleep {
@@ -142,7 +142,7 @@ func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
 			a.At[key] = Standing{Generation: at.Generation, Head: at.Head, waiting: true}
 		}
 	}
-	a.At = Together(a.At, q.Shards)
+	a.At = together(a.At, q.Shards)
 	return a, nil
 }
 
@@ -160,13 +160,13 @@ func shardsOf(waited []Key) map[string][]int {
 	return shards
 }
 
-// AmongShards is how many shards are looked up one by one; all are read where somebody waits
+// amongShards is how many shards are looked up one by one; all are read where somebody waits
 // for more.
-const AmongShards = 300
+const amongShards = 300
 
-// Among is the condition that a shard (h) is one of those: there may be millions of others.
-func Among(b *dialect.Builder, waited []Key) string {
-	if len(waited) > AmongShards {
+// among is the condition that a shard (h) is one of those: there may be millions of others.
+func among(b *dialect.Builder, waited []Key) string {
+	if len(waited) > amongShards {
 		return ""
 	}
 	shards := shardsOf(waited)

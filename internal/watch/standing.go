@@ -26,9 +26,9 @@ func (s Standing) String() string {
 // of theirs, and of two that differ neither is ahead.
 func EveryShard(feed string) Key { return Key{Feed: feed, OfShard: true, Every: true} }
 
-// Together adds the standings of feeds as a whole to those of their shards, where somebody
+// together adds the standings of feeds as a whole to those of their shards, where somebody
 // waits for them: of other feeds not all shards were read.
-func Together(all map[Key]Standing, waited []Key) map[Key]Standing {
+func together(all map[Key]Standing, waited []Key) map[Key]Standing {
 	feeds := make(map[Key]Standing)
 	for key, at := range all {
 		if !key.OfShard || !slices.Contains(waited, EveryShard(key.Feed)) {

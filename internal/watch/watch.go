@@ -351,6 +351,6 @@ func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standin
 			shards[key.Shard], all[key] = at.String(), at.Standing
 		}
 	}
-	whole, ok = Together(all, []Key{EveryShard(feed)})[EveryShard(feed)]
+	whole, ok = together(all, []Key{EveryShard(feed)})[EveryShard(feed)]
 	return shards, whole, ok
 }

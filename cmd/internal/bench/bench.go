@@ -16,6 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
@@ -167,7 +168,7 @@ func (r *run) library(ctx context.Context, pool *sql.DB, cfg rowfeed.Config) (*r
 }
 
 // follow makes a feed of one of the run's tables.
-func (r *run) follow(ctx context.Context, db *rowfeed.DB, feed, table string, capture dialect.Capture) (*rowfeed.Feed, error) {
+func (r *run) follow(ctx context.Context, db *rowfeed.DB, feed, table string, capture feedtype.Capture) (*rowfeed.Feed, error) {
 	return db.AddFeed(ctx, rowfeed.FeedSpec{Name: feed, Table: r.given(table), Capture: capture}, nil)
 }
 

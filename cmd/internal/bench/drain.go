@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // DrainFigure is how fast a backlog is published in batches of one size, with nothing else
@@ -42,7 +42,7 @@ func (r *run) published(ctx context.Context, feed string) (*rowfeed.Feed, error)
 		return nil, err
 	}
 	r.doing(feed+": publishing the rows", r.bulk(2))
-	f, err := r.follow(ctx, r.db, feed, rowsTable, dialect.CaptureTrigger)
+	f, err := r.follow(ctx, r.db, feed, rowsTable, feedtype.CaptureTrigger)
 	if err == nil {
 		_, err = f.Publish(ctx)
 	}
@@ -80,7 +80,7 @@ func (r *run) drain(ctx context.Context) error {
 
 // backlogs makes a feed of all rows, publishes them, and publishes them again.
 func (r *run) backlogs(ctx context.Context, p *Passes, feed string) (speeds [2]float64, err error) {
-	f, err := r.follow(ctx, p.DB, feed, rowsTable, dialect.CaptureTrigger)
+	f, err := r.follow(ctx, p.DB, feed, rowsTable, feedtype.CaptureTrigger)
 	if err != nil {
 		return speeds, err
 	}

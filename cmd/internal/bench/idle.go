@@ -10,7 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
@@ -45,7 +45,7 @@ func (r *run) idle(ctx context.Context) error {
 	if err := r.fill(ctx, quietTable, min(r.Rows, 10)); err != nil {
 		return err
 	}
-	f, err := r.follow(ctx, db, "idle", quietTable, dialect.CaptureTrigger)
+	f, err := r.follow(ctx, db, "idle", quietTable, feedtype.CaptureTrigger)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // LatencyFigure is the time from a writer's commit to a consumer's handler, with the
@@ -110,7 +110,7 @@ func (r *run) latency(ctx context.Context) error {
 		"CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, payload varchar(%d) NOT NULL)", r.quoted(lateTable), r.flavour.key, r.Payload)); err != nil {
 		return err
 	}
-	f, err := r.follow(ctx, r.db, "latency", lateTable, dialect.CaptureTrigger)
+	f, err := r.follow(ctx, r.db, "latency", lateTable, feedtype.CaptureTrigger)
 	if err != nil {
 		return err
 	}

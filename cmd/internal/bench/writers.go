@@ -14,6 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // WriterFigure is what writers reached with one kind of statement.
@@ -36,15 +37,15 @@ type WriterFigure struct {
 // lane is one way to write, measured in turns with the others.
 type lane struct {
 	name    string // of its table and feed
-	capture dialect.Capture
+	capture feedtype.Capture
 	feed    *rowfeed.Feed // nil: none
 	next    atomic.Int64  // the highest id given
 }
 
 var lanes = []struct {
 	name    string
-	capture dialect.Capture
-}{{"none", ""}, {"trigger", dialect.CaptureTrigger}, {"app", dialect.CaptureApp}, {"column", dialect.CaptureColumn}}
+	capture feedtype.Capture
+}{{"none", ""}, {"trigger", feedtype.CaptureTrigger}, {"app", feedtype.CaptureApp}, {"column", feedtype.CaptureColumn}}
 
 // writes are the statements of the writers' transactions.
 var writes = []string{"INSERT", "UPDATE"}
@@ -158,7 +159,7 @@ func (r *run) crew(l *lane, pool *sql.DB) *crew {
 	c := &crew{run: r, lane: l, pool: pool,
 		insert: "INSERT INTO " + t + " (id, payload) VALUES (" + mark(1) + ", " + mark(2) + ")",
 		update: "UPDATE " + t + " SET payload = " + mark(1) + " WHERE id = " + mark(2)}
-	if l.capture == dialect.CaptureColumn {
+	if l.capture == feedtype.CaptureColumn {
 		c.update = "UPDATE " + t + " SET " + r.d.Quote(dialect.PositionColumn) + " = NULL, payload = " + mark(1) + " WHERE id = " + mark(2)
 	}
 	return c
@@ -231,7 +232,7 @@ func (c *crew) transaction(ctx context.Context, write string) error {
 		id = 1 + rand.Int64N(int64(c.Rows))
 		_, err = tx.ExecContext(ctx, c.update, payload, id)
 	}
-	if err == nil && c.capture == dialect.CaptureApp {
+	if err == nil && c.capture == feedtype.CaptureApp {
 		err = c.feed.Record(ctx, rowfeed.InTx(tx), rowfeed.Key{id})
 	}
 	if err != nil {

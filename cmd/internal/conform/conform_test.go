@@ -17,9 +17,9 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/conform"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -55,7 +55,7 @@ func written(t *testing.T) (*sql.DB, *rowfeed.Feed, http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, spec := range []rowfeed.FeedSpec{{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"}, {Name: "log", Table: "log", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "s"}, {Name: "none", Table: "none"}} {
+	for _, spec := range []rowfeed.FeedSpec{{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"}, {Name: "log", Table: "log", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "s"}, {Name: "none", Table: "none"}} {
 		if _, err := db.AddFeed(t.Context(), spec, nil); err != nil {
 			t.Fatal(err)
 		}

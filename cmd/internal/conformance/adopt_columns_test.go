@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestAdoptUnfitColumns(t *testing.T) {
 	testdb.Quick(t)
 	eachColumn(t, func(x *env) {
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.by(map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"})
 		unfit := map[string]string{"BIGINT DEFAULT 0": "value of its own", "BIGINT NOT NULL": "may not be NULL", generated: ""}
 		switch x.family() {
@@ -90,7 +90,7 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 		position, shard := x.dialect.Quote("Feed_Sync_Id"), x.dialect.Quote("Shard")
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, "+position+" BIGINT NULL, "+shard+" INT NULL)", "INSERT INTO kv VALUES (1, 2, 7, 3), (2, 3, NULL, NULL)")
 		before := x.db.Dump(x.T)
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		if x.family() == "postgres" {
 			f := x.add(spec)
 			x.publish(f)
@@ -125,7 +125,7 @@ func TestTriggersOfPartitions(t *testing.T) {
 			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)", "CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
 			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 			"CREATE TRIGGER in_a_partition BEFORE UPDATE ON kv_lowest FOR EACH ROW EXECUTE FUNCTION logs()")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := x.rf.AddFeed(x.ctx, spec, nil)
 		x.wantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "in_a_partition") {
@@ -172,7 +172,7 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		before := x.db.Dump(x.T)
-		specs := []rowfeed.FeedSpec{{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}, {Name: "noted", Table: "kv", Capture: dialect.CaptureTrigger}}
+		specs := []rowfeed.FeedSpec{{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, {Name: "noted", Table: "kv", Capture: feedtype.CaptureTrigger}}
 		for range 2 {
 			feeds := map[string]*rowfeed.Feed{}
 			for _, spec := range specs {
@@ -211,7 +211,7 @@ func TestAdoptAgain(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.inHouse("feed_sync_id BIGINT NULL")
 		x.exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		x.add(spec)
 		x.add(spec)
 		for what, change := range map[string]func(*rowfeed.FeedSpec){
@@ -283,7 +283,7 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 			if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
 				return err
 			}
-			if _, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: dialect.CaptureColumn}, nil); err != nil {
+			if _, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: feedtype.CaptureColumn}, nil); err != nil {
 				return err
 			}
 			_, err := f.Info(x.ctx) // reads the record
@@ -327,7 +327,7 @@ func TestReadersWhileIndexesAreMade(t *testing.T) {
 			}
 			return err
 		}}, nil)
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := rf.AddFeed(x.ctx, spec, nil)
 		if !errors.Is(err, stop) {
 			x.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // inHouse makes a table that has positions of its own, and the sequences of its
@@ -27,7 +27,7 @@ func TestAdopt(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.inHouse("feed_sync_id BIGINT NULL")
 		before := x.db.Dump(x.T)
-		plain := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		plain := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := x.rf.AddFeed(x.ctx, plain, nil)
 		x.wantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "--adopt") {
@@ -86,7 +86,7 @@ func TestAdopt(t *testing.T) {
 func TestAdoptRefused(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.inHouse("feed_sync_id BIGINT NULL, shard INT NULL")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		for position, reason := range map[int64]string{0: "is no position", -3: "is no position", 3: "several rows", math.MaxInt64: "leaves none"} {
 			x.exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.rf.AddFeed(x.ctx, spec, nil)
@@ -108,7 +108,7 @@ func TestAdoptRefused(t *testing.T) {
 		x.exec("CREATE TABLE none (id BIGINT NOT NULL PRIMARY KEY)", "CREATE TABLE filled (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NOT NULL)",
 			"CREATE TABLE own (id BIGINT NOT NULL PRIMARY KEY, shard VARCHAR(10))")
 		for table, adopt := range map[string]bool{"none": true, "filled": true, "own": false} {
-			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "other", Table: table, Capture: dialect.CaptureColumn, Adopt: adopt}, nil)
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "other", Table: table, Capture: feedtype.CaptureColumn, Adopt: adopt}, nil)
 			x.wantCode(err, rowfeed.Refused)
 		}
 	})
@@ -124,7 +124,7 @@ func TestAdoptCursors(t *testing.T) {
 			"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)",
 			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL, position BIGINT NULL, PRIMARY KEY (name, feed))",
 			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true, AdoptCursors: "cursors"}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors"}
 		_, err := x.rf.AddFeed(x.ctx, spec, nil) // the highest position is 7
 		x.wantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "index") {
@@ -212,7 +212,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 		drop := func(name string) {
 			x.exec("DROP TRIGGER " + name + x.by(map[string]string{"sqlite": "", "postgres": " ON kv", "mysql": ""}))
 		}
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		trigger("writes_a_log", "", log, log, log)
 		_, err := x.rf.AddFeed(x.ctx, spec, nil)
 		x.wantCode(err, rowfeed.Refused)

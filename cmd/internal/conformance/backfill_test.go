@@ -15,12 +15,12 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 func backfillSpec() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "kv", Table: "kv", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "shard", TimeColumn: "made"}
+	return rowfeed.FeedSpec{Name: "kv", Table: "kv", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard", TimeColumn: "made"}
 }
 
 // oldRows makes the table kv with rows 1 to n, in shard 3 where the number can be divided by 3 and else in 0; the more recent, the

@@ -50,7 +50,7 @@ func TestCaptureEveryStatement(t *testing.T) {
 		}
 		x.exec("DELETE FROM kv", "INSERT INTO kv VALUES (1, 'again', 1)")
 		cursor = x.wantDrain(f, cursor, gone(3), gone(5), kv(1, "again", 1))
-		if x.family() == "postgres" && x.capture == dialect.CaptureTrigger {
+		if x.family() == "postgres" && x.capture == feedtype.CaptureTrigger {
 			step("TRUNCATE kv", gone(1))
 			step("INSERT INTO kv VALUES (1, 'a', 1); COPY kv (id) FROM PROGRAM 'echo 9'; MERGE INTO kv USING (VALUES (1), (8)) s(id) ON kv.id = s.id WHEN MATCHED THEN UPDATE SET v = 2 WHEN NOT MATCHED THEN INSERT VALUES (s.id, NULL, 8)",
 				`upsert {"id":9,"k":null,"v":null}`, kv(1, "a", 2), `upsert {"id":8,"k":null,"v":8}`)
@@ -350,7 +350,7 @@ func TestStrictWriters(t *testing.T) {
 func TestAppCapture(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 0)")
-		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureApp})
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureApp})
 		cursor := x.wantDrain(f, "", kv(1, "a", 0)) // rows that were there are recorded by feed add
 		x.exec("UPDATE kv SET v = 1")
 		cursor = x.wantDrain(f, cursor) // nothing said so

@@ -11,12 +11,13 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // captures are those that one test serves: the tests write plain SQL, and for capture
 // "column" the writers' part of the contract is put into it.
-var captures = []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureColumn}
+var captures = []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureColumn}
 
 // eachCapture runs f on every engine, once for each capture, on an initialised
 // database.
@@ -143,7 +144,7 @@ func (x *env) ownColumns(table string) (names []string) {
 // learn tells the writers of a feed.
 func (x *env) learn(f *rowfeed.Feed) {
 	x.Helper()
-	if f.Capture() != dialect.CaptureColumn {
+	if f.Capture() != feedtype.CaptureColumn {
 		return
 	}
 	info, err := f.Info(x.ctx)
@@ -164,7 +165,7 @@ func (x *env) learn(f *rowfeed.Feed) {
 // order of the writes, which is that of want; rows that hold their positions are taken
 // in key order, behind the deletes.
 func (x *env) order(want []string) []string {
-	if x.capture != dialect.CaptureColumn {
+	if x.capture != feedtype.CaptureColumn {
 		return want
 	}
 	id := func(line string) int {
@@ -193,7 +194,7 @@ func (x *env) order(want []string) []string {
 func (x *env) unpublished() int64 {
 	x.Helper()
 	n := x.scalar("SELECT count(*) FROM rowfeed_changes_kv")
-	if x.capture == dialect.CaptureColumn {
+	if x.capture == feedtype.CaptureColumn {
 		n += x.scalar("SELECT count(*) FROM kv WHERE feed_sync_id IS NULL")
 	}
 	return n
@@ -201,7 +202,7 @@ func (x *env) unpublished() int64 {
 
 // placed is where the positions of the feed kv's rows are.
 func (x *env) placed() string {
-	if x.capture == dialect.CaptureColumn {
+	if x.capture == feedtype.CaptureColumn {
 		return "kv"
 	}
 	return "rowfeed_positions_kv"

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -239,7 +238,7 @@ func TestShardOfOne(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL, shard INT NOT NULL DEFAULT 7)")
 		x.db.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 5), (2, 'b', 2, 6)")
-		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true})
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true})
 		x.publish(f)
 		for _, shards := range []rowfeed.Shards{{}, rowfeed.One(0)} {
 			entries, _ := x.part(f, shards, "", 10)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -103,7 +103,7 @@ func TestOnePlace(t *testing.T) {
 // without a row nothing is recorded.
 func TestDelete(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureApp, dialect.CaptureColumn} {
+		for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureApp, feedtype.CaptureColumn} {
 			t.Run(string(capture), func(t *testing.T) {
 				x := newEnv(t, e, nil)
 				x.migrate()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -18,7 +18,7 @@ func eachColumn(t *testing.T, f func(x *env)) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newEnv(t, e, nil)
-		x.capture = dialect.CaptureColumn
+		x.capture = feedtype.CaptureColumn
 		x.migrate()
 		f(x)
 	})

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -73,7 +73,7 @@ func TestConsistentBacklog(t *testing.T) {
 func TestConsistentAmongWriters(t *testing.T) {
 	eachCapture(t, func(x *env) {
 		others := 1
-		if x.capture == dialect.CaptureColumn {
+		if x.capture == feedtype.CaptureColumn {
 			others = 6
 		}
 		x.addKV()
@@ -138,7 +138,7 @@ func TestConsistentBesideAnOpenTransaction(t *testing.T) {
 			return
 		}
 		x.exec("UPDATE kv SET v = 6 WHERE id = 2") // behind the open one's seq
-		if x.capture == dialect.CaptureColumn {
+		if x.capture == feedtype.CaptureColumn {
 			latest, cursor := x.consistent(f, cursor)
 			if len(latest) != 1 || line(latest[`{"id":2}`]) != kv(2, "k", 6) {
 				x.Errorf("got %v", latest)

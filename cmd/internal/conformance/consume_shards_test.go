@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // addShards makes the table kv and its feed with n data shards.
@@ -222,7 +222,7 @@ func TestShardsOfAdoptedCursors(t *testing.T) {
 		for id := 1; id <= 20; id++ {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0, %d)", id, id))
 		}
-		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 16})
+		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 16})
 		at := "12"
 		if g := f.Generation(); g != 1 {
 			at = fmt.Sprintf("%d:12", g)

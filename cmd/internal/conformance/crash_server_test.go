@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -18,16 +18,16 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	for _, c := range []struct {
 		engine   testdb.Engine
 		settings []testdb.Option
-		capture  dialect.Capture
+		capture  feedtype.Capture
 	}{
 		// Nothing is written to the disk but for a commit that asks for it.
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureColumn},
-		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, dialect.CaptureTrigger},
-		{testdb.MariaDB, nil, dialect.CaptureTrigger},
-		{testdb.MariaDB, nil, dialect.CaptureColumn},
-		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}, dialect.CaptureTrigger},
-		{testdb.MySQL, nil, dialect.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureColumn},
+		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
+		{testdb.MariaDB, nil, feedtype.CaptureTrigger},
+		{testdb.MariaDB, nil, feedtype.CaptureColumn},
+		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}, feedtype.CaptureTrigger},
+		{testdb.MySQL, nil, feedtype.CaptureTrigger},
 	} {
 		t.Run(c.engine.Name, func(t *testing.T) {
 			c.engine.Require(t)

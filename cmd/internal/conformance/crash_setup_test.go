@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestFeedAddKilledAtEveryStatement (M28): `feed add` on a live table with rows is killed
@@ -70,7 +70,7 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			x.Errorf("it ended before statement %d", n)
 		}
 
-		fills := x.capture != dialect.CaptureColumn // rows without a position wait already
+		fills := x.capture != feedtype.CaptureColumn // rows without a position wait already
 		// Killed again and again, each time a statement later: first until everything is
 		// made, then on through back-fill, with so many rows that it takes two batches.
 		drop()

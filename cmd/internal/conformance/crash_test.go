@@ -15,7 +15,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -31,7 +31,7 @@ func init() {
 			return err
 		},
 		"add": func(ctx context.Context, rf *rowfeed.DB) error {
-			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.Capture(os.Getenv("CAPTURE"))}, nil)
+			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.Capture(os.Getenv("CAPTURE"))}, nil)
 			return err
 		},
 		"reshard": func(ctx context.Context, rf *rowfeed.DB) error {
@@ -143,7 +143,7 @@ func TestPublishKilledAtEveryStep(t *testing.T) {
 			want := []string{}
 			entries := []string{"upsert 3", "upsert 1", "upsert 2", fmt.Sprintf("upsert %d", fresh), fmt.Sprintf("delete %d", fresh-1)}
 			passes := []int64{2, 4, changes}
-			if x.capture == dialect.CaptureColumn { // up to two deletes and two rows
+			if x.capture == feedtype.CaptureColumn { // up to two deletes and two rows
 				entries = []string{fmt.Sprintf("delete %d", fresh-1), "upsert 1", "upsert 2", "upsert 3", fmt.Sprintf("upsert %d", fresh)}
 				passes = []int64{3, changes}
 			}
@@ -154,7 +154,7 @@ func TestPublishKilledAtEveryStep(t *testing.T) {
 			left := x.unpublished()
 			value := x.scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 			given := x.scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_positions_kv WHERE feed_sync_id > %d", base))
-			if x.capture == dialect.CaptureColumn {
+			if x.capture == feedtype.CaptureColumn {
 				given += x.scalar(fmt.Sprintf("SELECT count(*) FROM kv WHERE feed_sync_id > %d", base))
 			}
 			taken := changes - left

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -79,7 +78,7 @@ func TestCursorBeginsAndRests(t *testing.T) {
 		for _, after := range []rowfeed.Cursor{"", "0", "now"} {
 			x.wantPage(f, after, 5, "> ")
 		}
-		if x.capture == dialect.CaptureColumn { // a row does not tell when it was published
+		if x.capture == feedtype.CaptureColumn { // a row does not tell when it was published
 			_, err := f.Fetch(x.ctx, rowfeed.Request{After: "at:2000-01-01T00:00:00Z"})
 			x.wantCode(err, rowfeed.InvalidRequest)
 		} else {

@@ -25,6 +25,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 type env struct {
 	*testing.T
 	engine  testdb.Engine
-	capture dialect.Capture // of the feeds that add makes; trigger when empty
-	shards  int             // theirs, where the test says nothing
+	capture feedtype.Capture // of the feeds that add makes; trigger when empty
+	shards  int              // theirs, where the test says nothing
 	db      *testdb.Database
 	pool    *sql.DB // rowfeed's own pool
 	dialect dialect.Dialect

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -35,7 +35,7 @@ func (x *env) backwards(spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 	f := x.add(spec)
 	for id := rows; id > 0; id-- {
 		x.exec(fmt.Sprintf("INSERT INTO kv (id, k, v) VALUES (%d, 'k', %d)", id, id))
-		if spec.Capture == dialect.CaptureColumn { // which takes what waits in the order of the key
+		if spec.Capture == feedtype.CaptureColumn { // which takes what waits in the order of the key
 			x.publish(f)
 		}
 	}
@@ -48,7 +48,7 @@ func (x *env) backwards(spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 func TestPagesAreNotSorted(t *testing.T) {
 	testdb.Quick(t)
 	for name, spec := range map[string]rowfeed.FeedSpec{
-		"whole": {}, "parts": {DataShards: 64}, "column": {Capture: dialect.CaptureColumn},
+		"whole": {}, "parts": {DataShards: 64}, "column": {Capture: feedtype.CaptureColumn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(x *env) {

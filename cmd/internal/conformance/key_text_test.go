@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -84,7 +84,7 @@ func TestKeyKeepsItsText(t *testing.T) {
 			x.exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 		}
 		for i, c := range twoTexts[x.family()] {
-			for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureApp} {
+			for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureApp} {
 				name := fmt.Sprintf("t%d%s", i, capture)
 				x.exec("CREATE TABLE " + name + " (" + c.column + " NOT NULL PRIMARY KEY, v INTEGER)")
 				f := x.add(rowfeed.FeedSpec{Name: name, Table: name, Capture: capture, DataShards: 4})
@@ -98,7 +98,7 @@ func TestKeyKeepsItsText(t *testing.T) {
 						args[i] = values[n]
 					}
 					statement = fmt.Sprintf(statement, append([]any{name}, args...)...)
-					if capture == dialect.CaptureTrigger {
+					if capture == feedtype.CaptureTrigger {
 						x.exec(statement)
 						return
 					}
@@ -168,7 +168,7 @@ func TestColumnRefusesTwoTexts(t *testing.T) {
 		for i, c := range twoTexts[x.family()] {
 			name := "t" + strconv.Itoa(i)
 			x.exec("CREATE TABLE " + name + " (" + c.column + " NOT NULL PRIMARY KEY, v INTEGER)")
-			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn}, nil)
+			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn}, nil)
 			x.wantCode(err, rowfeed.Refused)
 			if feeds, err := x.rf.Feeds(x.ctx); err != nil || len(feeds) != 0 {
 				x.Errorf("%s: feeds %v, %v", c.column, feeds, err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -195,7 +195,7 @@ func TestTwoFeeds(t *testing.T) {
 		x.exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY)")
 		other := x.add(rowfeed.FeedSpec{Name: "other", Table: "other"})
 		again := one
-		if x.capture == dialect.CaptureColumn { // a row has one position
+		if x.capture == feedtype.CaptureColumn { // a row has one position
 			_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "again", Table: "kv", Capture: x.capture}, nil)
 			x.wantCode(err, rowfeed.Conflict)
 		} else {

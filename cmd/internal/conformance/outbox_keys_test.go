@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -55,7 +55,7 @@ func TestOutboxKeysOfTheDatabase(t *testing.T) {
 			"sqlite":   "CREATE TABLE events (id INTEGER PRIMARY KEY, data TEXT)",
 			"postgres": "CREATE TABLE events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, data text)",
 			"mysql":    "CREATE TABLE events (id bigint AUTO_INCREMENT PRIMARY KEY, data varchar(100))"}))
-		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger})}
+		x := &events{env, env.add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger})}
 		var cursor rowfeed.Cursor
 		for range 3 {
 			x.exec("INSERT INTO events (data) VALUES ('job')")

@@ -26,7 +26,7 @@ func eachOutboxTrigger(t *testing.T, f func(x *events)) {
 }
 
 func outboxTriggerSpec() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "shard"}
+	return rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard"}
 }
 
 // ids are the rows of a shard from the beginning, in order.
@@ -197,10 +197,10 @@ func TestOutboxBadInput(t *testing.T) {
 		if _, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox}, nil); err != nil {
 			x.Error(err)
 		}
-		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger}, nil)
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger}, nil)
 		x.wantCode(err, rowfeed.Conflict)
 		for _, spec := range []rowfeed.FeedSpec{
-			{Capture: dialect.CaptureColumn}, {PositionColumn: "data"}, {DataShards: 2}, {AcceptTriggers: true}, {Adopt: true},
+			{Capture: feedtype.CaptureColumn}, {PositionColumn: "data"}, {DataShards: 2}, {AcceptTriggers: true}, {Adopt: true},
 		} {
 			spec.Name, spec.Table, spec.Mode = "other", "events", rowfeed.ModeOutbox
 			_, err := x.rf.AddFeed(x.ctx, spec, nil)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -59,7 +59,7 @@ func TestPlansOfParts(t *testing.T) {
 // walkPositions is walk along the positions.
 func (p *plans) walkPositions(state string) {
 	p.Helper()
-	feed := p.described(dialect.CaptureTrigger)
+	feed := p.described(feedtype.CaptureTrigger)
 	feed.DataShards = 1024
 	tx, sent := p.publishing(feed)
 	defer tx.Rollback()

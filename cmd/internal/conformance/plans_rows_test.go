@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -60,7 +61,7 @@ func TestPlansOfRows(t *testing.T) {
 // and going on from a key.
 func (p *plans) place(state string) {
 	p.Helper()
-	feed := p.described(dialect.CaptureColumn)
+	feed := p.described(feedtype.CaptureColumn)
 	tx, sent := p.publishing(feed)
 	defer tx.Rollback()
 	q := dialect.On(tx)

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // described is the feed hot as the dialects see it.
-func (p *plans) described(capture dialect.Capture) *dialect.Feed {
+func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 	p.Helper()
 	info, err := p.feed.Info(p.ctx)
 	if err != nil {

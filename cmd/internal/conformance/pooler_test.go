@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -28,7 +28,7 @@ func TestPooler(t *testing.T) {
 	x, direct := pooled(t)
 	before := direct.Dump(t)
 	x.migrate()
-	for _, capture := range []dialect.Capture{dialect.CaptureTrigger, dialect.CaptureColumn} {
+	for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureColumn} {
 		name := "by_" + string(capture)
 		x.exec("CREATE TABLE "+name+` (k text, u uuid, n numeric(10,4), b bytea, at timestamptz, j json, v int, PRIMARY KEY (k, u))`,
 			"INSERT INTO "+name+" SELECT 'é' || i, md5(i::text)::uuid, i / 3.0, decode(md5(i::text), 'hex'), '2026-01-02 03:04:05.000006+00', '{}', i FROM generate_series(1, 50) i")

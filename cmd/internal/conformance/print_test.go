@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // byScript makes a feed by the script that is printed without a server.
@@ -175,7 +176,7 @@ func TestPrintBlocking(t *testing.T) {
 // TestPrintOutbox (M28): the script leaves the feed to back-fill, which feed add with the same arguments
 // completes, or feed backfill; meanwhile nobody who begins misses a row (M28, M62).
 func TestPrintOutbox(t *testing.T) {
-	for _, capture := range []dialect.Capture{dialect.CaptureApp, dialect.CaptureTrigger} {
+	for _, capture := range []feedtype.Capture{feedtype.CaptureApp, feedtype.CaptureTrigger} {
 		t.Run(string(capture), func(t *testing.T) {
 			each(t, func(e *env) {
 				x := &events{env: e}
@@ -198,7 +199,7 @@ func TestPrintOutbox(t *testing.T) {
 					_, err := x.feed.Fetch(x.ctx, rowfeed.Request{Limit: 10, Shards: rowfeed.One(3)})
 					x.wantCode(err, rowfeed.Filling)
 					x.exec("INSERT INTO events VALUES (9, 3, NULL)")
-					if capture == dialect.CaptureApp {
+					if capture == feedtype.CaptureApp {
 						tx := x.begin(sql.LevelReadCommitted)
 						if err := x.feed.AppendOutbox(x.ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: 3, Key: rowfeed.Key{int64(9)}}); err != nil {
 							x.Fatal(err)

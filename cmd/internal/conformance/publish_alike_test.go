@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // TestAlikeOrPiecemeal (M70): what becomes of a key does not depend on whether one statement publishes its
@@ -28,7 +29,7 @@ func TestAlikeOrPiecemeal(t *testing.T) {
 					}
 				}
 				x.exec("DELETE FROM things", "INSERT INTO things VALUES (1), (2), (3), (4)")
-				x.add(rowfeed.FeedSpec{Name: name, Table: "things", Capture: dialect.CaptureApp})
+				x.add(rowfeed.FeedSpec{Name: name, Table: "things", Capture: feedtype.CaptureApp})
 				if x.dialect = whole; way == "pieces" {
 					x.piecemeal()
 				}

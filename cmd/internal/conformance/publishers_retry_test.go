@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -83,7 +84,7 @@ func TestConflictIsRetried(t *testing.T) {
 				x.Fatalf("%v at %q: %d keys, %v", conflict, failed, got, err)
 			}
 			got, want := fmt.Sprint(k.read()), fmt.Sprintf("[%d upsert 2 %d upsert 1]", base+1, base+2)
-			if x.capture == dialect.CaptureColumn { // in key order
+			if x.capture == feedtype.CaptureColumn { // in key order
 				want = fmt.Sprintf("[%d upsert 1 %d upsert 2]", base+1, base+2)
 			}
 			if got != want {

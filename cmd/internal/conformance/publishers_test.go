@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -177,7 +177,7 @@ func (x *env) manyPublishers(isolation string, params []string) {
 // writeOn runs a statement as a writer does, in a transaction of its own.
 func (x *env) writeOn(pool *sql.DB, statement string) error {
 	parts := x.sql(statement)
-	if len(parts) == 1 && x.capture != dialect.CaptureColumn {
+	if len(parts) == 1 && x.capture != feedtype.CaptureColumn {
 		_, err := pool.ExecContext(x.ctx, parts[0])
 		return err
 	}

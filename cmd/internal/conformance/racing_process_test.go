@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -127,7 +127,7 @@ func (x *env) followers(bin programs, folder string, urls []string) []*follower 
 			"--table", filepath.Join(folder, "final.ndjson"), "--key", "id"}
 		// Capture column keeps no order between keys: what a pass that failed had in its
 		// hands comes when the round is over.
-		if x.capture != dialect.CaptureColumn {
+		if x.capture != feedtype.CaptureColumn {
 			args = append(args, "--writer", "w", "--number", "n", "--after", "prev")
 		}
 		f.program = x.start(args...)

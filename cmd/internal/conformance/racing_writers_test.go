@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -204,7 +205,7 @@ func (w *writer) write(tx *sql.Tx, statement string) (n int64, err error) {
 // excuse lets pass what PostgreSQL's levels fail for: SERIALIZABLE on suspicion, and,
 // where publishing updates the very row, REPEATABLE READ, too.
 func (w *writer) excuse(err error, isolation sql.IsolationLevel) error {
-	shared := w.capture == dialect.CaptureColumn && isolation == sql.LevelRepeatableRead
+	shared := w.capture == feedtype.CaptureColumn && isolation == sql.LevelRepeatableRead
 	if w.family() == "postgres" && (isolation == sql.LevelSerializable || shared) && w.dialect.Classify(err) == dialect.ClassRetry {
 		w.conflicts.Add(1)
 		return nil

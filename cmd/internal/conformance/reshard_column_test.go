@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -84,7 +85,7 @@ func TestColumnShardsOfTypes(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		add := func(name, create, shardColumn string) (*rowfeed.Feed, error) {
 			x.exec(create)
-			return x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
+			return x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
 		}
 		for i, decl := range []string{"(k %s, n INTEGER)", "(k BLOB %s, n INTEGER)", "(k LONGBLOB %s, n INTEGER)", "(k ANY %s, n INTEGER) STRICT"} {
 			for _, shardColumn := range []string{"", "k"} {
@@ -95,7 +96,7 @@ func TestColumnShardsOfTypes(t *testing.T) {
 			}
 		}
 		for _, key := range []string{"k:TEXT COLLATE NOCASE", "k:BLOB"} {
-			_, err := rowfeed.PrintFeed(x.dialect, nil, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Key: []string{key}, DataShards: 8})
+			_, err := rowfeed.PrintFeed(x.dialect, nil, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Key: []string{key}, DataShards: 8})
 			x.wantCode(err, rowfeed.Refused)
 		}
 		for i, key := range []string{"k INTEGER", "k NUMERIC", "k DOUBLE", "k ANY", "k VARCHAR(9)"} {
@@ -292,7 +293,7 @@ func TestAdoptSharded(t *testing.T) {
 			}
 			x.db.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES "+strings.Join(values, ", "))
 			x.db.Exec(x.T, "INSERT INTO kv (id, k, v) VALUES (800, 'waits', 0)")
-			spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 6}
+			spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 6}
 			batches := 0
 			broken, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "UPDATE") && strings.Contains(ev.SQL, "shard = ") && strings.Contains(ev.SQL, "kv") {
@@ -356,7 +357,7 @@ func TestAdoptShardsRefused(t *testing.T) {
 			n++
 			name := fmt.Sprintf("t%d", n)
 			x.exec("CREATE TABLE " + name + " (id BIGINT NOT NULL, feed_sync_id BIGINT NULL, " + columns + ")")
-			spec := rowfeed.FeedSpec{Name: name, Table: name, Capture: dialect.CaptureColumn, Adopt: true, DataShards: 40_000}
+			spec := rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn, Adopt: true, DataShards: 40_000}
 			before := x.db.Dump(x.T)
 			_, err := x.rf.AddFeed(x.ctx, spec, nil)
 			x.wantCode(err, rowfeed.Refused)

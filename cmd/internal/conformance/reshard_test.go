@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -367,7 +366,7 @@ func eachRows(t *testing.T, f func(x *env)) {
 		for _, shards := range []int{1, 5} {
 			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
 				x := newEnv(t, e, nil)
-				x.capture, x.shards = dialect.CaptureColumn, shards
+				x.capture, x.shards = feedtype.CaptureColumn, shards
 				x.migrate()
 				f(x)
 			})

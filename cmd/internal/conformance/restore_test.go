@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -345,7 +345,7 @@ func (w *witness) startOver() {
 // Neither goes on in silence: no position is given twice, and after a bump the
 // consumer has what is there.
 func TestRestoredBackup(t *testing.T) {
-	restored := func(t *testing.T, e testdb.Engine, capture dialect.Capture) {
+	restored := func(t *testing.T, e testdb.Engine, capture feedtype.Capture) {
 		var x *env
 		if e.HasServer() {
 			x = openEnv(t, e.Dedicated(t).NewDatabase(t), nil)
@@ -399,9 +399,9 @@ func TestRestoredBackup(t *testing.T) {
 		x.wantSound(f)
 	}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		t.Run("trigger", func(t *testing.T) { restored(t, e, dialect.CaptureTrigger) })
+		t.Run("trigger", func(t *testing.T) { restored(t, e, feedtype.CaptureTrigger) })
 		if e != testdb.Postgres18 && e != testdb.MySQL { // whose servers take their time to stop
-			t.Run("column", func(t *testing.T) { restored(t, e, dialect.CaptureColumn) })
+			t.Run("column", func(t *testing.T) { restored(t, e, feedtype.CaptureColumn) })
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -57,7 +57,7 @@ func (x *env) addAgain(mode string) {
 	x.Helper()
 	spec := rowfeed.FeedSpec{Name: "kv", Table: "kv"}
 	if mode == rowfeed.ModeOutbox {
-		spec.Mode, spec.Capture, spec.ShardColumn = mode, dialect.CaptureTrigger, "v"
+		spec.Mode, spec.Capture, spec.ShardColumn = mode, feedtype.CaptureTrigger, "v"
 	}
 	x.add(spec)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -101,7 +101,7 @@ func (x *env) settingsTables() (names []string, statements []string) {
 			"mysql":    "CREATE TABLE numbered (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(20) UNIQUE, v VARCHAR(20))",
 		}),
 	}
-	if x.capture == dialect.CaptureColumn {
+	if x.capture == feedtype.CaptureColumn {
 		exact := strings.NewReplacer("PRIMARY KEY (mail, code, n, f, i, at,", "PRIMARY KEY (code, at,", "id types.small", "id bigint",
 			"code CHAR(5)", "code CHAR(5) COLLATE utf8mb4_bin", "name VARCHAR(10)", "name CHAR(10) COLLATE utf8mb4_bin")
 		for i := range statements {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -138,7 +138,7 @@ func TestNamesOfBatches(t *testing.T) {
 		x := newEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
 		x.migrate()
 		x.exec("CREATE TABLE batch_kv (n INT)", "INSERT INTO batch_kv VALUES (1)", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY)")
-		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn}, nil)
+		_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, nil)
 		x.wantCode(err, rowfeed.Conflict)
 		if n := x.scalar("SELECT count(*) FROM batch_kv WHERE n = 1"); n != 1 {
 			x.Error("the user's own table was touched")
@@ -152,7 +152,7 @@ func TestAdoptAgainLater(t *testing.T) {
 	each(t, func(x *env) {
 		x.exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
 			"INSERT INTO kv VALUES (1, 'k', 0, 100)")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureColumn, Adopt: true}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		broken, err := rowfeed.Open(x.ctx, x.db.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
 				return testdb.ErrInjected

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -26,7 +27,7 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 			x.migrate()
 		}
 		fresh := x.db.Dump(x.T)
-		x.add(rowfeed.FeedSpec{Name: "app", Table: "kv", Capture: dialect.CaptureApp})
+		x.add(rowfeed.FeedSpec{Name: "app", Table: "kv", Capture: feedtype.CaptureApp})
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.exec("DELETE FROM kv WHERE id = 2")
 		x.drain(f, "")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -41,10 +41,10 @@ func storedFeeds(x *env) []stored {
 		{"single", one, rowfeed.FeedSpec{}, row, key},
 		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
 			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)", func(id int) rowfeed.Key { return rowfeed.Key{"ü", fmt.Sprint(id)} }},
-		{"columned", one, rowfeed.FeedSpec{Capture: dialect.CaptureColumn}, row, key},
+		{"columned", one, rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}, row, key},
 		{"sharded", one, rowfeed.FeedSpec{DataShards: 8}, row, key},
 		{"appended", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, row, key},
-		{"captured", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger,
+		{"captured", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger,
 			ShardColumn: "v"}, row, key},
 		{"blocking", "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ulidType() + " NOT NULL)",
 			rowfeed.FeedSpec{Mode: rowfeed.ModeBlocking, PositionColumn: "u", ShardColumn: "v"}, row, key},
@@ -134,7 +134,7 @@ func (x *env) must(err error) {
 func (x *env) storeRow(f *rowfeed.Feed, s stored, id int) {
 	x.Helper()
 	insert := "INSERT INTO " + s.name + " " + fmt.Sprintf(s.insert, id)
-	if s.spec.Mode == "" || s.spec.Capture == dialect.CaptureTrigger {
+	if s.spec.Mode == "" || s.spec.Capture == feedtype.CaptureTrigger {
 		x.exec(insert)
 		return
 	}

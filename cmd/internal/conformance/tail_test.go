@@ -101,7 +101,7 @@ func (t *tail) gather(n int) {
 	t.eventually("all have asked for the tail", func() bool {
 		asking := 0
 		for one := range strings.SplitSeq(stacks(), "\n\n") {
-			if strings.Contains(one, "[select") && strings.Contains(one, "rowfeed.(*Feed).fromTail(") {
+			if strings.Contains(one, "[select") && strings.Contains(one, ".fromTail(") {
 				asking++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -93,7 +93,7 @@ func TestTombstonesExpire(t *testing.T) {
 		x.publish(f)
 		x.age(5*time.Hour, "1 = 1")
 		x.purge(f, 0)
-		if x.capture == dialect.CaptureColumn { // rows come behind deletes and wishes
+		if x.capture == feedtype.CaptureColumn { // rows come behind deletes and wishes
 			x.wantPage(f, "8", 9, live, "12 "+gone(4), "13 "+gone(6), "14 "+kv(3, "back", 0), "> 14")
 		} else {
 			x.wantPage(f, "8", 9, live, "12 "+kv(3, "back", 0), "13 "+gone(4), "14 "+gone(6), "> 14")

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -339,7 +338,7 @@ func TestKeysOfEveryType(t *testing.T) {
 			name := fmt.Sprintf("k%d", n)
 			x.exec(fmt.Sprintf("CREATE TABLE %s (k %s NOT NULL, v INTEGER, PRIMARY KEY (k))", name, decl),
 				fmt.Sprintf("INSERT INTO %s VALUES (%s, 1), (%s, 2)", name, parts[0], parts[1]))
-			if x.capture == dialect.CaptureColumn && slices.Contains(inexact, decl) {
+			if x.capture == feedtype.CaptureColumn && slices.Contains(inexact, decl) {
 				_, err := x.rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: x.capture}, nil)
 				x.wantCode(err, rowfeed.Refused)
 				continue

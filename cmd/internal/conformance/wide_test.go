@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // wideTable makes a table of so many columns: keys, then those of ULIDs, then others.
@@ -66,8 +66,8 @@ type widest struct {
 
 func (x *env) widest() []widest {
 	sharded := rowfeed.FeedSpec{DataShards: 4}
-	column := rowfeed.FeedSpec{Capture: dialect.CaptureColumn}
-	outbox := rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "part"}
+	column := rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}
+	outbox := rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "part"}
 	switch x.engine.Name {
 	case "sqlite": // 2,000 columns of a statement, 9 or 12 of them rowfeed's
 		named := column

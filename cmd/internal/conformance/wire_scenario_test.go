@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // database does what needs no feed: rowfeed's tables, leases, groups, tokens, the audit log.
@@ -148,7 +149,7 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 		last := page(rowfeed.Request{After: next.Cursor})
 		page(rowfeed.Request{After: last.Cursor})
 		page(rowfeed.Request{After: rowfeed.Now})
-		if l.spec.Capture != dialect.CaptureColumn { // which does not tell when a row was published
+		if l.spec.Capture != feedtype.CaptureColumn { // which does not tell when a row was published
 			page(rowfeed.Request{After: rowfeed.At(time.Unix(0, 0))})
 		}
 		w.step("wait for an entry of the part: " + part.String())
@@ -325,7 +326,7 @@ func (w *recording) grants(f *rowfeed.Feed) {
 	w.exec("CREATE " + user)
 	defer w.exec("DROP " + user)
 	logins := rowfeed.Grants{Readers: []string{login}}
-	if f.Capture() != dialect.CaptureTrigger {
+	if f.Capture() != feedtype.CaptureTrigger {
 		logins.Writers = logins.Readers
 	}
 	w.must(f.Grant(w.ctx, logins))
@@ -337,7 +338,7 @@ func (w *recording) damage(l layout) {
 	switch {
 	case l.spec.Mode == rowfeed.ModeOutbox:
 		w.exec(l.row(90))
-	case l.spec.Capture == dialect.CaptureColumn:
+	case l.spec.Capture == feedtype.CaptureColumn:
 		w.db.Exec(w.T, "UPDATE kv SET feed_sync_id = 3 WHERE id IN (1, 2)")
 	case l.spec.Mode == "":
 		w.db.Exec(w.T, "DELETE FROM rowfeed_positions_kv WHERE "+l.at(1))
@@ -346,7 +347,7 @@ func (w *recording) damage(l layout) {
 
 // damageSchema removes a trigger, where the feed has one.
 func (w *recording) damageSchema(f *rowfeed.Feed, l layout) {
-	if l.spec.Capture == dialect.CaptureApp || l.spec.Capture == dialect.CaptureColumn ||
+	if l.spec.Capture == feedtype.CaptureApp || l.spec.Capture == feedtype.CaptureColumn ||
 		l.spec.Mode == rowfeed.ModeBlocking || l.name == "outbox" {
 		return
 	}

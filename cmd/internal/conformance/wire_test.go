@@ -14,7 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/tap"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -51,14 +51,14 @@ func layouts(x *env) []layout {
 	}
 	outbox := with("outbox", rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox})
 	captured := with("outbox-trigger",
-		rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "v"})
+		rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "v"})
 	blocking := with("blocking",
 		rowfeed.FeedSpec{Mode: rowfeed.ModeBlocking, PositionColumn: "u", ShardColumn: "v"})
 	blocking.create = "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ulidType() + " NOT NULL)"
 	return []layout{
-		with("one-key", rowfeed.FeedSpec{}), composite, with("column", rowfeed.FeedSpec{Capture: dialect.CaptureColumn}),
+		with("one-key", rowfeed.FeedSpec{}), composite, with("column", rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}),
 		with("sharded", rowfeed.FeedSpec{DataShards: 4}),
-		with("sharded-column", rowfeed.FeedSpec{DataShards: 4, Capture: dialect.CaptureColumn}),
+		with("sharded-column", rowfeed.FeedSpec{DataShards: 4, Capture: feedtype.CaptureColumn}),
 		outbox, captured, blocking,
 	}
 }

@@ -115,7 +115,7 @@ func (h *harness) feed(table string, key ...string) (*dialect.Feed, *dialect.Tab
 	described, err := d.Describe(h.ctx(), dialect.On(h.Admin()), feedtype.TableName{Name: table})
 	h.must(err)
 	f := &dialect.Feed{Name: table, Names: dialect.Names{Schema: h.Name, Prefix: "rowfeed_"}, Source: described.Name,
-		Columns: described.Columns, Capture: dialect.CaptureTrigger}
+		Columns: described.Columns, Capture: feedtype.CaptureTrigger}
 	if key == nil {
 		key, _ = described.PrimaryKey().Names()
 	}

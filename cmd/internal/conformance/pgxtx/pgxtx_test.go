@@ -14,6 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 	"github.com/rowfeed/rowfeed/pgxtx"
 )
@@ -54,7 +55,7 @@ func fixture(t *testing.T) (*rowfeed.DB, *rowfeed.Feed, *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	d.Exec(t, "CREATE TABLE kv (id bigint PRIMARY KEY, k text)")
-	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: dialect.CaptureApp}, nil)
+	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureApp}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,9 @@
-package rowfeed
+package admin
 
 import (
 	"slices"
 	"time"
 
-	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
@@ -21,8 +20,23 @@ type Finding struct {
 // ByRepair tells whether Repair is for it. Triggers, functions and indexes are Upgrade's, and where
 // rows of yours hold what they should not nobody else can mend it.
 func (x Finding) ByRepair() bool {
-	return !x.Note && !slices.Contains([]string{ruleTriggers, ruleParts, ruleULID, ruleBytes}, x.Rule)
+	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes}, x.Rule)
 }
+
+// The rules of Check.
+const (
+	RuleTriggers = "triggers"
+	RuleUnique   = "positions-unique"
+	RuleSequence = "positions-below-sequence"
+	RuleRow      = "row-has-position"
+	RuleVanished = "position-has-row"
+	RuleRisen    = "deleted-has-no-row"
+	RuleShard    = "shard-of-key"
+	RuleParts    = "index-by-bucket"
+	RuleULID     = "ulid-was-given"
+	RuleBytes    = "row-has-ulid"
+	RulePlace    = "row-has-place"
+)
 
 // Status is how a feed stands.
 type Status struct {
@@ -48,7 +62,7 @@ type Status struct {
 	BlockersUnseen *Unseen  `json:"blockers_unseen"`
 	Problems       []string `json:"problems"`
 	// Consumers are those whose cursors are in this database, with how far they are behind.
-	Consumers []admin.ConsumerStatus `json:"consumers"`
+	Consumers []ConsumerStatus `json:"consumers"`
 }
 
 // Backlog is what waits for a feed's publisher, and how far it has come.
@@ -137,6 +151,4 @@ type Unblocked struct {
 const (
 	// MaxWaiting bounds the count of changes waiting.
 	MaxWaiting = 1_000_000
-	// vanishedBudget bounds the count of vanished rows, which reads the whole feed.
-	vanishedBudget = 2 * time.Second
 )

@@ -1,4 +1,4 @@
-package rowfeed
+package gap
 
 import (
 	"math/rand/v2"
@@ -38,7 +38,7 @@ func TestSeqsAreASet(t *testing.T) {
 				}
 			case 1:
 				before := s
-				s, exact = rough(s), false
+				s, exact = coarse(s), false
 				if len(s.Gaps) > maxGaps {
 					t.Fatalf("seed %d: %d gaps", seed, len(s.Gaps))
 				}
@@ -78,8 +78,8 @@ func TestRoughKeepsLongStretches(t *testing.T) {
 		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 9_989}},
 		{dialect.Seqs{Gaps: []dialect.Run{gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Above: 9_989}},
 	} {
-		if got := rough(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
-			t.Errorf("rough(%v) is %v, want %v", c.s, got, c.want)
+		if got := coarse(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
+			t.Errorf("coarse(%v) is %v, want %v", c.s, got, c.want)
 		}
 	}
 	var many dialect.Seqs
@@ -87,7 +87,7 @@ func TestRoughKeepsLongStretches(t *testing.T) {
 		many.Gaps = append(many.Gaps, gap(1+i*1000, 1))
 	}
 	many.Above = 100_000
-	got := rough(many)
+	got := coarse(many)
 	if len(got.Gaps) > maxGaps || got.Above != many.Above {
 		t.Errorf("%d gaps above %d of 40", len(got.Gaps), got.Above)
 	}
@@ -124,7 +124,7 @@ func TestWhoIsWaitedFor(t *testing.T) {
 // TestWhoIsAskedAboutAFeedMadeAnew: how far the seqs of the old one went says nothing of the new
 // one's, whoever hears first of it.
 func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
-	var u unseen
+	var u Tracker
 	const over, anew = 1, 2
 	var seqs []int64
 	for seq := int64(2); seq <= 1000; seq++ {
@@ -154,18 +154,19 @@ func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
 // in between, is no surprise, and says nothing of what may come of either.
 func TestTakenFromAFeedMadeAnew(t *testing.T) {
 	var troubles []error
-	f := &Feed{catalog: &catalog.Feed{Store: &store.Store{}}, name: "kv", db: &DB{store: &store.Store{}, cfg: Config{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}}
-	f.catalog.Record.Store(&catalog.Record{Name: "kv", Mode: feedtype.ModeSequence})
+	feed := &catalog.Feed{Name: "kv", Store: &store.Store{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}
+	u := New(feed)
+	feed.Record.Store(&catalog.Record{Name: "kv", Mode: feedtype.ModeSequence})
 	const over, anew = 1, 2
-	f.unseen.took(f.unseen.begin(over), []int64{1, 2, 3}, true)
-	l := f.unseen.begin(over)
-	f.looked(l, anew, []int64{1}, true, nil)
-	if len(troubles) > 0 || f.unseen.left.Above != 3 {
-		t.Errorf("told %v, and looks above %d", troubles, f.unseen.left.Above)
+	u.took(u.begin(over), []int64{1, 2, 3}, true)
+	l := u.begin(over)
+	u.Scanned(l, anew, []int64{1}, true, nil)
+	if len(troubles) > 0 || u.left.Above != 3 {
+		t.Errorf("told %v, and looks above %d", troubles, u.left.Above)
 	}
-	f.looked(l, over, []int64{1}, true, nil)
-	if len(troubles) != 1 || !f.unseen.left.All() {
-		t.Errorf("of a number that was set back: told %v, and looks among %v", troubles, f.unseen.left)
+	u.Scanned(l, over, []int64{1}, true, nil)
+	if len(troubles) != 1 || !u.left.All() {
+		t.Errorf("of a number that was set back: told %v, and looks among %v", troubles, u.left)
 	}
 }
 
@@ -175,7 +176,7 @@ func TestAnswersThatWereOvertaken(t *testing.T) {
 	const generation = 1
 	between := []dialect.Writer{{Session: "a", Transaction: "1"}}
 	for _, inOrder := range []bool{true, false} {
-		var u unseen
+		var u Tracker
 		u.took(u.begin(generation), []int64{1}, true)
 		u.took(u.begin(generation), []int64{2000}, true)
 		for seq := int64(2001); seq < 3000; seq++ {
@@ -188,7 +189,7 @@ func TestAnswersThatWereOvertaken(t *testing.T) {
 		for seq := int64(3001); seq < 3500; seq++ { // 3000 was drawn, by the one between
 			u.took(u.begin(generation), []int64{seq}, true)
 		}
-		u.leaving.next = time.Time{}
+		u.open.next = time.Time{}
 		second, _ := u.due(generation)
 		if inOrder {
 			u.asked(first, nil)
@@ -208,14 +209,14 @@ func TestAnswersThatWereOvertaken(t *testing.T) {
 // comes at once. The clock is the bubble's.
 func TestFewAtATimeBehindAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u unseen
+		var u Tracker
 		for seq := int64(1); seq < 2000; seq++ {
 			if seq != 100 {
 				u.took(u.begin(1), []int64{seq}, true)
 			}
 		}
-		if l := u.begin(1); !l.among.Has(100) || l.among.Has(101) || l.among.Has(1999) || !u.since(1).Has(2000) {
-			t.Errorf("it looks among %v", l.among)
+		if l := u.begin(1); !l.Among.Has(100) || l.Among.Has(101) || l.Among.Has(1999) || !u.Since(1).Has(2000) {
+			t.Errorf("it looks among %v", l.Among)
 		}
 		if q, due := u.due(1); !due || q.upTo != 1999 {
 			t.Errorf("nobody asks about the gap: %v, %v", q, due)
@@ -227,24 +228,24 @@ func TestFewAtATimeBehindAGap(t *testing.T) {
 // everywhere in time. What he takes is taken; that the whole table was looked at, or that nothing comes
 // up to a number, is told by none of his looks, nor by what a publisher finds in one shard.
 func TestGlances(t *testing.T) {
-	var u unseen
-	if l := u.glance(1); !l.among.All() || !l.part {
+	var u Tracker
+	if l := u.beginShard(1); !l.Among.All() || !l.part {
 		t.Errorf("the first glance: %+v", l)
 	}
 	u.took(u.begin(1), []int64{1, 2, 3}, false)
-	if l := u.glance(1); l.among.All() || l.among.Above != 3 {
-		t.Errorf("beside a publisher he looks at %+v", l.among)
+	if l := u.beginShard(1); l.Among.All() || l.Among.Above != 3 {
+		t.Errorf("beside a publisher he looks at %+v", l.Among)
 	}
-	if l := u.glance(2); !l.among.All() {
-		t.Errorf("in another generation he looks at %+v", l.among)
+	if l := u.beginShard(2); !l.Among.All() {
+		t.Errorf("in another generation he looks at %+v", l.Among)
 	}
-	u.took(u.glance(1), []int64{5}, false)
+	u.took(u.beginShard(1), []int64{5}, false)
 	if l := u.begin(1); l.left.Above != 5 || !l.left.Has(4) {
 		t.Errorf("what he has taken is looked for: %+v", l.left)
 	}
-	u.leaving.upTo, u.leaving.settled = 5, 5
+	u.open.upTo, u.open.settled = 5, 5
 	all := u.begin(1)
-	for _, l := range []lookout{u.glance(1), all.ofPart()} {
+	for _, l := range []Scan{u.beginShard(1), all.OfShard()} {
 		if u.took(l, []int64{6}, true); !u.left.Has(4) {
 			t.Fatalf("4 is given up by a look into one shard")
 		}
@@ -254,9 +255,9 @@ func TestGlances(t *testing.T) {
 		t.Error("4 is not given up by a look everywhere")
 	}
 	u.whole = time.Now().Add(-wholeEvery)
-	l := u.glance(1)
-	if !l.among.All() || l.left.All() {
-		t.Errorf("when nobody looks everywhere any more he looks at %+v", l.among)
+	l := u.beginShard(1)
+	if !l.Among.All() || l.left.All() {
+		t.Errorf("when nobody looks everywhere any more he looks at %+v", l.Among)
 	}
 	if u.took(l, []int64{7}, true); time.Now().Before(u.whole) {
 		t.Error("a look into one shard counts as one everywhere")

@@ -1,6 +1,7 @@
 package rowfeed
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
@@ -41,66 +43,87 @@ type movement struct {
 	took       time.Duration
 }
 
-// fill moves records of a shard for a reader that has come to its end. That there are any its
+// outboxQueue moves the records of one feed's outbox: it gives them ULIDs, in the order in which they were written. It is
+// the Positioner of such a feed, and fills shards for its readers.
+type outboxQueue struct {
+	*catalog.Feed
+	History *history.History
+	Watch   *watch.Watcher
+	Gaps    *gap.Tracker
+
+	queue retryQueue // see Pass
+}
+
+// Pending is the first record.
+func (f *outboxQueue) Pending() string {
+	r := f.Record.Load()
+	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
+}
+
+// Fill moves records of a shard for a reader that has come to its end. That there are any its
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
-func (m outbox) fill(ctx context.Context, f *Feed, shard, limit int) error {
-	moved, err := m.moveInTime(ctx, f, f.glance(), shard, max(limit, leastMoved))
-	if errors.Is(err, errUnplaceable) && moved.records > 0 {
-		return nil // the page is read again; the one at the end says so
+func (f *outboxQueue) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	moved, err := f.moveInTime(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
+	if !errors.Is(err, errStuck) {
+		return false, err
 	}
-	return err
+	if moved.records > 0 {
+		return false, nil // the page is read again; the one at the end says so
+	}
+	f.tellStuck(err)
+	return true, nil
 }
 
 // moveInTime moves up to limit of a shard's records, for somebody who may wait for the shard.
-func (m outbox) moveInTime(ctx context.Context, f *Feed, l lookout, shard, limit int) (movement, error) {
-	moved, err := m.move(ctx, f, l, shard, limit, atOnce)
-	if errors.Is(err, errShardHeld) {
-		moved, err = m.move(ctx, f, l, shard, limit, inTime)
+func (f *outboxQueue) moveInTime(ctx context.Context, l gap.Scan, shard, limit int) (movement, error) {
+	moved, err := f.move(ctx, l, shard, limit, atOnce)
+	if errors.Is(err, errHeld) {
+		moved, err = f.move(ctx, l, shard, limit, inTime)
 	}
 	return moved, err
 }
 
 // move moves up to limit of a shard's records, among those that a look is for, in one transaction: under the lock of the
 // shard, so that records stand in the order in which they were written, whoever moves them.
-// The error is errShardHeld where the shard is not to be had within bounds, and
-// errUnplaceable, beside what was moved, where a record stays: it names the first.
-func (m outbox) move(ctx context.Context, f *Feed, l lookout, shard, limit int, bounds dialect.LockBounds) (movement, error) {
-	return m.moveBut(ctx, f, l, shard, nil, min(limit, mostMoved), bounds)
+// The error is errHeld where the shard is not to be had within bounds, and
+// errStuck, beside what was moved, where a record stays: it names the first.
+func (f *outboxQueue) move(ctx context.Context, l gap.Scan, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+	return f.moveBut(ctx, l, shard, nil, min(limit, mostMoved), bounds)
 }
 
 // moveBut moves records but some that cannot be placed. Where the table of places does not take the
 // key of another one, halves are tried, in their order, down to that record. Each try begins at the
 // shard's first record: what was committed late meanwhile is not to come behind what was written after that.
-func (m outbox) moveBut(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
-	all, err := m.moveOnce(ctx, f, l, shard, stuck, limit, bounds)
+func (f *outboxQueue) moveBut(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
+	all, err := f.moveOnce(ctx, l, shard, stuck, limit, bounds)
 	switch {
-	case !errors.Is(err, errUnplaceable):
+	case !errors.Is(err, errStuck):
 		return all, err
 	case all.taken == 1:
 		all.stuck = []int64{all.last}
 		return all, f.unplaceable(shard, all.last, err)
 	}
-	first, failed := m.moveBut(ctx, f, l, shard, stuck, all.taken/2, bounds)
-	if failed != nil && !errors.Is(failed, errUnplaceable) {
+	first, failed := f.moveBut(ctx, l, shard, stuck, all.taken/2, bounds)
+	if failed != nil && !errors.Is(failed, errStuck) {
 		return first, failed
 	}
-	rest, err := m.moveBut(ctx, f, l, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
+	rest, err := f.moveBut(ctx, l, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
 	rest.records, rest.taken, rest.last, rest.took = rest.records+first.records, rest.taken+first.taken, max(rest.last, first.last), rest.took+first.took
 	rest.stuck = slices.Concat(first.stuck, rest.stuck)
-	if err != nil && !errors.Is(err, errUnplaceable) {
+	if err != nil && !errors.Is(err, errStuck) {
 		return rest, err
 	}
-	return rest, firstError(failed, err)
+	return rest, cmp.Or(failed, err)
 }
 
 // moveOnce is one moving transaction, with what follows from it.
-func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
+func (f *outboxQueue) moveOnce(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
-	ctx, end := feedtype.StartSpan(ctx, f.db.cfg.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.name, Shard: shard})
+	ctx, end := feedtype.StartSpan(ctx, f.Store.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.Name, Shard: shard})
 	defer func() { end(feedtype.SpanEnd{Entries: moved.records, Err: err}) }()
 	for attempt, raised := 1, false; ; attempt++ {
-		err = f.db.store.InTx(ctx, dialect.ForMove, "move records of "+f.name, func(tx dialect.Querier) (err error) {
-			moved, err = m.moveBatch(ctx, tx, f, l, shard, stuck, limit, bounds, raised)
+		err = f.Store.InTx(ctx, dialect.ForMove, "move records of "+f.Name, func(tx dialect.Querier) (err error) {
+			moved, err = f.moveBatch(ctx, tx, l, shard, stuck, limit, bounds, raised)
 			return err
 		})
 		if errors.Is(err, errKeyAbove) && attempt < store.MaxAttempts {
@@ -110,31 +133,31 @@ func (m outbox) moveOnce(ctx context.Context, f *Feed, l lookout, shard int, stu
 		if attempt > 1 || !errors.Is(err, feedtype.DatabaseChanged) {
 			break
 		}
-		if err := f.catalog.Reload(ctx); err != nil { // the record in hand may be older than a bump
+		if err := f.Reload(ctx); err != nil { // the record in hand may be older than a bump
 			return movement{}, err
 		}
 	}
 	switch {
 	case errors.Is(err, store.ErrNothing):
 		return movement{}, nil
-	case errors.Is(err, errUnplaceable):
+	case errors.Is(err, errStuck):
 		return movement{taken: moved.taken, last: moved.last}, err
-	case errors.Is(err, errShardHeld):
+	case errors.Is(err, errHeld):
 		return movement{}, f.heldError("records of it wait, and are not to be moved", whyHeld(err), shard)
-	case f.db.store.Dialect.Classify(err) == dialect.ClassPermission:
-		return movement{}, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
-			Next: "run `rowfeed publish " + f.name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
+	case f.Store.Dialect.Classify(err) == dialect.ClassPermission:
+		return movement{}, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
+			Next: "run `rowfeed publish " + f.Name + "` or `rowfeed serve` with another login, and readers like this one with --no-publish"}
 	case err != nil:
-		f.looked(l, 0, nil, false, err)
-		return movement{}, f.settle(ctx, "move records of its outbox", err)
+		f.Gaps.Scanned(l, 0, nil, false, err)
+		return movement{}, f.Explain(ctx, "move records of its outbox", err)
 	}
-	f.looked(l, moved.generation, moved.seqs, false, nil)
+	f.Gaps.Scanned(l, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.history.IsDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
-	f.history.Saw(shard, generation, moved.given)
-	f.db.watch.Tell(watch.Key{Feed: f.name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given})
-	f.db.cfg.Observer.Published(feedtype.PublishEvent{Feed: f.name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
+	f.History.IsDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
+	f.History.Saw(shard, generation, moved.given)
+	f.Watch.Tell(watch.Key{Feed: f.Name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given})
+	f.Store.Observer.Published(feedtype.PublishEvent{Feed: f.Name, Changes: moved.records, Keys: moved.records, Generation: generation, Took: moved.took})
 	return moved, nil
 }
 
@@ -144,15 +167,15 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
-func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lookout, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
-	d, r := f.db.store.Dialect, f.catalog.Record.Load()
-	feed := r.Feed(f.db.store.Names)
-	state, err := m.lockToMove(ctx, tx, f, shard, bounds)
+func (f *outboxQueue) moveBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
+	d, r := f.Store.Dialect, f.Record.Load()
+	feed := r.Feed(f.Store.Names)
+	state, err := f.lockToMove(ctx, tx, shard, bounds)
 	if err != nil {
 		return movement{}, err
 	}
 	// A statement of its own behind the lock: it sees what the mover before has left.
-	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.in(r.Generation), stuck, limit)
+	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, l.In(r.Generation), stuck, limit)
 	if err == nil && len(records) == 0 {
 		err = store.ErrNothing
 	}
@@ -181,24 +204,24 @@ func (m outbox) moveBatch(ctx context.Context, tx dialect.Querier, f *Feed, l lo
 }
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
-func (outbox) lockToMove(ctx context.Context, tx dialect.Querier, f *Feed, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
-	d, r := f.db.store.Dialect, f.catalog.Record.Load()
-	if err := f.history.AssertDurable(ctx, tx); err != nil {
+func (f *outboxQueue) lockToMove(ctx context.Context, tx dialect.Querier, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
+	d, r := f.Store.Dialect, f.Record.Load()
+	if err := f.History.AssertDurable(ctx, tx); err != nil {
 		return state, err
 	}
-	identity, err := d.Identity(ctx, tx, f.db.store.Names)
+	identity, err := d.Identity(ctx, tx, f.Store.Names)
 	if err != nil {
 		return state, err
 	}
-	floor := f.history.Highest(shard)
-	state, err = d.LockShard(ctx, tx, r.Feed(f.db.store.Names), shard, bounds)
+	floor := f.History.Highest(shard)
+	state, err = d.LockShard(ctx, tx, r.Feed(f.Store.Names), shard, bounds)
 	if d.Classify(err) == dialect.ClassLockTimeout {
-		err = fmt.Errorf("%w: %w", errShardHeld, err)
+		err = fmt.Errorf("%w: %w", errHeld, err)
 	}
 	if err != nil {
 		return state, err
 	}
-	return state, firstError(history.SameDatabase(r, identity), f.history.NotSetBack(floor, r.Generation, state.Given()))
+	return state, cmp.Or(history.SameDatabase(r, identity), f.History.NotSetBack(floor, r.Generation, state.Given()))
 }
 
 // takePlaces are the ULIDs that records get, in their order: of the times of their hints,
@@ -224,7 +247,7 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 	kept, err := d.PlaceRecords(ctx, tx, feed, shard, places)
 	switch {
 	case d.Classify(err) == dialect.ClassInvalid:
-		return fmt.Errorf("%w: %w", errUnplaceable, err)
+		return fmt.Errorf("%w: %w", errStuck, err)
 	case err != nil:
 		return err
 	case kept > 0:
@@ -254,89 +277,88 @@ func seqsOf(places []dialect.Moved) []int64 {
 	return seqs
 }
 
-// pass moves up to limit records of every shard in which some wait. A shard that cannot be
-// had keeps none of the others: it is left in line, and the error is errShardHeld. Where
-// nothing is left but records that cannot be placed it is errUnplaceable.
-func (m outbox) pass(ctx context.Context, f *Feed, limit int, full bool) (feedtype.PublishEvent, error) {
-	l := f.look(ctx)
-	r := f.catalog.Record.Load()
-	e, among := feedtype.PublishEvent{Feed: f.name, Generation: r.Generation}, l.in(r.Generation)
-	if !full && !l.settles() {
-		waiting, err := f.db.store.Dialect.HasRecords(ctx, f.db.store.On(), r.Feed(f.db.store.Names), among)
+// Pass moves up to limit records of every shard in which some wait. A shard that cannot be
+// had keeps none of the others: it is left in line, and the error is errHeld. Where
+// nothing is left but records that cannot be placed it is errStuck.
+func (f *outboxQueue) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+	l := f.Gaps.Scan(ctx)
+	r := f.Record.Load()
+	e, among := feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}, l.In(r.Generation)
+	if !full && !l.Settles() {
+		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), r.Feed(f.Store.Names), among)
 		if err != nil || !waiting {
-			f.looked(l, r.Generation, nil, true, err)
-			return e, f.settle(ctx, "look into its outbox", err)
+			f.Gaps.Scanned(l, r.Generation, nil, true, err)
+			return e, f.Explain(ctx, "look into its outbox", err)
 		}
 	}
-	shards, err := f.recordShards(ctx, among, 0)
+	shards, err := recordShards(ctx, f.Feed, among, 0)
 	if err != nil {
-		f.looked(l, r.Generation, nil, false, err)
-		return e, f.settle(ctx, "look into its outbox", err)
+		f.Gaps.Scanned(l, r.Generation, nil, false, err)
+		return e, f.Explain(ctx, "look into its outbox", err)
 	}
-	due, left := f.line.sorted(shards)
+	due, left := f.queue.sorted(shards)
 	all := len(left) == 0
 	var failed, stuck error
 	for _, shard := range due {
-		moved, err := m.move(ctx, f, l.ofPart(), shard, limit, atOnce)
+		moved, err := f.move(ctx, l.OfShard(), shard, limit, atOnce)
 		// What was left of it, up to that number, is in other shards.
-		all = all && err == nil && (moved.taken < min(limit, mostMoved) || moved.last >= l.settled)
+		all = all && err == nil && (moved.taken < min(limit, mostMoved) || moved.last >= l.Settled)
 		if ctx.Err() != nil {
 			return e, err
 		}
-		if f.line.tried(shard, err); errors.Is(err, errShardHeld) {
+		if f.queue.tried(shard, err); errors.Is(err, errHeld) {
 			left = append(left, shard)
 			continue
 		}
-		if errors.Is(err, errUnplaceable) {
-			stuck, err = firstError(stuck, err), nil
+		if errors.Is(err, errStuck) {
+			stuck, err = cmp.Or(stuck, err), nil
 		}
-		failed = firstError(failed, err)
+		failed = cmp.Or(failed, err)
 		e.Changes, e.Keys, e.Took = e.Changes+moved.records, e.Keys+moved.records, max(e.Took, moved.took)
 	}
-	f.looked(l, r.Generation, nil, all, nil)
+	f.Gaps.Scanned(l, r.Generation, nil, all, nil)
 	if failed != nil && e.Changes > 0 { // what has failed is tried again by the next pass
-		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: failed})
+		f.Trouble(failed)
 		failed = nil
 	}
 	if failed == nil && e.Changes == 0 { // till then there may be more to move
 		failed = stuck
 	}
 	if failed == nil && len(left) > 0 {
-		failed = f.heldError("records of it wait, and are not to be moved", f.line.why(left[0]), left...)
+		failed = f.heldError("records of it wait, and are not to be moved", f.queue.why(left[0]), left...)
 	}
 	return e, failed
 }
 
 // recordShards are the first shards in which records wait, among some numbers; limit 0: all.
-func (f *Feed) recordShards(ctx context.Context, among dialect.Seqs, limit int) (shards []int, err error) {
-	err = f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.db.store.Dialect, f.catalog.DialectFeed(), among, limit)
+func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limit int) (shards []int, err error) {
+	err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+		shards, err = dialect.RecordShards(ctx, q, f.Store.Dialect, f.DialectFeed(), among, limit)
 		return err
 	})
 	return shards, err
 }
 
-// publishVisible moves the records of a shard that are visible now. Those of a transaction that
+// CatchUp moves the records of a shard that are visible now. Those of a transaction that
 // is open now, and commits them below the last of these meanwhile, are taken along; those
 // behind it are not waited for, however fast others write. The shard is waited for as long
 // as somebody asks.
-func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
+func (f *outboxQueue) CatchUp(ctx context.Context, shard int) error {
 	var newest int64
-	err := f.reading(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-		newest, err = dialect.NewestRecord(ctx, q, f.db.store.Dialect, f.catalog.DialectFeed(), shard)
+	err := f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect, f.DialectFeed(), shard)
 		return err
 	})
 	if err != nil {
-		return f.settle(ctx, "look into its outbox", err)
+		return f.Explain(ctx, "look into its outbox", err)
 	}
 	for last := int64(0); last < newest; {
-		l := f.glance()
-		l.among = dialect.Seqs{} // whatever is visible, also where no look of a publisher goes
-		moved, err := m.moveInTime(ctx, f, l, shard, mostMoved)
-		if errors.Is(err, errShardHeld) && ctx.Err() == nil {
+		l := f.Gaps.ScanShard().Everywhere() // whatever is visible, also where no look of a publisher goes
+		moved, err := f.moveInTime(ctx, l, shard, mostMoved)
+		if errors.Is(err, errHeld) && ctx.Err() == nil {
 			continue
 		}
-		if errors.Is(err, errUnplaceable) { // it is no entry
+		if errors.Is(err, errStuck) { // it is no entry
 			f.tellStuck(err)
 			err = nil
 		}
@@ -350,20 +372,9 @@ func (m outbox) publishVisible(ctx context.Context, f *Feed, shard int) error {
 
 // livesFrom settles where the live part of a shard begins, once and for all: at the first ULID that is given in it, with
 // the shard locked. The least place tells it no more when that has moved to the head, or was purged.
-func (f *Feed) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
-	b := dialect.NewBuilder(f.db.store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+f.db.store.Table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
-		" WHERE feed = "+b.Arg(f.name)+" AND shard = "+b.Arg(shard), b.Args()...)
+func (f *outboxQueue) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	_, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
+		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(shard), b.Args()...)
 	return err
-}
-
-// part is one shard, as with mode blocking, which may have to be refused while rows are placed.
-func (m outbox) part(ctx context.Context, f *Feed, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
-	q.Unserved, q.Among = catalog.Unfilled, f.glance().in(l.Generation)
-	return m.blocking.part(ctx, f, l, q, s)
-}
-
-func (outbox) firstWaiting(f *Feed) string {
-	r := f.catalog.Record.Load()
-	return dialect.FirstRecords(f.db.store.Dialect, r.Feed(f.db.store.Names), f.unseen.since(r.Generation))
 }

@@ -1,4 +1,4 @@
-package rowfeed
+package gap
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // While somebody has an old snapshot, changes that were published and deleted stay in their
@@ -31,85 +32,96 @@ const (
 	wholeEvery, wholeShare = 10 * time.Second, 20
 )
 
-// unseen are the seqs that changes may still come with, as far as one process knows.
-type unseen struct {
+// Tracker are the seqs that changes may still come with, as far as one process knows.
+type Tracker struct {
+	feed *catalog.Feed
+
 	mu         sync.Mutex
 	generation int64
 	left       dialect.Seqs
-	leaving    leaving
+	open       openWriters
 	whole      time.Time // when the whole table is to be looked at
 	asks       int64     // questions who is at work; see asked
 }
 
-// lookout is one look for changes.
-type lookout struct {
+// Scan is one look for changes.
+type Scan struct {
 	generation int64
-	among      dialect.Seqs // where it looks; see in
+	Among      dialect.Seqs // where it looks; see in
 	left       dialect.Seqs // what may come, as known when it began
-	settled    int64        // see leaving.settled
+	Settled    int64        // see openWriters.settled
 	began      time.Time
 	part       bool // it looks into one shard of an outbox, and tells nothing of the others
 }
 
 // ofPart is the look into one shard that belongs to a look everywhere.
-func (l lookout) ofPart() lookout {
+func (l Scan) OfShard() Scan {
 	l.part = true
 	return l
 }
 
-// settles says that what it finds is all that comes up to some number. That is to be seen in a transaction of
+// Everywhere is the same scan of the whole table.
+func (l Scan) Everywhere() Scan {
+	l.Among = dialect.Seqs{}
+	return l
+}
+
+// Settles says that what it finds is all that comes up to some number. That is to be seen in a transaction of
 // ours: the question before one is asked in whatever isolation sessions have, in which what another publisher has
 // deleted may be gone before his commit, and a proxy may send it to a replica.
-func (l lookout) settles() bool { return l.settled > 0 }
+func (l Scan) Settles() bool { return l.Settled > 0 }
 
 // in is where it looks in the feed of a generation: in a feed made anew everywhere.
-func (l lookout) in(generation int64) dialect.Seqs {
+func (l Scan) In(generation int64) dialect.Seqs {
 	if l.generation != generation {
 		return dialect.Seqs{}
 	}
-	return l.among
+	return l.Among
 }
 
+// New makes the tracker of a feed, which knows nothing yet.
+func New(feed *catalog.Feed) *Tracker { return &Tracker{feed: feed} }
+
 // begin is the next look for changes of a feed.
-func (u *unseen) begin(generation int64) lookout {
+func (u *Tracker) begin(generation int64) Scan {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.generation != generation {
 		u.forget(generation)
 	}
-	l := lookout{generation: generation, among: rough(u.left), left: u.left, settled: u.leaving.settled, began: time.Now()}
+	l := Scan{generation: generation, Among: coarse(u.left), left: u.left, Settled: u.open.settled, began: time.Now()}
 	if !u.left.All() && !l.began.Before(u.whole) {
-		l.among = dialect.Seqs{}
+		l.Among = dialect.Seqs{}
 	}
 	return l
 }
 
 // since is where to look for whether there is anything new, in the feed of a generation.
-func (u *unseen) since(generation int64) dialect.Seqs {
+func (u *Tracker) Since(generation int64) dialect.Seqs {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.generation != generation {
 		return dialect.Seqs{}
 	}
-	return rough(u.left)
+	return coarse(u.left)
 }
 
 // glance is a look of somebody who reads one shard of an outbox, and moves its records. He leaves numbers out only where
 // somebody of his process looks at the whole table in time.
-func (u *unseen) glance(generation int64) lookout {
+func (u *Tracker) beginShard(generation int64) Scan {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	l := lookout{generation: generation, part: true, began: time.Now()}
+	l := Scan{generation: generation, part: true, began: time.Now()}
 	if u.generation == generation {
 		if l.left = u.left; l.began.Before(u.whole.Add(wholeEvery)) {
-			l.among = rough(u.left)
+			l.Among = coarse(u.left)
 		}
 	}
 	return l
 }
 
 // rest is the time until the whole table is to be looked at.
-func (u *unseen) rest() time.Duration {
+func (u *Tracker) Rest() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.left.All() {
@@ -120,7 +132,7 @@ func (u *unseen) rest() time.Duration {
 
 // took is for a look whose changes are published, and that transaction committed. all says that
 // there were no more. The answer is the first that should not have come, 0 if none.
-func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
+func (u *Tracker) took(l Scan, seqs []int64, all bool) (surprise int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.generation != l.generation {
@@ -132,21 +144,21 @@ func (u *unseen) took(l lookout, seqs []int64, all bool) (surprise int64) {
 		return seqs[i]
 	}
 	u.left = without(u.left, seqs)
-	if settled := l.settled; !l.part && settled > 0 && settled == u.leaving.settled && (all || len(seqs) > 0 && seqs[len(seqs)-1] >= settled) {
+	if settled := l.Settled; !l.part && settled > 0 && settled == u.open.settled && (all || len(seqs) > 0 && seqs[len(seqs)-1] >= settled) {
 		u.left = onlyAbove(u.left, settled)
-		u.leaving = leaving{next: u.leaving.next}
+		u.open = openWriters{next: u.open.next}
 	}
 	if len(u.left.Gaps) > mostGaps {
-		u.left = rough(u.left)
+		u.left = coarse(u.left)
 	}
-	if l.among.All() && !l.part {
+	if l.Among.All() && !l.part {
 		u.whole = time.Now().Add(max(wholeEvery, wholeShare*time.Since(l.began)))
 	}
 	return 0
 }
 
 // expect makes the next look one at the whole table where a change is there that should not be.
-func (u *unseen) expect(seq int64) {
+func (u *Tracker) Expect(seq int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if seq != 0 && !u.left.Has(seq) {
@@ -155,18 +167,18 @@ func (u *unseen) expect(seq int64) {
 }
 
 // reset makes the next look one at the whole table.
-func (u *unseen) reset() {
+func (u *Tracker) reset() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.forget(u.generation)
 }
 
-func (u *unseen) forget(generation int64) {
-	u.generation, u.left, u.leaving = generation, dialect.Seqs{}, leaving{}
+func (u *Tracker) forget(generation int64) {
+	u.generation, u.left, u.open = generation, dialect.Seqs{}, openWriters{}
 }
 
 // leaving is the wait for those to end who may have drawn seqs that nobody has seen.
-type leaving struct {
+type openWriters struct {
 	upTo    int64            // it is about seqs up to this one
 	writers []dialect.Writer // who were at work when upTo had been drawn, and are still
 	settled int64            // upTo, when all have ended: what a look finds from now on is all that comes
@@ -176,11 +188,11 @@ type leaving struct {
 
 // due tells whether it is time to ask who is at work in the feed of a generation, and up to which
 // seq the answer holds: what was drawn before that was drawn by one of them, or is visible, or never comes.
-func (u *unseen) due(generation int64) (q ask, due bool) {
+func (u *Tracker) due(generation int64) (q ask, due bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	w := &u.leaving
-	if u.generation != generation || len(rough(u.left).Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
+	w := &u.open
+	if u.generation != generation || len(coarse(u.left).Gaps) == 0 || w.settled > 0 || time.Now().Before(w.next) {
 		return ask{}, false
 	}
 	w.pause = max(w.pause, firstAsk)
@@ -194,10 +206,10 @@ type ask struct{ generation, upTo, number int64 }
 
 // asked is told who is at work. An answer that was overtaken by another question is left: who began
 // in between is not in it, and has not ended.
-func (u *unseen) asked(q ask, open []dialect.Writer) {
+func (u *Tracker) asked(q ask, open []dialect.Writer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	w := &u.leaving
+	w := &u.open
 	if u.generation != q.generation || u.asks != q.number || w.settled > 0 {
 		return
 	}
@@ -276,7 +288,7 @@ func onlyAbove(s dialect.Seqs, settled int64) dialect.Seqs {
 
 // rough is s and some numbers more, so that it has few gaps: the shortest of the stretches of
 // published numbers between them are looked at again.
-func rough(s dialect.Seqs) dialect.Seqs {
+func coarse(s dialect.Seqs) dialect.Seqs {
 	type stretch struct {
 		behind int // the gap that it is behind
 		n      int64
@@ -314,42 +326,42 @@ func rough(s dialect.Seqs) dialect.Seqs {
 
 // look begins a look for changes. Before, it asks who is at work, where there are gaps that
 // have not been filled: then and now, and never at the cost of publishing.
-func (f *Feed) look(ctx context.Context) lookout {
-	if !f.seqsGrow() {
-		return lookout{}
+func (u *Tracker) Scan(ctx context.Context) Scan {
+	if !u.seqsGrow() {
+		return Scan{}
 	}
-	generation := f.Generation()
+	generation := u.feed.Generation()
 	if ctx.Err() != nil {
-		return f.unseen.begin(generation)
+		return u.begin(generation)
 	}
-	if q, due := f.unseen.due(generation); due {
+	if q, due := u.due(generation); due {
 		var open []dialect.Writer
 		var told bool
-		err := f.reading(ctx, "look who writes to the source", func(tx dialect.Querier) (err error) {
-			open, told, err = f.db.store.Dialect.Writers(ctx, tx, f.catalog.DialectFeed())
+		err := u.feed.Read(ctx, "look who writes to the source", func(tx dialect.Querier) (err error) {
+			open, told, err = u.feed.Store.Dialect.Writers(ctx, tx, u.feed.DialectFeed())
 			return err
 		})
 		if err == nil && told {
-			f.unseen.asked(q, open)
+			u.asked(q, open)
 		}
 	}
-	return f.unseen.begin(generation)
+	return u.begin(generation)
 }
 
-func (f *Feed) seqsGrow() bool {
-	return f.db.store.Dialect.SeqsGrow() && !f.db.cfg.UnsafeDurability // a crash takes seqs back, too
+func (u *Tracker) seqsGrow() bool {
+	return u.feed.Store.Dialect.SeqsGrow() && !u.feed.Store.UnsafeDurability // a crash takes seqs back, too
 }
 
-// glance is [unseen.glance] for the feed as last read.
-func (f *Feed) glance() lookout {
-	if !f.seqsGrow() {
-		return lookout{}
+// glance is [Tracker.glance] for the feed as last read.
+func (u *Tracker) ScanShard() Scan {
+	if !u.seqsGrow() {
+		return Scan{}
 	}
-	return f.unseen.glance(f.Generation())
+	return u.beginShard(u.feed.Generation())
 }
 
 // looked is told what came of a look: seqs that were published, in the feed of a generation, or an error.
-func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err error) {
+func (u *Tracker) Scanned(l Scan, generation int64, seqs []int64, all bool, err error) {
 	if l.generation == 0 { // see look
 		return
 	}
@@ -357,15 +369,15 @@ func (f *Feed) looked(l lookout, generation int64, seqs []int64, all bool, err e
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return // it says nothing of the database; what was taken, if it was, is a gap
 	case err != nil:
-		f.unseen.reset()
+		u.reset()
 		return
 	case generation != l.generation:
 		return // it was made anew meanwhile, and so were its seqs
 	}
-	if surprise := f.unseen.took(l, seqs, all); surprise != 0 {
-		table, _ := f.catalog.DialectFeed().Waiting()
-		f.db.cfg.Observer.Trouble(feedtype.TroubleEvent{Feed: f.name, Err: &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(f.name),
+	if surprise := u.took(l, seqs, all); surprise != 0 {
+		table, _ := u.feed.DialectFeed().Waiting()
+		u.feed.Trouble(&feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(u.feed.Name),
 			Cause: fmt.Sprintf("%d is a number that came after higher ones were published and nobody was known who could still write it; what has it is published now, some %s late, or more where looks take long, and behind what was written after it", surprise, wholeEvery),
-			Next:  "leave the numbers of " + table.String() + " to the database: do not set them back, and do not draw them by hand"}})
+			Next:  "leave the numbers of " + table.String() + " to the database: do not set them back, and do not draw them by hand"})
 	}
 }
