@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
@@ -144,7 +145,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		Replica: full.Replica, NoPublish: full.NoPublish, UnsafeDurability: full.UnsafeDurability}
 	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
 	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
-	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, newPages)
+	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, read.NewPages)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/read"
 )
 
 // Feed is one feed of a DB. It is safe for concurrent use.
@@ -17,7 +18,7 @@ type Feed struct {
 	db      *DB
 	catalog *catalog.Feed
 
-	reader    *reader
+	reader    *read.Reader
 	sequence  *sequence
 	outbox    *outboxQueue
 	shards    *shards
@@ -43,14 +44,14 @@ func (db *DB) newFeed(name string) *Feed {
 		return install.Diagnose(ctx, c, doing, err)
 	}
 	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
-	f.reader = &reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
+	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.sequence = &sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
 	f.outbox = &outboxQueue{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
 	f.shards = &shards{Feed: c, Gaps: gaps, Reader: f.reader}
 	f.locks = &locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.publisher = &publisher{Feed: c, Watch: db.watch, Gaps: gaps, Positioner: f.positioner,
-		BatchSize: cfg.BatchSize, IdlePoll: cfg.IdlePoll, Lease: cfg.PublisherLease, wake: make(chan struct{}, 1)}
+	f.publisher = newPublisher(c, db.watch, gaps, f.positioner)
+	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &recorder{Feed: c, Wake: f.publisher.Wake}
 	rows := &outboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
 	f.installed = &installed{Feed: c, DB: install, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
@@ -64,10 +65,10 @@ func (db *DB) newFeed(name string) *Feed {
 }
 
 // pager and positioner are the tables of what reads, and gives, the positions of each kind.
-func (f *Feed) pager() (pager, error) {
+func (f *Feed) pager() (read.Pager, error) {
 	r := f.catalog.Record.Load()
-	return map[string]pager{
-		ModeSequence: sequencePager{f.reader},
+	return map[string]read.Pager{
+		ModeSequence: read.SequencePager{Reader: f.reader},
 		ModeBlocking: f.shards,
 		ModeOutbox:   outboxPager{f.shards, f.outbox},
 	}[r.Mode], r.Unreadable

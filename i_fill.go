@@ -7,6 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -18,7 +19,7 @@ type installed struct {
 	*catalog.Feed
 	DB       *installer
 	History  *history.History
-	Reader   *reader
+	Reader   *read.Reader
 	Recorder *recorder
 	// Partitions, Rows and Division are further things that are done to the feed.
 	Partitions *partitions

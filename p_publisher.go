@@ -36,6 +36,11 @@ type publisher struct {
 	problems []string // what the last verification found
 }
 
+// newPublisher makes the publisher of a feed; its other fields are to be set.
+func newPublisher(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (positioner, error)) *publisher {
+	return &publisher{Feed: feed, Watch: w, Gaps: gaps, Positioner: p, wake: make(chan struct{}, 1)}
+}
+
 // positioner is what differs between the kinds of positions when they are given.
 type positioner interface {
 	// Pending is a query with a row if something waits for a publisher; "" if nothing ever does.

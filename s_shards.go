@@ -13,6 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
+	"github.com/rowfeed/rowfeed/internal/read"
 )
 
 // shards lists the shards of one feed with ULIDs, and chooses the one that a page is of. It is the Pager of a feed whose
@@ -20,7 +21,7 @@ import (
 type shards struct {
 	*catalog.Feed
 	Gaps   *gap.Tracker
-	Reader *reader
+	Reader *read.Reader
 }
 
 // wholeShards are the first shards of the feed, of whom there must be one where all of it is asked for
@@ -154,7 +155,7 @@ func (*shards) Accepts(p feedtype.Position) bool { return p.IsULID() }
 // At is told by the time itself, which every ULID begins with, up to the greatest
 // ULID that is there.
 func (f *shards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
-	page, _, err := f.Reader.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
+	page, _, err := f.Reader.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
 	if err != nil {
 		return feedtype.CursorState{}, err
 	}

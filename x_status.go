@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -19,7 +20,7 @@ import (
 type inspector struct {
 	*catalog.Feed
 	Install *installed
-	Reader  *reader
+	Reader  *read.Reader
 	ULIDs   *shards
 	// Consumers tells how consumers stand.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)

@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
 // no statement besides: he is answered with the look that has woken him.
-func (f *reader) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
+func (f *Reader) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	seen, ok := watch.ParseDigest(since)
 	if !ok || wait <= 0 {
 		return f.standings(ctx)
@@ -37,7 +37,7 @@ func (f *reader) Standings(ctx context.Context, since string, wait time.Duration
 }
 
 // standings reads how far the feed's shards are.
-func (f *reader) standings(ctx context.Context) (*feedtype.Standings, error) {
+func (f *Reader) standings(ctx context.Context) (*feedtype.Standings, error) {
 	fail := func(err error) (*feedtype.Standings, error) {
 		return nil, f.Fail("ask how far its shards are", err)
 	}
@@ -68,7 +68,7 @@ func (f *reader) standings(ctx context.Context) (*feedtype.Standings, error) {
 }
 
 // ShardsAreFeeds refuses a feed whose shards are parts of one sequence.
-func (f *reader) ShardsAreFeeds() error {
+func (f *Reader) ShardsAreFeeds() error {
 	r := f.Record.Load()
 	if r.Unreadable != nil || r.Mode != feedtype.ModeSequence {
 		return r.Unreadable

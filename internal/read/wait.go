@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type pageKey struct {
 // await answers a page with entries as soon as there is one, and when wait is over the
 // page that there is then. It does what a caller would do that asks again and again with
 // the cursor it was given, so that nothing is told by waiting that polling would not tell.
-func (f *reader) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
+func (f *Reader) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	got, err := f.resting(ctx, asked)
@@ -68,7 +68,7 @@ func (f *reader) await(ctx context.Context, asked pageKey, wait time.Duration) (
 // wait, go straight back to waiting. What is known may be old, but who waits learns of
 // whatever has come since; and nobody is answered with it unless a look that began after
 // they asked finds the feed still there. Nil where there is more to know.
-func (f *reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
+func (f *Reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.State()
 	if err != nil || at.Start || at.Mark.Above(at.Position) {
 		return nil, nil // read will say what is wrong with it
@@ -92,7 +92,7 @@ func (f *reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
 
 // shareInTime is share for as long as another transaction has what the page needs: who waits
 // for an entry has time for that, too.
-func (f *reader) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+func (f *Reader) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
 		got, err := f.share(ctx, woken, key)
 		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
@@ -103,11 +103,11 @@ func (f *reader) shareInTime(ctx, over context.Context, woken *watch.Crowd, key 
 }
 
 // newPages makes what a crowd shares, see crowd.pages.
-func newPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
+func NewPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
 // share reads a page together with all who want the same one: those who were woken together,
 // or where that is nil, all who ask now. The entries are the caller's own; their values are not.
-func (f *reader) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+func (f *Reader) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
 		pages = woken.Pages.(*store.Sharing[pageKey, reading])

@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"context"
@@ -65,19 +65,19 @@ type tailReading struct {
 
 // rows reads what is above a place, alone or from the tail. Any reading will do that began after
 // since. shared says that another one has been given some of the same reading.
-func (f *reader) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
+func (f *Reader) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
 	if ask := (tailAsk{at.Position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
 		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
 			return rows, l, shared, err
 		}
 	}
-	rows, l, err = f.readPage(ctx, q, shards)
+	rows, l, err = f.ReadPage(ctx, q, shards)
 	return rows, l, false, err
 }
 
 // isTail tells whether a place is near the end of the feed, as far as that is known. Who is not
 // to be shown tombstones below a mark of his own reads by himself.
-func (f *reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
+func (f *Reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	if f.DialectFeed().ULIDs != nil || f.TailBytes < 0 || f.Store.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
 	}
@@ -89,7 +89,7 @@ func (f *reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 }
 
 // fromTail answers no rows and no error where the caller has to read by himself.
-func (f *reader) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
+func (f *Reader) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
 	t := &f.tail
 	t.mu.Lock()
 	last := t.last
@@ -134,7 +134,7 @@ func (t *tail) answered(ask tailAsk) {
 var errUntold = errors.New("the feed or its table is another one by now")
 
 // readTail reads for all who have asked by now, own among them.
-func (f *reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
+func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
 	t := &f.tail
 	t.mu.Lock()
 	asks := slices.Collect(maps.Keys(t.asks))
@@ -207,7 +207,7 @@ func (t *tail) forget() {
 
 // part is what an ask would have been answered by itself at the time of the reading, as far as
 // the reading tells; nil where it does not. shared says that it was not the first to be answered.
-func (r *tailReading) part(ctx context.Context, f *reader, ask tailAsk) (_ *dialect.PageRows, shared bool) {
+func (r *tailReading) part(ctx context.Context, f *Reader, ask tailAsk) (_ *dialect.PageRows, shared bool) {
 	rows := *r.rows
 	if r.asks == 1 && ask == r.ask {
 		rows.Rows = ownRows(rows.Rows)

@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 const emptyPages = 20
 
 // reader answers the pages of one feed. It is safe for concurrent use.
-type reader struct {
+type Reader struct {
 	*catalog.Feed
 	History *history.History
 	Watch   *watch.Watcher
 	Looks   *watch.Looker
 	// Pager is that of the feed's mode; the error is that of a record which this version cannot read.
-	Pager func() (pager, error)
+	Pager func() (Pager, error)
 	// MaxPageBytes and TailBytes are those of rowfeed.Config.
 	MaxPageBytes, TailBytes int
 
@@ -36,7 +36,7 @@ type reader struct {
 }
 
 // pager is what differs between the kinds of positions when a page is read.
-type pager interface {
+type Pager interface {
 	// Select sets a page's query to the part of the feed that is asked for.
 	Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error
 	// Accepts tells whether a position can be one of the feed's.
@@ -50,7 +50,7 @@ type pager interface {
 }
 
 // Fetch answers the page that a request asks for. It does not publish: of a consistent request that is done before.
-func (f *reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page, error) {
+func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page, error) {
 	limit, err := req.EffectiveLimit()
 	if err != nil {
 		return feedtype.Page{}, err
@@ -65,13 +65,13 @@ func (f *reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 
 // Look reads the entry behind a cursor in one shard, for somebody who does not consume it: no records are moved for
 // it, and the Observer is not told.
-func (f *reader) Look(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
+func (f *Reader) Look(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
 	got, err := f.read(ctx, time.Now(), pageKey{after: after, limit: 1, shards: feedtype.One(shard), still: true})
 	return got.Page, err
 }
 
 // SelectPart makes the query for a part of the feed, or answers why there is none.
-func (f *reader) SelectPart(ctx context.Context, shards feedtype.Shards) (q dialect.PageQuery, err error) {
+func (f *Reader) SelectPart(ctx context.Context, shards feedtype.Shards) (q dialect.PageQuery, err error) {
 	_, err = f.layoutOf(ctx, &q, shards)
 	return q, err
 }
@@ -87,7 +87,7 @@ type reading struct {
 
 // read reads a page, which is empty only when nothing is to be shown, or after
 // emptyPages tries. It shows whatever had happened by then.
-func (f *reader) read(ctx context.Context, then time.Time, asked pageKey) (reading, error) {
+func (f *Reader) read(ctx context.Context, then time.Time, asked pageKey) (reading, error) {
 	started := time.Now()
 	at, err := f.resolve(ctx, asked.after, asked.shards)
 	if err != nil {
@@ -163,7 +163,7 @@ func deletes(entries []feedtype.Entry) (n int) {
 
 // resolve turns a request's cursor into a place. "now" reads a page above every
 // position, which brings the head alone.
-func (f *reader) resolve(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (feedtype.CursorState, error) {
+func (f *Reader) resolve(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (feedtype.CursorState, error) {
 	if after == feedtype.Now {
 		return feedtype.CursorState{Generation: f.Generation(), Position: feedtype.LastPosition}, nil
 	}
@@ -191,7 +191,7 @@ func (f *reader) resolve(ctx context.Context, after feedtype.Cursor, shards feed
 
 // readPage reads a page with the columns and data shards that the feed has at the time
 // of the page: when they are not those the statement was made for, it is made again.
-func (f *reader) readPage(ctx context.Context, q dialect.PageQuery, shards feedtype.Shards) (*dialect.PageRows, *catalog.Layout, error) {
+func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedtype.Shards) (*dialect.PageRows, *catalog.Layout, error) {
 	const tries = 5
 	for try := 1; ; try++ {
 		asked := q
@@ -248,7 +248,7 @@ func (f *reader) readPage(ctx context.Context, q dialect.PageQuery, shards feedt
 	}
 }
 
-func (f *reader) fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
+func (f *Reader) fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
 	pager, err := f.Pager()
 	if err != nil {
 		return false, err
@@ -256,12 +256,12 @@ func (f *reader) fill(ctx context.Context, shard, limit int) (stuck bool, err er
 	return pager.Fill(ctx, shard, limit)
 }
 
-func (f *reader) accepts(p feedtype.Position) bool {
+func (f *Reader) accepts(p feedtype.Position) bool {
 	pager, err := f.Pager()
 	return err == nil && pager.Accepts(p)
 }
 
-func (f *reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+func (f *Reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	pager, err := f.Pager()
 	if err != nil {
 		return err
@@ -271,7 +271,7 @@ func (f *reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.P
 
 // layoutOf is the layout that a query for a part of the feed is made for. What is known
 // of the feed may be old, so nothing is refused by it before it was read again.
-func (f *reader) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*catalog.Layout, error) {
+func (f *Reader) layoutOf(ctx context.Context, q *dialect.PageQuery, shards feedtype.Shards) (*catalog.Layout, error) {
 	for fresh := false; ; fresh = true {
 		l, err := f.CurrentLayout(ctx)
 		if err != nil {
@@ -293,7 +293,7 @@ func keyToWatch(l *catalog.Layout, rows *dialect.PageRows) watch.Key {
 
 // judge refuses a place that is not of this feed's history, and completes one at
 // the beginning. A refusal says what to do; it is never answered with silence.
-func (f *reader) judge(at feedtype.CursorState, rows *dialect.PageRows) (feedtype.CursorState, error) {
+func (f *Reader) judge(at feedtype.CursorState, rows *dialect.PageRows) (feedtype.CursorState, error) {
 	if at.Start {
 		at = feedtype.CursorState{Generation: rows.Generation, Mark: rows.Head, Position: rows.EntriesBelow}
 		return at, filling(f.Name, at, rows)
@@ -340,7 +340,7 @@ func otherGeneration(feed string, at feedtype.CursorState, generation int64) err
 
 // unlessReadOnly turns a refusal that only a primary can know to be right into
 // ReadOnly, when the server is none: it may lag.
-func (f *reader) unlessReadOnly(ctx context.Context, refusal error) error {
+func (f *Reader) unlessReadOnly(ctx context.Context, refusal error) error {
 	if f.Store.Replica || !errors.Is(refusal, feedtype.CursorAhead) && !errors.Is(refusal, feedtype.DatabaseChanged) && !errors.Is(refusal, feedtype.GenerationChanged) {
 		return refusal
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"math/rand/v2"
@@ -15,8 +15,8 @@ import (
 // TestTailPart (H26): what is taken from a reading is what the same page would have been, read by
 // itself; a reading that cannot tell does not.
 func TestTailPart(t *testing.T) {
-	f := &reader{Feed: &catalog.Feed{}}
-	f.Pager = func() (pager, error) { return sequencePager{f}, nil }
+	f := &Reader{Feed: &catalog.Feed{}}
+	f.Pager = func() (Pager, error) { return SequencePager{f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
 	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2), feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
@@ -102,8 +102,8 @@ func TestTailPart(t *testing.T) {
 // TestTailOfNoParts: of a reading that nobody wanted parts of, none are taken by who was woken before
 // it: nobody has looked whether they are served.
 func TestTailOfNoParts(t *testing.T) {
-	f := &reader{Feed: &catalog.Feed{}}
-	f.Pager = func() (pager, error) { return sequencePager{f}, nil }
+	f := &Reader{Feed: &catalog.Feed{}}
+	f.Pager = func() (Pager, error) { return SequencePager{f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
 		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}, Head: feedtype.Numbered(1)}}

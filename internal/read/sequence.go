@@ -1,4 +1,4 @@
-package rowfeed
+package read
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 )
 
 // sequencePager is the Pager of feeds whose positions are numbers of one sequence.
-type sequencePager struct{ *reader }
+type SequencePager struct{ *Reader }
 
 // Select chooses a range of the data shards. A part without any data shard has no position.
-func (sequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	count := max(l.Feed.DataShards, 1)
 	from, to, err := s.Range(count)
 	switch {
@@ -31,17 +31,17 @@ func (sequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.Pag
 	return nil
 }
 
-func (sequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
+func (SequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
 
 // At: the publisher's times never go back from one position to a higher one, so a
 // binary search finds it in as many probes of the position's index as the head has bits.
 // The place is good for every part.
-func (f sequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
+func (f SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
 	if f.Record.Load().Capture == feedtype.CaptureColumn {
 		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.Name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}
 	}
-	page, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
+	page, _, err := f.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
 	if err != nil {
 		return feedtype.CursorState{}, err
 	}
@@ -66,7 +66,7 @@ func (f sequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 
 // PublishedAbove is the lowest position above one, and when it was published, in
 // microseconds since the Unix epoch; sql.ErrNoRows when there is none.
-func (f *reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
+func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions()) +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
@@ -74,10 +74,10 @@ func (f *reader) PublishedAbove(ctx context.Context, above int64) (position, pub
 	return position, publishedAt, err
 }
 
-func (sequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+func (SequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
 // NotSetBack refuses a database that shows less of the feed than this process has seen.
-func (f *reader) NotSetBack(ctx context.Context) error {
-	_, _, err := f.readPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
+func (f *Reader) NotSetBack(ctx context.Context) error {
+	_, _, err := f.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
 	return err
 }
