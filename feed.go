@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
 )
 
@@ -19,12 +20,12 @@ type Feed struct {
 	catalog *catalog.Feed
 
 	reader    *read.Reader
-	sequence  *sequence
+	sequence  *publish.Sequence
 	outbox    *outboxQueue
 	shards    *shards
 	locks     *locks
-	publisher *publisher
-	recorder  *recorder
+	publisher *publish.Publisher
+	recorder  *publish.Recorder
 	installed *installed
 	grants    *grants
 	inspector *inspector
@@ -46,13 +47,13 @@ func (db *DB) newFeed(name string) *Feed {
 	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
 	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
-	f.sequence = &sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
+	f.sequence = &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
 	f.outbox = &outboxQueue{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
 	f.shards = &shards{Feed: c, Gaps: gaps, Reader: f.reader}
 	f.locks = &locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.publisher = newPublisher(c, db.watch, gaps, f.positioner)
+	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
-	f.recorder = &recorder{Feed: c, Wake: f.publisher.Wake}
+	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
 	rows := &outboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
 	f.installed = &installed{Feed: c, DB: install, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
 		Partitions: &partitions{Feed: c, DB: install, Recorder: f.recorder, Rows: rows},
@@ -74,9 +75,9 @@ func (f *Feed) pager() (read.Pager, error) {
 	}[r.Mode], r.Unreadable
 }
 
-func (f *Feed) positioner() (positioner, error) {
+func (f *Feed) positioner() (publish.Positioner, error) {
 	r := f.catalog.Record.Load()
-	return map[string]positioner{
+	return map[string]publish.Positioner{
 		ModeSequence: f.sequence,
 		ModeBlocking: blockingPositioner{f.catalog.Name},
 		ModeOutbox:   f.outbox,
@@ -200,20 +201,20 @@ func (f *Feed) Problems() []string { return f.publisher.Problems() }
 // statement can say, such as the old key of a row whose key changes.) Call it in the transaction that writes
 // the rows, for every key written, inserted or deleted; for a changed key with both.
 func (f *Feed) Record(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.recordKeys(ctx, tx, dialect.Changed, keys)
+	return f.recorder.RecordKeys(ctx, tx, dialect.Changed, keys)
 }
 
 // Republish asks, inside the caller's transaction, for new positions for the keys:
 // consumers receive them again, as they are then. Hidden keys are shown again. It
 // appends change records and locks nothing.
 func (f *Feed) Republish(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.recordKeys(ctx, tx, dialect.Republished, keys)
+	return f.recorder.RecordKeys(ctx, tx, dialect.Republished, keys)
 }
 
 // Unpublish hides the keys, inside the caller's transaction: once published,
 // consumers get a delete, and changes of the rows stay hidden until Republish.
 func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.recordKeys(ctx, tx, dialect.Unpublished, keys)
+	return f.recorder.RecordKeys(ctx, tx, dialect.Unpublished, keys)
 }
 
 // Delete deletes, inside the caller's transaction, the row of a key, and has the

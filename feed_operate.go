@@ -6,6 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 type (
@@ -113,4 +114,4 @@ func (f *Feed) DeleteSQL() []string { return f.recorder.DeleteSQL() }
 var _ feedtype.ShardSource = (*Feed)(nil)
 
 // PublisherLease is the name of the lease through which the publishers of a feed take turns.
-func PublisherLease(feed string) string { return LeaseName(feed) }
+func PublisherLease(feed string) string { return publish.LeaseName(feed) }

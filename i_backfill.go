@@ -10,12 +10,13 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // outboxRows gives places to the rows of one feed with an outbox that have none, or records them.
 type outboxRows struct {
 	*catalog.Feed
-	Recorder *recorder
+	Recorder *publish.Recorder
 	Outbox   *outboxQueue
 }
 
@@ -125,7 +126,7 @@ func (m outbox) backfill(ctx context.Context, f *installed, r *catalog.Record) (
 	var last []any
 	var unready []int
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) (err error) {
-		if behind.Rows, last, err = f.Recorder.keyRange(ctx, tx, "", after, fillBatch); err != nil {
+		if behind.Rows, last, err = f.Recorder.KeyRange(ctx, tx, "", after, fillBatch); err != nil {
 			return err
 		}
 		if err := f.Rows.mustHaveShards(ctx, tx, feed, behind.Rows); err != nil {
@@ -174,7 +175,7 @@ func (f *outboxRows) moveFirst(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
-	if _, err := f.Outbox.Pass(ctx, mostMoved, false); err != nil && !errors.Is(err, errHeld) && !errors.Is(err, errStuck) && ctx.Err() == nil {
+	if _, err := f.Outbox.Pass(ctx, mostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) && !errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
 		f.Trouble(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
@@ -20,7 +21,7 @@ type installed struct {
 	DB       *installer
 	History  *history.History
 	Reader   *read.Reader
-	Recorder *recorder
+	Recorder *publish.Recorder
 	// Partitions, Rows and Division are further things that are done to the feed.
 	Partitions *partitions
 	Rows       *outboxRows

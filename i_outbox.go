@@ -171,7 +171,7 @@ func (f *outboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	if err := f.lockActive(ctx, tx); err != nil {
 		return 0, nil, err
 	}
-	rows, last, err := f.Recorder.keyRange(ctx, tx, "", after, fillBatch)
+	rows, last, err := f.Recorder.KeyRange(ctx, tx, "", after, fillBatch)
 	if err != nil {
 		return 0, nil, err
 	}

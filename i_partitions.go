@@ -14,6 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -36,7 +37,7 @@ type attached struct {
 type partitions struct {
 	*catalog.Feed
 	DB       *installer
-	Recorder *recorder
+	Recorder *publish.Recorder
 	Rows     *outboxRows
 
 	mu       sync.Mutex
@@ -310,7 +311,7 @@ func (f *partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 	for after, more := []any(nil), true; more; {
 		var last []any
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
-			n, last, err = part.Recorder.recordRange(ctx, tx, "", after, followBatch, dialect.Changed)
+			n, last, err = part.Recorder.RecordRange(ctx, tx, "", after, followBatch, dialect.Changed)
 			return n, err
 		})
 		total += n
@@ -326,7 +327,7 @@ func (f *partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 func (f *partitions) of(r *catalog.Record) *partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
-	recorder := &recorder{Feed: feed, Wake: f.Recorder.Wake}
+	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
 	outbox := &outboxQueue{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
 	part := &partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &outboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
@@ -367,7 +368,7 @@ func (f *partitions) recordGone(ctx context.Context, tx dialect.Querier, above, 
 	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " +
 		dialect.Qualified(d, feed.Source) + " t WHERE " + dialect.SourceJoin(d, feed, "t", "p") +
 		" LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
-	n, err = tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone), b.Args()...)
+	n, err = tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone), b.Args()...)
 	return n, last, err
 }
 

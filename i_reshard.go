@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -40,7 +41,7 @@ const (
 // division divides the keys of one feed among data shards.
 type division struct {
 	*catalog.Feed
-	Recorder *recorder
+	Recorder *publish.Recorder
 }
 
 // Reshard divides an existing feed by another number of data shards, and answers whether

@@ -62,7 +62,7 @@ func (sequenced) begin(_ context.Context, db *installer, _ dialect.Querier, r *c
 // backfill records the keys of rows as changes.
 func (sequenced) backfill(ctx context.Context, f *installed, r *catalog.Record) (n int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		recorded, last, err := f.Recorder.recordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // TestLine (M59): a pass tries the shards that nobody was seen to have, then those that somebody had when their
@@ -12,7 +14,7 @@ import (
 // the others would wait.
 func TestLine(t *testing.T) {
 	var l retryQueue
-	keyHeld := fmt.Errorf("%w, %w", errHeld, errKeyHeld)
+	keyHeld := fmt.Errorf("%w, %w", publish.ErrHeld, errKeyHeld)
 	shards := []int{1, 2, 3, 4, 5, 6}
 	put := func(shard int, why error, again time.Duration) {
 		l.tried(shard, why)
@@ -20,7 +22,7 @@ func TestLine(t *testing.T) {
 	}
 	put(1, keyHeld, -time.Second)
 	put(2, keyHeld, -time.Minute)
-	put(3, errHeld, -time.Second)
+	put(3, publish.ErrHeld, -time.Second)
 	put(4, keyHeld, time.Minute)
 	put(6, keyHeld, -time.Hour)
 	for _, want := range []struct{ due, rest []int }{

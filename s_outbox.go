@@ -14,6 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
@@ -64,7 +65,7 @@ func (f *outboxQueue) Pending() string {
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
 func (f *outboxQueue) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
 	moved, err := f.moveInTime(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
-	if !errors.Is(err, errStuck) {
+	if !errors.Is(err, publish.ErrStuck) {
 		return false, err
 	}
 	if moved.records > 0 {
@@ -77,7 +78,7 @@ func (f *outboxQueue) Fill(ctx context.Context, shard, limit int) (stuck bool, e
 // moveInTime moves up to limit of a shard's records, for somebody who may wait for the shard.
 func (f *outboxQueue) moveInTime(ctx context.Context, l gap.Scan, shard, limit int) (movement, error) {
 	moved, err := f.move(ctx, l, shard, limit, atOnce)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, publish.ErrHeld) {
 		moved, err = f.move(ctx, l, shard, limit, inTime)
 	}
 	return moved, err
@@ -97,20 +98,20 @@ func (f *outboxQueue) move(ctx context.Context, l gap.Scan, shard, limit int, bo
 func (f *outboxQueue) moveBut(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
 	all, err := f.moveOnce(ctx, l, shard, stuck, limit, bounds)
 	switch {
-	case !errors.Is(err, errStuck):
+	case !errors.Is(err, publish.ErrStuck):
 		return all, err
 	case all.taken == 1:
 		all.stuck = []int64{all.last}
 		return all, f.unplaceable(shard, all.last, err)
 	}
 	first, failed := f.moveBut(ctx, l, shard, stuck, all.taken/2, bounds)
-	if failed != nil && !errors.Is(failed, errStuck) {
+	if failed != nil && !errors.Is(failed, publish.ErrStuck) {
 		return first, failed
 	}
 	rest, err := f.moveBut(ctx, l, shard, slices.Concat(stuck, first.stuck), all.taken-all.taken/2, bounds)
 	rest.records, rest.taken, rest.last, rest.took = rest.records+first.records, rest.taken+first.taken, max(rest.last, first.last), rest.took+first.took
 	rest.stuck = slices.Concat(first.stuck, rest.stuck)
-	if err != nil && !errors.Is(err, errStuck) {
+	if err != nil && !errors.Is(err, publish.ErrStuck) {
 		return rest, err
 	}
 	return rest, cmp.Or(failed, err)
@@ -140,9 +141,9 @@ func (f *outboxQueue) moveOnce(ctx context.Context, l gap.Scan, shard int, stuck
 	switch {
 	case errors.Is(err, store.ErrNothing):
 		return movement{}, nil
-	case errors.Is(err, errStuck):
+	case errors.Is(err, publish.ErrStuck):
 		return movement{taken: moved.taken, last: moved.last}, err
-	case errors.Is(err, errHeld):
+	case errors.Is(err, publish.ErrHeld):
 		return movement{}, f.heldError("records of it wait, and are not to be moved", whyHeld(err), shard)
 	case f.Store.Dialect.Classify(err) == dialect.ClassPermission:
 		return movement{}, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "records wait in its outbox, and this login may not move them", Err: err,
@@ -216,7 +217,7 @@ func (f *outboxQueue) lockToMove(ctx context.Context, tx dialect.Querier, shard 
 	floor := f.History.Highest(shard)
 	state, err = d.LockShard(ctx, tx, r.Feed(f.Store.Names), shard, bounds)
 	if d.Classify(err) == dialect.ClassLockTimeout {
-		err = fmt.Errorf("%w: %w", errHeld, err)
+		err = fmt.Errorf("%w: %w", publish.ErrHeld, err)
 	}
 	if err != nil {
 		return state, err
@@ -247,7 +248,7 @@ func givePlaces(ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed
 	kept, err := d.PlaceRecords(ctx, tx, feed, shard, places)
 	switch {
 	case d.Classify(err) == dialect.ClassInvalid:
-		return fmt.Errorf("%w: %w", errStuck, err)
+		return fmt.Errorf("%w: %w", publish.ErrStuck, err)
 	case err != nil:
 		return err
 	case kept > 0:
@@ -306,11 +307,11 @@ func (f *outboxQueue) Pass(ctx context.Context, limit int, full bool) (feedtype.
 		if ctx.Err() != nil {
 			return e, err
 		}
-		if f.queue.tried(shard, err); errors.Is(err, errHeld) {
+		if f.queue.tried(shard, err); errors.Is(err, publish.ErrHeld) {
 			left = append(left, shard)
 			continue
 		}
-		if errors.Is(err, errStuck) {
+		if errors.Is(err, publish.ErrStuck) {
 			stuck, err = cmp.Or(stuck, err), nil
 		}
 		failed = cmp.Or(failed, err)
@@ -355,10 +356,10 @@ func (f *outboxQueue) CatchUp(ctx context.Context, shard int) error {
 	for last := int64(0); last < newest; {
 		l := f.Gaps.ScanShard().Everywhere() // whatever is visible, also where no look of a publisher goes
 		moved, err := f.moveInTime(ctx, l, shard, mostMoved)
-		if errors.Is(err, errHeld) && ctx.Err() == nil {
+		if errors.Is(err, publish.ErrHeld) && ctx.Err() == nil {
 			continue
 		}
-		if errors.Is(err, errStuck) { // it is no entry
+		if errors.Is(err, publish.ErrStuck) { // it is no entry
 			f.tellStuck(err)
 			err = nil
 		}

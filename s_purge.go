@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -33,16 +34,16 @@ func (f *outboxQueue) Purge(ctx context.Context) (total int, err error) {
 	since := time.Now()
 	for tries := 1; len(due) > 0; tries++ {
 		var left []expiry
-		why := errHeld
+		why := publish.ErrHeld
 		for _, e := range due {
 			n, err := f.purgeShard(ctx, e)
-			if total += n; errors.Is(err, errHeld) {
+			if total += n; errors.Is(err, publish.ErrHeld) {
 				left, why = append(left, e), whyHeld(err)
 			} else if err != nil {
 				return total, f.Explain(ctx, "purge entries", err)
 			}
 		}
-		if len(left) > 0 && time.Since(since) >= lockPatience {
+		if len(left) > 0 && time.Since(since) >= publish.HeldPatience {
 			return total, f.heldError("entries of it have expired, and are not to be purged", why, shardsToPurge(left)...)
 		}
 		if due = left; len(due) > 0 {
@@ -67,7 +68,7 @@ func shardsToPurge(due []expiry) []int {
 // cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
 // placed behind meanwhile is left to the next purge.
 func (f *outboxQueue) purgeShard(ctx context.Context, e expiry) (total int, err error) {
-	for n := purgeBatchSize; n == purgeBatchSize; {
+	for n := publish.PurgeBatch; n == publish.PurgeBatch; {
 		var last feedtype.Position
 		err := f.Store.InTx(ctx, dialect.ForMove, "purge entries of "+f.Name, func(tx dialect.Querier) (err error) {
 			n, last, err = f.purgePlaces(ctx, tx, e)
@@ -129,7 +130,7 @@ func withEntries(all []expiry) (due []expiry) {
 func (f *outboxQueue) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
-		return 0, last, fmt.Errorf("%w: %w", errHeld, err)
+		return 0, last, fmt.Errorf("%w: %w", publish.ErrHeld, err)
 	} else if err != nil {
 		return 0, last, err
 	}
@@ -139,7 +140,7 @@ func (f *outboxQueue) purgePlaces(ctx context.Context, tx dialect.Querier, e exp
 		where += " AND g.ulid > " + feed.ULIDs.Arg(d, b, e.above)
 	}
 	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+where+
-		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(purgeBatchSize), b.Args(),
+		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(publish.PurgeBatch), b.Args(),
 		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
 	if err != nil || len(batch) == 0 {
 		return 0, last, err

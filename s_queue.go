@@ -10,13 +10,14 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // How a mover takes a shard: at once or not at all, or when it has waited.
 var (
-	atOnce = dialect.LockBounds{NoWait: true, Wait: lockPatience}
-	inTime = dialect.LockBounds{Wait: lockPatience}
+	atOnce = dialect.LockBounds{NoWait: true, Wait: publish.HeldPatience}
+	inTime = dialect.LockBounds{Wait: publish.HeldPatience}
 )
 
 // errKeyHeld says, beside publish.ErrHeld, that the shard was to be had, but not the place of one of its keys, which
@@ -32,7 +33,7 @@ func (f *outboxQueue) beside(ctx context.Context, tx dialect.Querier, fn func() 
 		return err
 	}
 	f.queue.meet()
-	return fmt.Errorf("%w, %w: %w", errHeld, errKeyHeld, err)
+	return fmt.Errorf("%w, %w: %w", publish.ErrHeld, errKeyHeld, err)
 }
 
 // whyHeld is errHeld or errKeyHeld.
@@ -40,7 +41,7 @@ func whyHeld(err error) error {
 	if errors.Is(err, errKeyHeld) {
 		return errKeyHeld
 	}
-	return errHeld
+	return publish.ErrHeld
 }
 
 // heldShards is an errHeld that says all there is to say.
@@ -53,7 +54,7 @@ func (h heldShards) Error() string { return h.told.Error() }
 
 func (h heldShards) Unwrap() error { return h.told }
 
-func (h heldShards) Is(target error) bool { return target == errHeld || target == h.why }
+func (h heldShards) Is(target error) bool { return target == publish.ErrHeld || target == h.why }
 
 // heldError names shards that were not to be had, and says why the first one was not.
 func (f *outboxQueue) heldError(doing string, why error, shards ...int) error {
@@ -100,10 +101,10 @@ type held struct {
 func (l *retryQueue) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.met.IsZero() || time.Since(l.met) > verifyEvery {
+	if l.met.IsZero() || time.Since(l.met) > publish.VerifyEvery {
 		return 0
 	}
-	return lockPatience
+	return publish.HeldPatience
 }
 
 func (l *retryQueue) meet() {
@@ -119,7 +120,7 @@ func (l *retryQueue) why(shard int) error {
 	if h := l.held[shard]; h != nil {
 		return h.why
 	}
-	return errHeld
+	return publish.ErrHeld
 }
 
 // sorted are shards that have records: due are to be tried, first those that nobody was
@@ -155,7 +156,7 @@ func (l *retryQueue) sorted(shards []int) (due, rest []int) {
 func (l *retryQueue) tried(shard int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !errors.Is(err, errHeld) {
+	if !errors.Is(err, publish.ErrHeld) {
 		delete(l.held, shard)
 		return
 	}
@@ -171,7 +172,7 @@ func (l *retryQueue) tried(shard int, err error) {
 	h.why = whyHeld(err)
 	h.again = time.Now().Add(store.Backoff(h.tries))
 	if h.why == errKeyHeld { // that took lockPatience of the others' time, who are to have more of it
-		h.again = time.Now().Add(5 * lockPatience)
+		h.again = time.Now().Add(5 * publish.HeldPatience)
 	}
 }
 
@@ -182,7 +183,7 @@ func (l *retryQueue) untold() (shards []int) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for shard, h := range l.held {
-		if now.Sub(h.since) >= lockPatience && now.Sub(h.told) >= verifyEvery {
+		if now.Sub(h.since) >= publish.HeldPatience && now.Sub(h.told) >= publish.VerifyEvery {
 			h.told = now
 			shards = append(shards, shard)
 		}
@@ -196,7 +197,7 @@ func (f *outboxQueue) tellStuck(err error) {
 	l := &f.queue
 	l.mu.Lock()
 	now := time.Now()
-	due := now.Sub(l.stuck) >= verifyEvery
+	due := now.Sub(l.stuck) >= publish.VerifyEvery
 	if due {
 		l.stuck = now
 	}
@@ -221,10 +222,10 @@ func (f *outboxQueue) tellHeld(ctx context.Context) {
 
 // Tell tells of what a pass has left.
 func (f *outboxQueue) Tell(ctx context.Context, left error) {
-	if errors.Is(left, errHeld) {
+	if errors.Is(left, publish.ErrHeld) {
 		f.tellHeld(ctx)
 	}
-	if errors.Is(left, errStuck) {
+	if errors.Is(left, publish.ErrStuck) {
 		f.tellStuck(left)
 	}
 }

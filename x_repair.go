@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // resetRows takes positions that cannot be theirs from rows, so that they are
@@ -71,7 +72,7 @@ func (f *checker) repairKeys(ctx context.Context) (int64, error) {
 			side, refs = "t", dialect.KeyRefs(d, feed, "t")
 		}
 		b := dialect.NewBuilder(d)
-		query := recordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
+		query := publish.RecordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
 		var n int64
 		err := mend("record keys", func(tx dialect.Querier) (err error) {
 			n, err = tx.Exec(ctx, query, b.Args()...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (f *checker) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *pl
 			}
 			positions += b.Arg(w.Position)
 		}
-		n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Placed, " FROM "+dialect.Qualified(d, feed.Positions())+
+		n, err := tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Placed, " FROM "+dialect.Qualified(d, feed.Positions())+
 			" p WHERE p.feed_sync_id IN ("+positions+") LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
 		if err != nil {
 			return 0, err

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
@@ -50,7 +51,7 @@ func (f *inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), LeaseName(f.Name))
+	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
 	if err != nil {
 		return fail("look who publishes", err)
 	}

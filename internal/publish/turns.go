@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func LeaseName(feed string) string { return "publish:" + feed }
 // takeTurns publishes whenever it has the feed's lease. On MariaDB, whose read views are
 // not atomic, readers that query the tables without rowfeed may miss a position while
 // two publishers follow one another closely; elsewhere a second one only costs.
-func (f *publisher) takeTurns(ctx context.Context) error {
+func (f *Publisher) takeTurns(ctx context.Context) error {
 	turns := lease.New(f.Store, LeaseName(f.Name), f.Lease)
 	observer := f.Store.Observer
 	failures, behind := 0, int64(-1)

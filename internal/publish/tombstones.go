@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-func (f *sequence) Purge(ctx context.Context) (int, error) {
+func (f *Sequence) Purge(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0
@@ -25,15 +25,15 @@ func (f *sequence) Purge(ctx context.Context) (int, error) {
 			return total, f.Explain(ctx, "purge tombstones", err)
 		}
 		total += n
-		if n < purgeBatchSize {
+		if n < PurgeBatch {
 			return total, nil
 		}
 	}
 }
 
-const purgeBatchSize = 500
+const PurgeBatch = 500
 
-func (f *sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
+func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
 	d := f.Store.Dialect
 	feed := f.DialectFeed()
 	positions := dialect.Qualified(d, feed.Positions())
@@ -41,7 +41,7 @@ func (f *sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}
-	oldest, err := f.tombstones(ctx, tx, purgeBatchSize)
+	oldest, err := f.tombstones(ctx, tx, PurgeBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +67,7 @@ func (f *sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 // oldestDue tells whether the oldest tombstone is to be purged, and remembers where the next
 // look begins: new tombstones are above all that was published before. A database without
 // an index of tombstones in their order would read the whole feed to find one, or none.
-func (f *sequence) oldestDue(ctx context.Context) (bool, error) {
+func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
 	// Whatever is lower was committed before this look, and so is seen by it.
 	seen, generation := f.History.Highest(0), f.Generation()
 	oldest, err := f.tombstones(ctx, f.Store.On(), 1)
@@ -89,7 +89,7 @@ func (f *sequence) oldestDue(ctx context.Context) (bool, error) {
 // expired answers the positions of those tombstones that are kept long enough. Publication
 // times never fall from one position to a higher one, so the first that is not due is the last
 // to be looked at.
-func (f *sequence) expired(oldest []tombstone) (due []int64) {
+func (f *Sequence) expired(oldest []tombstone) (due []int64) {
 	keep := f.Record.Load().Tombstones.Microseconds()
 	for _, t := range oldest {
 		if t.age <= keep {
@@ -105,7 +105,7 @@ type tombstone struct{ position, age int64 }
 // tombstones reads those with the lowest positions, above what is known to have none: up to
 // tombstones_below, which tells a process that has not looked yet, they have all been purged, and
 // whatever has become one since stands higher.
-func (f *sequence) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
+func (f *Sequence) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
 	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
 	f.mu.Lock()
 	barren := f.barren

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"encoding/base64"
@@ -23,7 +23,7 @@ func keyDecl(key []dialect.Column) string {
 // ParseKey reads a key as people write it: the bare value where the key has one
 // column, else (or also) the JSON object or array that entries show, such as
 // {"ns":"a","k":"b"}. Binary values are base64.
-func (f *recorder) ParseKey(text string) (feedtype.Key, error) {
+func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	columns := f.DialectFeed().Key
 	bad := func(format string, args ...any) (feedtype.Key, error) {
 		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 const consistentWait = 5 * time.Second
 
 // MayCatchUp refuses consistent requests to a process that publishes nothing.
-func (f *publisher) MayCatchUp() error {
+func (f *Publisher) MayCatchUp() error {
 	if f.Store.Publishes() {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (f *publisher) MayCatchUp() error {
 // CatchUp publishes until nothing is left of what was waiting, and visible, when it was
 // called. Callers that come together share the work, though never work that had begun
 // before they came: what they have just committed might not be in it.
-func (f *publisher) CatchUp(ctx context.Context, shard int, wait time.Duration) error {
+func (f *Publisher) CatchUp(ctx context.Context, shard int, wait time.Duration) error {
 	p, err := f.positioner(ctx)
 	if err != nil {
 		return err

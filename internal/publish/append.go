@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type appending struct {
 	record string // the INSERT into an outbox
 }
 
-func (f *recorder) appending() *appending {
+func (f *Recorder) appending() *appending {
 	r := f.Record.Load()
 	if a := f.appends.Load(); a != nil && a.of == r {
 		return a
@@ -36,7 +36,7 @@ func (f *recorder) appending() *appending {
 
 // AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
 // inserts the row. It waits for nobody.
-func (f *recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record feedtype.OutboxRecord) error {
+func (f *Recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record feedtype.OutboxRecord) error {
 	a := f.appending()
 	if !a.feed.Outbox {
 		next := "write to the table"

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // when it is empty), in batches of a transaction each. Hidden rows stay hidden. each may be nil; it is called
 // after every batch with the number of rows so far, and ends the work with its error.
 // The condition is the operator's own SQL and runs as it is written.
-func (f *recorder) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
+func (f *Recorder) RepublishWhere(ctx context.Context, where string, batch int, each func(rows int64) error) (int64, error) {
 	if err := f.ByKey("republish"); err != nil {
 		return 0, err
 	}
@@ -30,7 +30,7 @@ func (f *recorder) RepublishWhere(ctx context.Context, where string, batch int, 
 		var n int64
 		var last []any
 		err := f.InOwnTx(ctx, func(tx dialect.Querier) (err error) {
-			n, last, err = f.recordRange(ctx, tx, where, after, batch, dialect.Changed)
+			n, last, err = f.RecordRange(ctx, tx, where, after, batch, dialect.Changed)
 			return err
 		})
 		if err != nil {
@@ -50,7 +50,7 @@ func (f *recorder) RepublishWhere(ctx context.Context, where string, batch int, 
 }
 
 // CountWhere counts the rows for which the condition holds, for progress bars.
-func (f *recorder) CountWhere(ctx context.Context, where string) (n int64, err error) {
+func (f *Recorder) CountWhere(ctx context.Context, where string) (n int64, err error) {
 	query := "SELECT count(*) FROM " + dialect.Qualified(f.Store.Dialect, f.Record.Load().Source) + " t"
 	if where != "" {
 		query += " WHERE (" + where + ")"
@@ -62,21 +62,21 @@ func (f *recorder) CountWhere(ctx context.Context, where string) (n int64, err e
 // recordRange records the next keys above after, up to limit, in key order, and
 // answers their number and the last of them; nil when there are no more. It reads
 // the source without locking it.
-func (f *recorder) recordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
+func (f *Recorder) RecordRange(ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind) (int64, []any, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
-	rows, last, err := f.keyRange(ctx, tx, where, after, limit)
+	rows, last, err := f.KeyRange(ctx, tx, where, after, limit)
 	if err != nil {
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(d)
-	n, err := tx.Exec(ctx, recordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), kind, " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(rows(b), " AND ")+
+	n, err := tx.Exec(ctx, RecordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), kind, " FROM "+dialect.Qualified(d, feed.Source)+" t WHERE "+strings.Join(rows(b), " AND ")+
 		" ORDER BY "+strings.Join(dialect.OrderedKey(d, feed, "t"), ", ")+" LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
 	return n, last, err
 }
 
 // keyRange finds the next keys above after, up to limit, in key order: conditions for their rows
 // (alias t), and the last of them; nil when there are no more.
-func (f *recorder) keyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
+func (f *Recorder) KeyRange(ctx context.Context, q dialect.Querier, where string, after []any, limit int) (rows func(*dialect.Builder) []string, last []any, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	ordered := dialect.OrderedKey(d, feed, "t")
 	above := func(b *dialect.Builder) []string {
@@ -111,7 +111,7 @@ func (f *recorder) keyRange(ctx context.Context, q dialect.Querier, where string
 // FROM on, with a LIMIT (of no consequence: rows that came since the batch was
 // measured must not push out its last). The limit makes it a table of its own, done before the first
 // record is written: MariaDB lets nobody else draw a seq while an INSERT … SELECT runs.
-func recordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
+func RecordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
 	inner, outer := make([]string, len(refs)), make([]string, len(refs))
 	for i, ref := range refs {
 		outer[i] = fmt.Sprintf("x.k%d", i)

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // recorder records, in the transactions of writers, that keys were written. It is safe for concurrent use.
-type recorder struct {
+type Recorder struct {
 	*catalog.Feed
 	Wake func() // has this process's publisher look at once
 
@@ -22,7 +22,7 @@ type recorder struct {
 }
 
 // ByKey refuses what is done to keys one by one to a feed of a table that is only appended to.
-func (f *recorder) ByKey(doing string) error {
+func (f *Recorder) ByKey(doing string) error {
 	r := f.Record.Load()
 	switch {
 	case r.Unreadable != nil || r.Mode == feedtype.ModeSequence:
@@ -39,7 +39,7 @@ func (f *recorder) ByKey(doing string) error {
 // Delete deletes, inside the caller's transaction, the row of a key, and has the
 // delete published. With capture "trigger" it is an ordinary DELETE. A key without a
 // row is no error, and nothing is recorded.
-func (f *recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.Key) error {
+func (f *Recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.Key) error {
 	if err := f.ByKey("delete"); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (f *recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.
 // DeleteSQL are the statements of Delete, for writers in other languages: to be run in
 // one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
 // whose readers are told of no delete.
-func (f *recorder) DeleteSQL() []string {
+func (f *Recorder) DeleteSQL() []string {
 	feed := f.DialectFeed()
 	if feed.ULIDs != nil {
 		return []string{}
@@ -69,7 +69,7 @@ func (f *recorder) DeleteSQL() []string {
 	return f.Store.Dialect.DeleteRow(feed)
 }
 
-func (f *recorder) recordKeys(ctx context.Context, tx dialect.Querier, kind dialect.ChangeKind, keys []feedtype.Key) error {
+func (f *Recorder) RecordKeys(ctx context.Context, tx dialect.Querier, kind dialect.ChangeKind, keys []feedtype.Key) error {
 	if err := f.ByKey("record changes"); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (f *recorder) recordKeys(ctx context.Context, tx dialect.Querier, kind dial
 }
 
 // checkKey refuses what cannot be a key of the feed.
-func (f *recorder) checkKey(key feedtype.Key) error {
+func (f *Recorder) checkKey(key feedtype.Key) error {
 	columns := f.Record.Load().Key
 	if len(key) != len(columns) {
 		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(catalog.KeyNames(columns), ", "), len(columns))
@@ -106,7 +106,7 @@ func (f *recorder) checkKey(key feedtype.Key) error {
 }
 
 // keyError says so when it was the key that the database did not take.
-func (f *recorder) keyError(key feedtype.Key, doing string, err error) error {
+func (f *Recorder) keyError(key feedtype.Key, doing string, err error) error {
 	if f.Store.Dialect.Classify(err) == dialect.ClassInvalid {
 		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.Record.Load().Key)), Err: err}
 	}
@@ -116,7 +116,7 @@ func (f *recorder) keyError(key feedtype.Key, doing string, err error) error {
 // UnknownKeys answers those of the keys of which the feed has neither a row nor a
 // position, so that nothing comes of republishing or unpublishing them. A key that no
 // row can have is an error with code InvalidRequest.
-func (f *recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]feedtype.Key, error) {
+func (f *Recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]feedtype.Key, error) {
 	if err := f.ByKey("look for keys"); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (f *recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]fee
 
 // knows tells whether there is a row or a position of the key. The values are compared
 // with bare columns, as recordKeys writes them into bare columns.
-func (f *recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
+func (f *Recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
@@ -168,7 +168,7 @@ func (f *recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
 
 // InOwnTx runs fn in a transaction of its own, with retries, and wakes the
 // publisher of this process afterwards.
-func (f *recorder) InOwnTx(ctx context.Context, fn func(dialect.Querier) error) error {
+func (f *Recorder) InOwnTx(ctx context.Context, fn func(dialect.Querier) error) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "record changes of "+f.Name, fn)
 	if err != nil {
 		return f.Explain(ctx, "record changes", err)

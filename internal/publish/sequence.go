@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 )
 
 // sequence is the Positioner of feeds whose positions are numbers of one sequence.
-type sequence struct {
+type Sequence struct {
 	*catalog.Feed
 	History   *history.History
 	Watch     *watch.Watcher
@@ -33,13 +33,13 @@ type sequence struct {
 }
 
 // Pending is the first change.
-func (f *sequence) Pending() string {
+func (f *Sequence) Pending() string {
 	r := f.Record.Load()
 	return dialect.FirstChange(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
 // Tell has nothing to tell: a pass leaves nothing that waits for another transaction.
-func (*sequence) Tell(context.Context, error) {}
+func (*Sequence) Tell(context.Context, error) {}
 
 // errStale means that the sequence was advanced by someone who did not lock it.
 var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
@@ -47,7 +47,7 @@ var errStale = errors.New("the sequence's version or the feed's generation chang
 // Pass publishes a batch of the feed as last read. The cheap question, whether there is a
 // change, comes first and takes no lock; with none, nothing is written. After a full
 // batch there is no need to ask, and where a gap may be given up it does not do.
-func (f *sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	e := feedtype.PublishEvent{Feed: f.Name}
 	started := time.Now()
 	l := f.Gaps.Scan(ctx)
@@ -105,7 +105,7 @@ func (f *sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 
 // publishBatch is the publishing transaction; package DESIGN.md gives the reasons
 // for the order of its steps.
-func (f *sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
+func (f *Sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}
 	feed := r.Feed(f.Store.Names)
@@ -168,7 +168,7 @@ func (f *sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.S
 }
 
 // deleteChanges answers their seqs.
-func (f *sequence) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
+func (f *Sequence) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -199,7 +199,7 @@ func allAlike(feed *dialect.Feed, all dialect.Alike) error {
 }
 
 // advance moves the sequence to head, unless somebody else has, or the feed is another.
-func (f *sequence) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
+func (f *Sequence) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	n, err := tx.Exec(ctx, dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
 	if err == nil && n != 1 {

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -19,8 +19,8 @@ func (nowhere) Exec(context.Context, string, ...any) (int64, error) { return 1, 
 // BenchmarkAppend is what a writer pays in its own process for recording a key.
 func BenchmarkAppend(b *testing.B) {
 	key := []dialect.Column{{Name: "tenant", Stored: "tenant"}, {Name: "id", Stored: "id"}}
-	feed := func(mode string) *recorder {
-		f := &recorder{Feed: &catalog.Feed{Name: "items", Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}}
+	feed := func(mode string) *Recorder {
+		f := &Recorder{Feed: &catalog.Feed{Name: "items", Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Schema: "public", Prefix: "rowfeed_"}}}}
 		f.Feed.Record.Store(&catalog.Record{Name: "items", Mode: mode, Key: key})
 		return f
 	}
@@ -28,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 		f := feed(feedtype.ModeSequence)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := f.recordKeys(b.Context(), nowhere{}, dialect.Changed, []feedtype.Key{{int64(7), "a"}}); err != nil {
+			if err := f.RecordKeys(b.Context(), nowhere{}, dialect.Changed, []feedtype.Key{{int64(7), "a"}}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -46,7 +46,7 @@ func BenchmarkAppend(b *testing.B) {
 
 // TestAppendingFollowsTheRecord: a feed that was dropped and added again has another key, or another mode.
 func TestAppendingFollowsTheRecord(t *testing.T) {
-	f := &recorder{Feed: &catalog.Feed{Name: "items", Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}}
+	f := &Recorder{Feed: &catalog.Feed{Name: "items", Store: &store.Store{Dialect: postgres.Dialect{}, Names: dialect.Names{Prefix: "rowfeed_"}}}}
 	for _, c := range []struct{ mode, column, change, record string }{
 		{feedtype.ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
 		{feedtype.ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 
 // publisher gives positions to one feed, as long as it runs. What differs between the kinds of positions its
 // Positioner does. It is safe for concurrent use.
-type publisher struct {
+type Publisher struct {
 	*catalog.Feed
 	Watch *watch.Watcher
 	Gaps  *gap.Tracker
 	// Positioner is that of the feed's mode; the error is that of a record which this version cannot read.
-	Positioner func() (positioner, error)
+	Positioner func() (Positioner, error)
 	Keeper     keeper
 	// BatchSize, IdlePoll and Lease are those of rowfeed.Config.
 	BatchSize       int
@@ -37,12 +37,12 @@ type publisher struct {
 }
 
 // newPublisher makes the publisher of a feed; its other fields are to be set.
-func newPublisher(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (positioner, error)) *publisher {
-	return &publisher{Feed: feed, Watch: w, Gaps: gaps, Positioner: p, wake: make(chan struct{}, 1)}
+func New(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (Positioner, error)) *Publisher {
+	return &Publisher{Feed: feed, Watch: w, Gaps: gaps, Positioner: p, wake: make(chan struct{}, 1)}
 }
 
 // positioner is what differs between the kinds of positions when they are given.
-type positioner interface {
+type Positioner interface {
 	// Pending is a query with a row if something waits for a publisher; "" if nothing ever does.
 	Pending() string
 	// Pass publishes up to limit changes. Full says that the pass before found as many as it was asked for. The error is
@@ -71,21 +71,21 @@ type keeper interface {
 // shard, or a key's place. Who has one is done in milliseconds, unless it stands still: then
 // nobody's other shards wait with it. It is longer than a database takes to find that two wait
 // for each other.
-const lockPatience = 2 * time.Second
+const HeldPatience = 2 * time.Second
 
 var (
 	// errHeld means that a shard, or the place of a key, was not to be had within lockPatience.
-	errHeld = errors.New("another transaction has the shard")
+	ErrHeld = errors.New("another transaction has the shard")
 	// errStuck means that the table of places does not take a record's key: PostgreSQL has types without bounds, and
 	// indexes with one.
-	errStuck = errors.New("its key cannot be placed")
+	ErrStuck = errors.New("its key cannot be placed")
 )
 
 // Publish gives positions to every change that is waiting, in passes of one
 // transaction each, until a pass takes nothing, and answers the number of keys that
 // got a position. Several publishers at once, in any number of processes, are safe:
 // the feed's row of the sequences table makes them take turns.
-func (f *publisher) Publish(ctx context.Context) (n int, err error) {
+func (f *Publisher) Publish(ctx context.Context) (n int, err error) {
 	batch := newBatchSize(f.BatchSize)
 	full, idle, since := false, 0, time.Now()
 	for {
@@ -95,7 +95,7 @@ func (f *publisher) Publish(ctx context.Context) (n int, err error) {
 			idle, since = 0, time.Now()
 		}
 		switch {
-		case errors.Is(err, errHeld) && time.Since(since) < lockPatience:
+		case errors.Is(err, ErrHeld) && time.Since(since) < HeldPatience:
 			if err := store.Pause(ctx, store.Backoff(max(idle, 1))); err != nil {
 				return n, err
 			}
@@ -111,7 +111,7 @@ func (f *publisher) Publish(ctx context.Context) (n int, err error) {
 
 // pass publishes one batch, of the feed as it is now: one that was dropped and added
 // again meanwhile may follow another table, and Upgrade may have found it another index.
-func (f *publisher) pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	if !f.Store.Publishes() {
 		return feedtype.PublishEvent{Feed: f.Name}, f.publishesNothing()
 	}
@@ -124,7 +124,7 @@ func (f *publisher) pass(ctx context.Context, limit int, full bool) (feedtype.Pu
 
 // positioner is that of the feed's mode. A record that this version cannot read is read again: it may have been put
 // right.
-func (f *publisher) positioner(ctx context.Context) (positioner, error) {
+func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
 	p, err := f.Positioner()
 	if err != nil {
 		if err = f.Reload(ctx); err == nil {
@@ -135,7 +135,7 @@ func (f *publisher) positioner(ctx context.Context) (positioner, error) {
 }
 
 // passOf is a pass of the feed as it is now.
-func passOf(ctx context.Context, f *catalog.Feed, p positioner, limit int, full bool) (feedtype.PublishEvent, error) {
+func passOf(ctx context.Context, f *catalog.Feed, p Positioner, limit int, full bool) (feedtype.PublishEvent, error) {
 	for {
 		before := f.Record.Load()
 		e, err := p.Pass(ctx, limit, full)
@@ -149,7 +149,7 @@ func passOf(ctx context.Context, f *catalog.Feed, p positioner, limit int, full 
 
 // verifyEvery is how often a publisher looks whether its triggers are in place and
 // purges tombstones.
-const verifyEvery = time.Minute
+const VerifyEvery = time.Minute
 
 // RunPublisher publishes until ctx ends, and then answers nil. It survives whatever
 // may pass (a database that is away, locks, a full disk), telling the Observer of
@@ -159,7 +159,7 @@ const verifyEvery = time.Minute
 // The publishers of a feed take turns, in all processes, through the lease
 // "publish:<feed>" (Config.PublisherLease): one works, the others stand by. That is for
 // efficiency; what makes several publishers safe is the lock of the feed's sequence.
-func (f *publisher) RunPublisher(ctx context.Context) error {
+func (f *Publisher) RunPublisher(ctx context.Context) error {
 	if f.Lease < 0 {
 		return f.keepPublishing(ctx, 0)
 	}
@@ -171,7 +171,7 @@ var errCannotPublish = errors.New("the publisher fails again and again")
 
 // keepPublishing publishes until ctx ends, or until it has failed so often in a row;
 // with 0 it never gives up.
-func (f *publisher) keepPublishing(ctx context.Context, patience int) error {
+func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
 	batch := newBatchSize(f.BatchSize)
 	looks := watch.Pace{Longest: f.IdlePoll}
 	failures, full := 0, false
@@ -185,7 +185,7 @@ func (f *publisher) keepPublishing(ctx context.Context, patience int) error {
 	for ctx.Err() == nil {
 		var err error
 		before := f.Watch.Looked()
-		if time.Since(verified) >= verifyEvery {
+		if time.Since(verified) >= VerifyEvery {
 			var partitioned bool
 			if partitioned, err = f.keepHouse(ctx); err == nil {
 				verified = time.Now()
@@ -200,7 +200,7 @@ func (f *publisher) keepPublishing(ctx context.Context, patience int) error {
 		// A publisher whose house is not in order still publishes what was captured.
 		e, failed := f.pass(ctx, batch.size, full)
 		quiet := failed == nil && e.Changes == 0
-		if errors.Is(failed, errHeld) || errors.Is(failed, errStuck) { // the others were served
+		if errors.Is(failed, ErrHeld) || errors.Is(failed, ErrStuck) { // the others were served
 			if p, err := f.Positioner(); err == nil {
 				p.Tell(ctx, failed)
 			}
@@ -239,7 +239,7 @@ func (f *publisher) keepPublishing(ctx context.Context, patience int) error {
 			}
 		}
 		if quiet && err == nil && idle >= f.IdlePoll {
-			f.Watch.Sleep(ctx, f.Name, before, f.wake, min(f.Gaps.Rest(), time.Until(verified.Add(verifyEvery))))
+			f.Watch.Sleep(ctx, f.Name, before, f.wake, min(f.Gaps.Rest(), time.Until(verified.Add(VerifyEvery))))
 		} else {
 			watch.Doze(ctx, f.wake, idle)
 		}
@@ -249,7 +249,7 @@ func (f *publisher) keepPublishing(ctx context.Context, patience int) error {
 
 // Wake makes this process's publisher of the feed look at once, instead of after
 // its pause. Call it after the commit of a transaction that changed the table.
-func (f *publisher) Wake() {
+func (f *Publisher) Wake() {
 	select {
 	case f.wake <- struct{}{}:
 	default: // a pass is already wanted
@@ -257,7 +257,7 @@ func (f *publisher) Wake() {
 }
 
 // keepHouse verifies the triggers and purges what has expired. It tells whether there are partitions to follow.
-func (f *publisher) keepHouse(ctx context.Context) (partitioned bool, err error) {
+func (f *Publisher) keepHouse(ctx context.Context) (partitioned bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
@@ -284,7 +284,7 @@ func (f *publisher) keepHouse(ctx context.Context) (partitioned bool, err error)
 		f.Trouble(f.MissingIndex(parts))
 	}
 	_, err = f.Purge(ctx)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, ErrHeld) {
 		f.Trouble(err)
 		err = nil // there is time: it is done when the house is kept again
 	}
@@ -303,7 +303,7 @@ func withoutDriver(err error) string {
 	return bare.Error()
 }
 
-func (f *publisher) SetProblems(problems []string) {
+func (f *Publisher) SetProblems(problems []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.problems = problems
@@ -311,7 +311,7 @@ func (f *publisher) SetProblems(problems []string) {
 
 // Problems is what this process's publisher knows to be wrong with the feed; none
 // when all is well. It is what readiness is about.
-func (f *publisher) Problems() []string {
+func (f *Publisher) Problems() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.problems
@@ -322,7 +322,7 @@ func (f *publisher) Problems() []string {
 // many. A cursor that has not passed them is refused from then on (TombstonesExpired,
 // EntriesExpired), since the mark that tells rises in the same transaction. A publisher does it
 // every minute.
-func (f *publisher) Purge(ctx context.Context) (int, error) {
+func (f *Publisher) Purge(ctx context.Context) (int, error) {
 	p, err := f.positioner(ctx)
 	if err != nil {
 		return 0, err
@@ -331,7 +331,7 @@ func (f *publisher) Purge(ctx context.Context) (int, error) {
 }
 
 // publishesNothing is the error of who is asked to give positions all the same.
-func (f *publisher) publishesNothing() error {
+func (f *Publisher) publishesNothing() error {
 	if f.Store.Replica {
 		return &feedtype.Error{Code: feedtype.ReadOnly, Object: feedtype.FeedObject(f.Name), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // also where they write the same keys, it comes to an end: what they add stands above
 // the highest seq seen here. A transaction that is open now may commit changes below
 // it meanwhile; they are taken along. While it is open nobody waits for it.
-func (f *sequence) CatchUp(ctx context.Context, _ int) error {
+func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
 	newest, err := f.changeSeq(ctx, "DESC")
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ type waitingRows struct {
 func (w *waitingRows) none() bool { return !w.many && len(w.keys) == 0 }
 
 // stillWaiting takes those out that wait no longer.
-func (f *sequence) stillWaiting(ctx context.Context, rows *waitingRows) error {
+func (f *Sequence) stillWaiting(ctx context.Context, rows *waitingRows) error {
 	feed := f.DialectFeed()
 	if rows.none() || !feed.InRows() {
 		*rows = waitingRows{}
@@ -107,7 +107,7 @@ func (f *sequence) stillWaiting(ctx context.Context, rows *waitingRows) error {
 
 // changeSeq is the seq of the first visible change from one end, 0 when nothing waits.
 // The transaction brings settings under which the primary key is what answers it.
-func (f *sequence) changeSeq(ctx context.Context, order string) (seq int64, err error) {
+func (f *Sequence) changeSeq(ctx context.Context, order string) (seq int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRead, "look for changes of "+f.Name, func(tx dialect.Querier) error {
 		feed := f.DialectFeed()
 		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+dialect.Qualified(f.Store.Dialect, feed.Changes())+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)

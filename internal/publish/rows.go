@@ -1,4 +1,4 @@
-package rowfeed
+package publish
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // placeRows gives positions to rows that wait, with capture "column", and answers how
 // many. It goes round: after a full batch the next one begins behind its last key, so
 // that rows which are written all the time do not keep others waiting.
-func (f *sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
+func (f *Sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
 	feed, generation := r.Feed(f.Store.Names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
@@ -60,7 +60,7 @@ func (f *sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog
 }
 
 // tellSkipped counts, after a round, the rows that wait still: others have them locked.
-func (f *sequence) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
+func (f *Sequence) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
 	if f.Store.Observer.Skipped == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ type turn struct {
 // takeTurn answers the key behind which the next batch begins. It is forgotten at once,
 // so that one which the database does not take (the key's type may be another by now)
 // fails one pass and no second.
-func (f *sequence) takeTurn(generation int64) []any {
+func (f *Sequence) takeTurn(generation int64) []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.turn
