@@ -23,7 +23,7 @@ type Publisher struct {
 	Gaps  *gap.Tracker
 	// Positioner is that of the feed's mode; the error is that of a record which this version cannot read.
 	Positioner func() (Positioner, error)
-	Keeper     keeper
+	Keeper     Keeper
 	// BatchSize, IdlePoll and Lease are those of rowfeed.Config.
 	BatchSize       int
 	IdlePoll, Lease time.Duration
@@ -57,8 +57,8 @@ type Positioner interface {
 	Purge(ctx context.Context) (int, error)
 }
 
-// keeper looks after what rowfeed has made for a feed.
-type keeper interface {
+// Keeper looks after what rowfeed has made for a feed.
+type Keeper interface {
 	// SameAsBefore refuses a database that was set back, or is not the one in which positions were given.
 	SameAsBefore(ctx context.Context) error
 	// VerifyWithPartitions answers what is wrong with the triggers and tables of the feed, and whether its table has partitions.
