@@ -22,7 +22,7 @@ type Feed struct {
 	reader    *read.Reader
 	sequence  *publish.Sequence
 	outbox    *outboxQueue
-	shards    *shards
+	shards    *ulidShards
 	locks     *locks
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
@@ -49,7 +49,7 @@ func (db *DB) newFeed(name string) *Feed {
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.sequence = &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
 	f.outbox = &outboxQueue{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
-	f.shards = &shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	f.shards = &ulidShards{Feed: c, Gaps: gaps, Reader: f.reader}
 	f.locks = &locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
 	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
@@ -71,7 +71,7 @@ func (f *Feed) pager() (read.Pager, error) {
 	return map[string]read.Pager{
 		ModeSequence: read.SequencePager{Reader: f.reader},
 		ModeBlocking: f.shards,
-		ModeOutbox:   outboxPager{f.shards, f.outbox},
+		ModeOutbox:   outboxPager{ulidShards: f.shards, Outbox: f.outbox},
 	}[r.Mode], r.Unreadable
 }
 
@@ -79,7 +79,7 @@ func (f *Feed) positioner() (publish.Positioner, error) {
 	r := f.catalog.Record.Load()
 	return map[string]publish.Positioner{
 		ModeSequence: f.sequence,
-		ModeBlocking: blockingPositioner{f.catalog.Name},
+		ModeBlocking: blockingPositioner{Feed: f.catalog.Name},
 		ModeOutbox:   f.outbox,
 	}[r.Mode], r.Unreadable
 }

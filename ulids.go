@@ -26,7 +26,7 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 	if err != nil {
 		return nil, err
 	}
-	return &ULIDs{taken}, nil
+	return &ULIDs{taken: taken}, nil
 }
 
 // ULIDs are those that a transaction has taken with Feed.Lock, good for that transaction

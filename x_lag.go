@@ -61,13 +61,13 @@ func (ulidView) behindHeads(ctx context.Context, f *inspector, cursors []*admin.
 
 // headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
 func (f *inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
-	var shards []int
+	var numbers []int
 	for _, s := range cursors {
-		shards = append(shards, s.Shard)
+		numbers = append(numbers, s.Shard)
 	}
-	slices.Sort(shards)
+	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
-	for part := range slices.Chunk(slices.Compact(shards), lookedAt) {
+	for part := range slices.Chunk(slices.Compact(numbers), lookedAt) {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 			var shard int

@@ -22,7 +22,7 @@ type inspector struct {
 	*catalog.Feed
 	Install *installed
 	Reader  *read.Reader
-	ULIDs   *shards
+	ULIDs   *ulidShards
 	// Consumers tells how consumers stand.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
 }

@@ -25,14 +25,14 @@ func (blockingPositioner) Purge(context.Context) (int, error) { return 0, nil }
 
 // outboxPager is the Pager of a feed with an outbox.
 type outboxPager struct {
-	*shards
+	*ulidShards
 	Outbox *outboxQueue
 }
 
 // Select chooses one shard, which may have to be refused while rows are placed.
 func (p outboxPager) Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	q.Unserved, q.Among = catalog.Unfilled, p.Gaps.ScanShard().In(l.Generation)
-	return p.shards.Select(ctx, l, q, s)
+	return p.ulidShards.Select(ctx, l, q, s)
 }
 
 // Fill moves records for the reader.
