@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
 // Feed is one feed of a DB. It is safe for concurrent use.
@@ -21,9 +22,9 @@ type Feed struct {
 
 	reader    *read.Reader
 	sequence  *publish.Sequence
-	outbox    *outboxQueue
-	shards    *ulidShards
-	locks     *locks
+	outbox    *shards.Outbox
+	shards    *shards.Shards
+	locks     *shards.Locks
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
 	installed *installed
@@ -48,9 +49,9 @@ func (db *DB) newFeed(name string) *Feed {
 	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.sequence = &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
-	f.outbox = &outboxQueue{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
-	f.shards = &ulidShards{Feed: c, Gaps: gaps, Reader: f.reader}
-	f.locks = &locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
+	f.outbox = &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
+	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
 	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
@@ -71,7 +72,7 @@ func (f *Feed) pager() (read.Pager, error) {
 	return map[string]read.Pager{
 		ModeSequence: read.SequencePager{Reader: f.reader},
 		ModeBlocking: f.shards,
-		ModeOutbox:   outboxPager{ulidShards: f.shards, Outbox: f.outbox},
+		ModeOutbox:   shards.OutboxPager{Shards: f.shards, Outbox: f.outbox},
 	}[r.Mode], r.Unreadable
 }
 
@@ -79,7 +80,7 @@ func (f *Feed) positioner() (publish.Positioner, error) {
 	r := f.catalog.Record.Load()
 	return map[string]publish.Positioner{
 		ModeSequence: f.sequence,
-		ModeBlocking: blockingPositioner{Feed: f.catalog.Name},
+		ModeBlocking: shards.Blocking{Feed: f.catalog.Name},
 		ModeOutbox:   f.outbox,
 	}[r.Mode], r.Unreadable
 }

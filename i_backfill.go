@@ -11,13 +11,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
 // outboxRows gives places to the rows of one feed with an outbox that have none, or records them.
 type outboxRows struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
-	Outbox   *outboxQueue
+	Outbox   *shards.Outbox
 }
 
 // BackFill places the rows of the table that have neither a record nor a place, of a feed with ModeOutbox: behind the head, where
@@ -175,7 +176,7 @@ func (f *outboxRows) moveFirst(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
-	if _, err := f.Outbox.Pass(ctx, mostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) && !errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
+	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) && !errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
 		f.Trouble(err)
 	}
 }
@@ -194,14 +195,14 @@ func (f *outboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed 
 		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.Store.Table("feeds")+" WHERE name = "+b.Arg(f.Name), b.Args(), &created); err != nil {
 			return err
 		}
-		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), newULIDRandom(), 1)
+		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), shards.NewULIDRandom(), 1)
 		if err != nil {
 			return err
 		}
 		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
 			return err
 		}
-		if err := f.Outbox.livesFrom(ctx, tx, shard, first.Position()); err != nil {
+		if err := f.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {
 			return err
 		}
 	}

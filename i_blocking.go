@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
 // blocking is the mode whose positions are ULIDs that writers take, see Feed.Lock. Every
@@ -54,7 +55,7 @@ func (blocking) admit(ctx context.Context, db *installer, q dialect.Querier, r *
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return eachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+	return shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
 				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
@@ -66,7 +67,7 @@ func (blocking) admit(ctx context.Context, db *installer, q dialect.Querier, r *
 
 // begin lets shards that have rows already go on above them.
 func (blocking) begin(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) (string, error) {
-	err := eachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+	err := shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}

@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -328,7 +329,7 @@ func (f *partitions) of(r *catalog.Record) *partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
-	outbox := &outboxQueue{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
+	outbox := &shards.Outbox{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
 	part := &partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &outboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
 		return f.DB.Diagnose(ctx, feed, doing, err)

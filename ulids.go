@@ -6,6 +6,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
 // ULIDsPerLock is how many ULIDs of each shard one Lock takes.
@@ -31,7 +32,7 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 
 // ULIDs are those that a transaction has taken with Feed.Lock, good for that transaction
 // alone: ULIDsPerLock of each shard.
-type ULIDs struct{ taken *takenULIDs }
+type ULIDs struct{ taken *shards.ULIDs }
 
 // At is the i-th ULID of a shard, i from 0 to dialect.ULIDsPerLock-1. They grow with i, and all of
 // them have the same time.

@@ -8,6 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -67,7 +68,7 @@ func (f *inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	}
 	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
-	for part := range slices.Chunk(slices.Compact(numbers), lookedAt) {
+	for part := range slices.Chunk(slices.Compact(numbers), shards.LookedAt) {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 			var shard int

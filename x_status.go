@@ -14,6 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -22,7 +23,7 @@ type inspector struct {
 	*catalog.Feed
 	Install *installed
 	Reader  *read.Reader
-	ULIDs   *ulidShards
+	ULIDs   *shards.Shards
 	// Consumers tells how consumers stand.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
 }

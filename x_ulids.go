@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
 func (ulidView) repair(_ context.Context, f *checker) (int64, error) {
@@ -30,7 +31,7 @@ func (ulidView) check(ctx context.Context, f *checker) ([]admin.Finding, error) 
 	}
 	findings = []admin.Finding{}
 	d, q := f.Store.Dialect, f.Store.On()
-	err = eachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
+	err = shards.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

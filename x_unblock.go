@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -149,7 +150,7 @@ func (f *inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.
 	case h.Holder.ID == "":
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: it is a prepared transaction that has it, which no session stands for: " + h.Holder.Statement, Next: "end it with COMMIT PREPARED or ROLLBACK PREPARED"}
 	case req.Session != "" && req.Session != h.Holder.ID:
-		other.Cause += "; it is " + sessionText(*h.Holder)
+		other.Cause += "; it is " + shards.SessionText(*h.Holder)
 		return nil, other
 	}
 	holder := session(*h.Holder, now)
@@ -158,10 +159,10 @@ func (f *inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.
 	}
 	ended, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), f.DialectFeed(), h)
 	if err != nil {
-		return nil, f.Store.Fail(object, "end "+sessionText(*h.Holder), err)
+		return nil, f.Store.Fail(object, "end "+shards.SessionText(*h.Holder), err)
 	}
 	if !ended {
-		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + sessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + shards.SessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}
 	}
 	found.Ended = true
 	return found, nil

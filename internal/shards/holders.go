@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"context"
@@ -22,11 +22,11 @@ func holderText(ctx context.Context, f *catalog.Feed, shard int) string {
 	if err != nil || i < 0 {
 		return ""
 	}
-	return sessionText(*all[i].Holder)
+	return SessionText(*all[i].Holder)
 }
 
 // sessionText is a session for people: "session 42 (app@10.0.0.7, billing), in a transaction for 4s, idle in transaction".
-func sessionText(s dialect.Session) string {
+func SessionText(s dialect.Session) string {
 	text := "session " + s.ID
 	if s.ID == "" {
 		text = s.Statement

@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-func newULIDRandom() (random dialect.ULIDRandom) {
+func NewULIDRandom() (random dialect.ULIDRandom) {
 	rand.Read(random[:])
 	return random
 }
@@ -29,7 +29,7 @@ const (
 	// those behind its page cost next to nothing now, and the next page a transaction.
 	leastMoved = 500
 	// mostMoved bounds one transaction, which keeps other movers of the shard waiting.
-	mostMoved = 5000
+	MostMoved = 5000
 )
 
 // movement is what a moving transaction did.
@@ -46,7 +46,7 @@ type movement struct {
 
 // outboxQueue moves the records of one feed's outbox: it gives them ULIDs, in the order in which they were written. It is
 // the Positioner of such a feed, and fills shards for its readers.
-type outboxQueue struct {
+type Outbox struct {
 	*catalog.Feed
 	History *history.History
 	Watch   *watch.Watcher
@@ -56,14 +56,14 @@ type outboxQueue struct {
 }
 
 // Pending is the first record.
-func (f *outboxQueue) Pending() string {
+func (f *Outbox) Pending() string {
 	r := f.Record.Load()
 	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
 // Fill moves records of a shard for a reader that has come to its end. That there are any its
 // page has told, without a lock; the transaction is one of its own, and has no snapshot of then.
-func (f *outboxQueue) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
+func (f *Outbox) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
 	moved, err := f.moveInTime(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
 	if !errors.Is(err, publish.ErrStuck) {
 		return false, err
@@ -76,7 +76,7 @@ func (f *outboxQueue) Fill(ctx context.Context, shard, limit int) (stuck bool, e
 }
 
 // moveInTime moves up to limit of a shard's records, for somebody who may wait for the shard.
-func (f *outboxQueue) moveInTime(ctx context.Context, l gap.Scan, shard, limit int) (movement, error) {
+func (f *Outbox) moveInTime(ctx context.Context, l gap.Scan, shard, limit int) (movement, error) {
 	moved, err := f.move(ctx, l, shard, limit, atOnce)
 	if errors.Is(err, publish.ErrHeld) {
 		moved, err = f.move(ctx, l, shard, limit, inTime)
@@ -88,14 +88,14 @@ func (f *outboxQueue) moveInTime(ctx context.Context, l gap.Scan, shard, limit i
 // shard, so that records stand in the order in which they were written, whoever moves them.
 // The error is errHeld where the shard is not to be had within bounds, and
 // errStuck, beside what was moved, where a record stays: it names the first.
-func (f *outboxQueue) move(ctx context.Context, l gap.Scan, shard, limit int, bounds dialect.LockBounds) (movement, error) {
-	return f.moveBut(ctx, l, shard, nil, min(limit, mostMoved), bounds)
+func (f *Outbox) move(ctx context.Context, l gap.Scan, shard, limit int, bounds dialect.LockBounds) (movement, error) {
+	return f.moveBut(ctx, l, shard, nil, min(limit, MostMoved), bounds)
 }
 
 // moveBut moves records but some that cannot be placed. Where the table of places does not take the
 // key of another one, halves are tried, in their order, down to that record. Each try begins at the
 // shard's first record: what was committed late meanwhile is not to come behind what was written after that.
-func (f *outboxQueue) moveBut(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
+func (f *Outbox) moveBut(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (movement, error) {
 	all, err := f.moveOnce(ctx, l, shard, stuck, limit, bounds)
 	switch {
 	case !errors.Is(err, publish.ErrStuck):
@@ -118,7 +118,7 @@ func (f *outboxQueue) moveBut(ctx context.Context, l gap.Scan, shard int, stuck 
 }
 
 // moveOnce is one moving transaction, with what follows from it.
-func (f *outboxQueue) moveOnce(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
+func (f *Outbox) moveOnce(ctx context.Context, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds) (moved movement, err error) {
 	started := time.Now()
 	ctx, end := feedtype.StartSpan(ctx, f.Store.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.Name, Shard: shard})
 	defer func() { end(feedtype.SpanEnd{Entries: moved.records, Err: err}) }()
@@ -168,7 +168,7 @@ var errKeyAbove = errors.New("keys of it have higher positions in other shards")
 
 // moveBatch is the moving transaction; package DESIGN.md gives the reasons for the order of
 // its steps. Raised has it look for the places that the keys have.
-func (f *outboxQueue) moveBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
+func (f *Outbox) moveBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds, raised bool) (movement, error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	feed := r.Feed(f.Store.Names)
 	state, err := f.lockToMove(ctx, tx, shard, bounds)
@@ -196,7 +196,7 @@ func (f *outboxQueue) moveBatch(ctx context.Context, tx dialect.Querier, l gap.S
 		err = f.beside(ctx, tx, func() error { return givePlaces(ctx, tx, d, feed, shard, places) })
 	}
 	if err == nil && state.ULIDState == (dialect.ULIDState{}) {
-		err = f.livesFrom(ctx, tx, shard, places[0].Position)
+		err = f.LivesFrom(ctx, tx, shard, places[0].Position)
 	}
 	if err == nil {
 		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
@@ -205,7 +205,7 @@ func (f *outboxQueue) moveBatch(ctx context.Context, tx dialect.Querier, l gap.S
 }
 
 // lockToMove locks a shard in the database that the feed is in, which was not set back.
-func (f *outboxQueue) lockToMove(ctx context.Context, tx dialect.Querier, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
+func (f *Outbox) lockToMove(ctx context.Context, tx dialect.Querier, shard int, bounds dialect.LockBounds) (state dialect.Shard, err error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	if err := f.History.AssertDurable(ctx, tx); err != nil {
 		return state, err
@@ -235,7 +235,7 @@ func takePlaces(records []dialect.Record, from dialect.ULIDState, now time.Time)
 			hint = min(*record.HintMillis, hint) // the writer is gone: nobody could be refused
 		}
 		var first dialect.ULIDState
-		if first, next, err = next.Take(hint, newULIDRandom(), 1); err != nil {
+		if first, next, err = next.Take(hint, NewULIDRandom(), 1); err != nil {
 			return nil, next, err
 		}
 		places = append(places, dialect.Moved{Seq: record.Seq, Position: first.Position()})
@@ -281,7 +281,7 @@ func seqsOf(places []dialect.Moved) []int64 {
 // Pass moves up to limit records of every shard in which some wait. A shard that cannot be
 // had keeps none of the others: it is left in line, and the error is errHeld. Where
 // nothing is left but records that cannot be placed it is errStuck.
-func (f *outboxQueue) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
+func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	l := f.Gaps.Scan(ctx)
 	r := f.Record.Load()
 	e, among := feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}, l.In(r.Generation)
@@ -303,7 +303,7 @@ func (f *outboxQueue) Pass(ctx context.Context, limit int, full bool) (feedtype.
 	for _, shard := range due {
 		moved, err := f.move(ctx, l.OfShard(), shard, limit, atOnce)
 		// What was left of it, up to that number, is in other shards.
-		all = all && err == nil && (moved.taken < min(limit, mostMoved) || moved.last >= l.Settled)
+		all = all && err == nil && (moved.taken < min(limit, MostMoved) || moved.last >= l.Settled)
 		if ctx.Err() != nil {
 			return e, err
 		}
@@ -344,7 +344,7 @@ func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limi
 // is open now, and commits them below the last of these meanwhile, are taken along; those
 // behind it are not waited for, however fast others write. The shard is waited for as long
 // as somebody asks.
-func (f *outboxQueue) CatchUp(ctx context.Context, shard int) error {
+func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 	var newest int64
 	err := f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
 		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect, f.DialectFeed(), shard)
@@ -355,7 +355,7 @@ func (f *outboxQueue) CatchUp(ctx context.Context, shard int) error {
 	}
 	for last := int64(0); last < newest; {
 		l := f.Gaps.ScanShard().Everywhere() // whatever is visible, also where no look of a publisher goes
-		moved, err := f.moveInTime(ctx, l, shard, mostMoved)
+		moved, err := f.moveInTime(ctx, l, shard, MostMoved)
 		if errors.Is(err, publish.ErrHeld) && ctx.Err() == nil {
 			continue
 		}
@@ -373,7 +373,7 @@ func (f *outboxQueue) CatchUp(ctx context.Context, shard int) error {
 
 // livesFrom settles where the live part of a shard begins, once and for all: at the first ULID that is given in it, with
 // the shard locked. The least place tells it no more when that has moved to the head, or was purged.
-func (f *outboxQueue) livesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
+func (f *Outbox) LivesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	_, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
 		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(shard), b.Args()...)

@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"context"
@@ -27,7 +27,7 @@ var errKeyHeld = errors.New("another shard's mover has one of its keys")
 // beside runs statements of a mover, or of a purge, that may wait for the movers of other
 // shards: for a key that has records in two. The first time that takes as long as the database
 // has it; from then on as long as a shard.
-func (f *outboxQueue) beside(ctx context.Context, tx dialect.Querier, fn func() error) error {
+func (f *Outbox) beside(ctx context.Context, tx dialect.Querier, fn func() error) error {
 	err := f.Store.Dialect.Bounded(ctx, tx, f.queue.patience(), fn)
 	if f.Store.Dialect.Classify(err) != dialect.ClassLockTimeout {
 		return err
@@ -57,7 +57,7 @@ func (h heldShards) Unwrap() error { return h.told }
 func (h heldShards) Is(target error) bool { return target == publish.ErrHeld || target == h.why }
 
 // heldError names shards that were not to be had, and says why the first one was not.
-func (f *outboxQueue) heldError(doing string, why error, shards ...int) error {
+func (f *Outbox) heldError(doing string, why error, shards ...int) error {
 	names := fmt.Sprint(shards[0])
 	for _, shard := range shards[1:min(len(shards), maxShardsNamed)] {
 		names += fmt.Sprintf(", %d", shard)
@@ -74,7 +74,7 @@ func (f *outboxQueue) heldError(doing string, why error, shards ...int) error {
 }
 
 // unplaceable names a record that stays in the outbox.
-func (f *outboxQueue) unplaceable(shard int, seq int64, err error) error {
+func (f *Outbox) unplaceable(shard int, seq int64, err error) error {
 	records := f.DialectFeed().Records()
 	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.Store.Dialect, records), seq)
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Cause: fmt.Sprintf("record %d of %s cannot be placed, and is left there; the others go on", seq, records), Err: err,
@@ -193,7 +193,7 @@ func (l *retryQueue) untold() (shards []int) {
 }
 
 // tellStuck tells of a record that cannot be placed, from time to time.
-func (f *outboxQueue) tellStuck(err error) {
+func (f *Outbox) tellStuck(err error) {
 	l := &f.queue
 	l.mu.Lock()
 	now := time.Now()
@@ -208,7 +208,7 @@ func (f *outboxQueue) tellStuck(err error) {
 }
 
 // tellHeld tells of shards that stay in line.
-func (f *outboxQueue) tellHeld(ctx context.Context) {
+func (f *Outbox) tellHeld(ctx context.Context) {
 	shards := f.queue.untold()
 	if len(shards) == 0 {
 		return
@@ -221,7 +221,7 @@ func (f *outboxQueue) tellHeld(ctx context.Context) {
 }
 
 // Tell tells of what a pass has left.
-func (f *outboxQueue) Tell(ctx context.Context, left error) {
+func (f *Outbox) Tell(ctx context.Context, left error) {
 	if errors.Is(left, publish.ErrHeld) {
 		f.tellHeld(ctx)
 	}

@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // ulidShards lists the shards of one feed with ULIDs, and chooses the one that a page is of. It is the Pager of a feed whose
 // rows hold their ULIDs.
-type ulidShards struct {
+type Shards struct {
 	*catalog.Feed
 	Gaps   *gap.Tracker
 	Reader *read.Reader
@@ -28,7 +28,7 @@ type ulidShards struct {
 // behind a cursor. One that was locked by itself, in a client or by a program that then had nothing to
 // insert, is none beside one that has rows. A cursor of a shard whose rows are gone could be of it still: it must
 // be a row's of the one that has rows, or below all of them.
-func (f *ulidShards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
+func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
 	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
 	feed := f.DialectFeed()
 	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
@@ -62,7 +62,7 @@ const maxShardsNamed = 20
 // eachShard is told of every shard that rows have, in descending order, and of its greatest ULID.
 // It goes from shard to shard by the unique index, and reads one entry of each: the table may
 // be a large one, and only some databases find distinct values so by themselves.
-func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last feedtype.Position) error) error {
+func EachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last feedtype.Position) error) error {
 	for below := (*int)(nil); ; {
 		b := dialect.NewBuilder(d)
 		var shard int
@@ -82,7 +82,7 @@ func eachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 }
 
 // Select chooses one shard: the one that is asked for, or the only one that there is.
-func (f *ulidShards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+func (f *Shards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	if shard, one := s.Single(); one {
 		q.Shard = shard
 		return nil
@@ -101,7 +101,7 @@ func (f *ulidShards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.P
 	return nil
 }
 
-func (f *ulidShards) perShard(shards []int, cause string) error {
+func (f *Shards) perShard(shards []int, cause string) error {
 	names := make([]string, 0, len(shards))
 	for _, shard := range shards[:min(len(shards), maxShardsNamed)] {
 		names = append(names, fmt.Sprint(shard))
@@ -118,7 +118,7 @@ func (f *ulidShards) perShard(shards []int, cause string) error {
 func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) }
 
 // shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
-func (f *ulidShards) shardIDs(ctx context.Context, limit int) ([]int, error) {
+func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query, feed := "SELECT shard FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name), f.DialectFeed()
 	if !feed.Outbox {
@@ -150,11 +150,11 @@ func (f *ulidShards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 }
 
 // Accepts takes ULIDs.
-func (*ulidShards) Accepts(p feedtype.Position) bool { return p.IsULID() }
+func (*Shards) Accepts(p feedtype.Position) bool { return p.IsULID() }
 
 // At is told by the time itself, which every ULID begins with, up to the greatest
 // ULID that is there.
-func (f *ulidShards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
+func (f *Shards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
 	page, _, err := f.Reader.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
 	if err != nil {
 		return feedtype.CursorState{}, err
@@ -173,7 +173,7 @@ func (f *ulidShards) At(ctx context.Context, t time.Time, s feedtype.Shards) (fe
 
 // List completes a description of the feed by its shards, and answers the one that all of the feed is, if there is
 // just one.
-func (f *ulidShards) List(ctx context.Context, info *feedtype.Info) (only *int, err error) {
+func (f *Shards) List(ctx context.Context, info *feedtype.Info) (only *int, err error) {
 	shards, err := f.shardIDs(ctx, feedtype.MaxShardIDs+1)
 	if info.MoreShardIDs = len(shards) > feedtype.MaxShardIDs; info.MoreShardIDs {
 		shards = shards[:feedtype.MaxShardIDs]
@@ -189,14 +189,14 @@ func (f *ulidShards) List(ctx context.Context, info *feedtype.Info) (only *int, 
 }
 
 // Fill has nothing to do: a row is an entry when its transaction has been committed.
-func (*ulidShards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+func (*Shards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
 // lookedAt is how many shards one statement looks at.
-const lookedAt = 100
+const LookedAt = 100
 
 // Filled are those of the feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
 // (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
-func (f *ulidShards) Filled(ctx context.Context, shards []int) (filled []int) {
+func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 	if !f.DialectFeed().Outbox {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (f *ulidShards) Filled(ctx context.Context, shards []int) (filled []int) {
 		}
 		return filled
 	}
-	for part := range slices.Chunk(shards, lookedAt) {
+	for part := range slices.Chunk(shards, LookedAt) {
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {

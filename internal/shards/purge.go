@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type expiry struct {
 // Purge forgets what need not be kept any longer, in batches, and answers how many entries.
 // Shards that others have are purged after all the others, or not at all: the error is then
 // errHeld.
-func (f *outboxQueue) Purge(ctx context.Context) (total int, err error) {
+func (f *Outbox) Purge(ctx context.Context) (total int, err error) {
 	var due []expiry
 	err = f.Read(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
 		due, err = f.expiries(ctx, q)
@@ -67,7 +67,7 @@ func shardsToPurge(due []expiry) []int {
 // behind the one before: what was deleted lingers in the index where the database has not
 // cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
 // placed behind meanwhile is left to the next purge.
-func (f *outboxQueue) purgeShard(ctx context.Context, e expiry) (total int, err error) {
+func (f *Outbox) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := publish.PurgeBatch; n == publish.PurgeBatch; {
 		var last feedtype.Position
 		err := f.Store.InTx(ctx, dialect.ForMove, "purge entries of "+f.Name, func(tx dialect.Querier) (err error) {
@@ -83,7 +83,7 @@ func (f *outboxQueue) purgeShard(ctx context.Context, e expiry) (total int, err 
 }
 
 // expiries are the shards that have something to purge. Ages are by the database's clock.
-func (f *outboxQueue) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
+func (f *Outbox) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
 	d, keep, feed := f.Store.Dialect, f.Record.Load().Retain, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ofFeed := " FROM " + f.Store.Table("shards") + " s WHERE s.feed = "
@@ -127,7 +127,7 @@ func withEntries(all []expiry) (due []expiry) {
 // purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
 // readers and back-fill are not; the mark rises before anything goes, and with it, so that
 // no cursor from before is answered with what is left.
-func (f *outboxQueue) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
+func (f *Outbox) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", publish.ErrHeld, err)

@@ -1,4 +1,4 @@
-package rowfeed
+package shards
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ import (
 
 // takenULIDs are those that a transaction has taken with Feed.Lock, good for that transaction
 // alone: dialect.ULIDsPerLock of each shard.
-type takenULIDs struct {
-	feed   *locks
+type ULIDs struct {
+	feed   *Locks
 	tx     dialect.Querier
 	shards []taken
 }
@@ -35,13 +35,13 @@ type taken struct {
 }
 
 // locks lets the writers of one feed take turns, shard by shard, and gives them ULIDs inside their transactions.
-type locks struct {
+type Locks struct {
 	*catalog.Feed
 	Wait, Idle time.Duration // Config.LockWait and LockIdle of package rowfeed
 }
 
 // Lock locks the shards for the caller's transaction, and takes ULIDs of each. See rowfeed.Feed.Lock.
-func (f *locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockRequest) (*takenULIDs, error) {
+func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockRequest) (*ULIDs, error) {
 	feed := f.DialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
 		next := "write to the table, and record it as the feed's mode and capture want it"
@@ -54,7 +54,7 @@ func (f *locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockR
 	if len(shards) == 0 {
 		shards = []int{0}
 	}
-	all := &takenULIDs{feed: f, tx: tx}
+	all := &ULIDs{feed: f, tx: tx}
 	bounds, began := f.lockBounds(req), time.Now()
 	for _, shard := range shards {
 		left := bounds
@@ -72,14 +72,14 @@ func (f *locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockR
 
 // lockBounds are those that a request asks for. What nobody has asked for is done where it
 // can be.
-func (f *locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
+func (f *Locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
 	wait, idle := cmp.Or(req.Wait, f.Wait), cmp.Or(req.Idle, f.Idle)
 	b.Wait, b.Tighter = max(cmp.Or(wait, dialect.LockWait), 0), wait == 0
 	b.Idle, b.Demanded = max(cmp.Or(idle, dialect.LockIdle), 0), idle > 0
 	return b
 }
 
-func (f *locks) lockShard(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, bounds dialect.LockBounds, hint time.Time) (taken, error) {
+func (f *Locks) lockShard(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, bounds dialect.LockBounds, hint time.Time) (taken, error) {
 	var token [12]byte
 	rand.Read(token[:])
 	t := taken{shard: shard, witness: base64.RawURLEncoding.EncodeToString(token[:])}
@@ -104,7 +104,7 @@ func (f *locks) lockShard(ctx context.Context, tx dialect.Querier, feed *dialect
 }
 
 // lockError says what a database's error means for whoever wants a lock.
-func (f *locks) lockError(ctx context.Context, tx dialect.Querier, shard int, err error) error {
+func (f *Locks) lockError(ctx context.Context, tx dialect.Querier, shard int, err error) error {
 	object := fmt.Sprintf("feed %q, shard %d", f.Name, shard)
 	switch class := f.Store.Dialect.Classify(err); {
 	case errors.Is(err, feedtype.ErrNoULID):
@@ -134,7 +134,7 @@ func (f *locks) lockError(ctx context.Context, tx dialect.Querier, shard int, er
 
 // lockedOut is the error of a wait that has run out. Whether the transaction can go on is
 // asked of itself: some databases end it, as they are set.
-func (f *locks) lockedOut(ctx context.Context, tx dialect.Querier, object string, shard int, err error) error {
+func (f *Locks) lockedOut(ctx context.Context, tx dialect.Querier, object string, shard int, err error) error {
 	e := &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
 		Next: "the transaction is as it was before: lock again, or roll back and begin again later; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"}
 	if f.Store.Dialect.Usable(ctx, tx) != nil {
@@ -147,7 +147,7 @@ func (f *locks) lockedOut(ctx context.Context, tx dialect.Querier, object string
 }
 
 // At is that of rowfeed.ULIDs.
-func (u *takenULIDs) At(shard int, i int64) (ulid.ULID, error) {
+func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {
 	t, err := u.of(shard)
 	if err != nil {
 		return ulid.ULID{}, err
@@ -160,18 +160,18 @@ func (u *takenULIDs) At(shard int, i int64) (ulid.ULID, error) {
 }
 
 // HighLow is that of rowfeed.ULIDs.
-func (u *takenULIDs) HighLow(shard int) (high, low int64, err error) {
+func (u *ULIDs) HighLow(shard int) (high, low int64, err error) {
 	t, err := u.of(shard)
 	return t.first.High, t.first.Low, err
 }
 
 // Time is that of rowfeed.ULIDs.
-func (u *takenULIDs) Time(shard int) (time.Time, error) {
+func (u *ULIDs) Time(shard int) (time.Time, error) {
 	t, err := u.of(shard)
 	return time.UnixMilli(t.first.TimeMillis).UTC(), err
 }
 
-func (u *takenULIDs) of(shard int) (taken, error) {
+func (u *ULIDs) of(shard int) (taken, error) {
 	i := slices.IndexFunc(u.shards, func(t taken) bool { return t.shard == shard })
 	if i < 0 {
 		return taken{}, feedtype.Invalid("shard", "%d was not locked by this call", shard)
@@ -180,7 +180,7 @@ func (u *takenULIDs) of(shard int) (taken, error) {
 }
 
 // Verify is that of rowfeed.ULIDs.
-func (u *takenULIDs) Verify(ctx context.Context) error {
+func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, t := range u.shards {
 		witness, err := u.feed.Store.Dialect.Witness(ctx, u.tx, u.feed.DialectFeed(), t.shard)
 		if err != nil {
