@@ -41,9 +41,9 @@ func (db *DB) newFeed(name string) *Feed {
 		db.mu.Unlock()
 	}
 	f := &Feed{db: db, catalog: c}
-	cfg, install := db.cfg, &installer{db.store}
+	cfg, database := db.cfg, &installer{Store: db.store}
 	c.Diagnose = func(ctx context.Context, doing string, err error) error {
-		return install.Diagnose(ctx, c, doing, err)
+		return database.Diagnose(ctx, c, doing, err)
 	}
 	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
 	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
@@ -56,11 +56,11 @@ func (db *DB) newFeed(name string) *Feed {
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
 	rows := &outboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
-	f.installed = &installed{Feed: c, DB: install, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
-		Partitions: &partitions{Feed: c, DB: install, Recorder: f.recorder, Rows: rows},
+	f.installed = &installed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
+		Partitions: &partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
 		Division:   &division{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
 	f.publisher.Keeper = f.installed
-	f.grants = &grants{Feed: c, DB: install}
+	f.grants = &grants{Feed: c, DB: database}
 	f.inspector = &inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
 	f.checker = &checker{Feed: c, Install: f.installed}
 	return f

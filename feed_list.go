@@ -79,7 +79,7 @@ func (db *DB) forgetFeeds() {
 // keep their positions and get data shards ([FeedSpec.Adopt], or a feed that is being
 // divided anew), the number of keys looked at.
 func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
-	if err := (&installer{db.store}).Create(ctx, spec); err != nil {
+	if err := (&installer{Store: db.store}).Create(ctx, spec); err != nil {
 		return nil, err
 	}
 	f, err := db.Feed(ctx, spec.Name)
@@ -100,7 +100,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // before AddFeed. The feed's name and generation are kept, so that a feed of the
 // same name refuses old cursors. Dropping it again does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
-	err := (&installer{db.store}).Drop(ctx, name)
+	err := (&installer{Store: db.store}).Drop(ctx, name)
 	db.mu.Lock()
 	delete(db.feeds, name)
 	db.mu.Unlock()
@@ -110,16 +110,16 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 // Migrate creates rowfeed's tables or brings them to the newest version, and
 // answers the versions applied. Several callers at once are safe: they take turns.
 func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
-	return (&schema{db.store}).Migrate(ctx)
+	return (&schema{Store: db.store}).Migrate(ctx)
 }
 
 // MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
 func (db *DB) MigrateDown(ctx context.Context) error {
 	defer db.forgetFeeds()
-	return (&schema{db.store}).MigrateDown(ctx)
+	return (&schema{Store: db.store}).MigrateDown(ctx)
 }
 
 // Migrations lists every version and whether the database has it.
 func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
-	return (&schema{db.store}).Migrations(ctx)
+	return (&schema{Store: db.store}).Migrations(ctx)
 }
