@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/shards"
@@ -27,8 +28,8 @@ type Feed struct {
 	locks     *shards.Locks
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
-	installed *installed
-	grants    *grants
+	installed *install.Feed
+	grants    *install.Grants
 	inspector *inspector
 	checker   *checker
 }
@@ -41,7 +42,7 @@ func (db *DB) newFeed(name string) *Feed {
 		db.mu.Unlock()
 	}
 	f := &Feed{db: db, catalog: c}
-	cfg, database := db.cfg, &installer{Store: db.store}
+	cfg, database := db.cfg, &install.Database{Store: db.store}
 	c.Diagnose = func(ctx context.Context, doing string, err error) error {
 		return database.Diagnose(ctx, c, doing, err)
 	}
@@ -55,12 +56,12 @@ func (db *DB) newFeed(name string) *Feed {
 	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
-	rows := &outboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
-	f.installed = &installed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
-		Partitions: &partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:   &division{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
+	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
+	f.installed = &install.Feed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
+		Partitions: &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
+		Division:   &install.Resharding{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
 	f.publisher.Keeper = f.installed
-	f.grants = &grants{Feed: c, DB: database}
+	f.grants = &install.Grants{Feed: c, DB: database}
 	f.inspector = &inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
 	f.checker = &checker{Feed: c, Install: f.installed}
 	return f

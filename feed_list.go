@@ -5,6 +5,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/install"
 )
 
 // Feed answers the feed of that name, or an error with code UnknownFeed.
@@ -79,7 +80,7 @@ func (db *DB) forgetFeeds() {
 // keep their positions and get data shards ([FeedSpec.Adopt], or a feed that is being
 // divided anew), the number of keys looked at.
 func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
-	if err := (&installer{Store: db.store}).Create(ctx, spec); err != nil {
+	if err := (&install.Database{Store: db.store}).Create(ctx, spec); err != nil {
 		return nil, err
 	}
 	f, err := db.Feed(ctx, spec.Name)
@@ -100,7 +101,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // before AddFeed. The feed's name and generation are kept, so that a feed of the
 // same name refuses old cursors. Dropping it again does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
-	err := (&installer{Store: db.store}).Drop(ctx, name)
+	err := (&install.Database{Store: db.store}).Drop(ctx, name)
 	db.mu.Lock()
 	delete(db.feeds, name)
 	db.mu.Unlock()
@@ -110,16 +111,16 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 // Migrate creates rowfeed's tables or brings them to the newest version, and
 // answers the versions applied. Several callers at once are safe: they take turns.
 func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
-	return (&schema{Store: db.store}).Migrate(ctx)
+	return (&install.Schema{Store: db.store}).Migrate(ctx)
 }
 
 // MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
 func (db *DB) MigrateDown(ctx context.Context) error {
 	defer db.forgetFeeds()
-	return (&schema{Store: db.store}).MigrateDown(ctx)
+	return (&install.Schema{Store: db.store}).MigrateDown(ctx)
 }
 
 // Migrations lists every version and whether the database has it.
 func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
-	return (&schema{Store: db.store}).Migrations(ctx)
+	return (&install.Schema{Store: db.store}).Migrations(ctx)
 }

@@ -3,6 +3,7 @@ package rowfeed
 import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/install"
 )
 
 // PrintFeed is the script that AddFeed would run, for a database that is not at
@@ -16,7 +17,7 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	if err != nil {
 		return nil, err
 	}
-	return Print(d, names, spec)
+	return install.Print(d, names, spec)
 }
 
 // PrintBump is the script of Bump, or of AdoptDatabase, for a database that is not at
@@ -29,7 +30,7 @@ func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]diale
 	if err != nil {
 		return nil, err
 	}
-	return printBump(d, names, feed, adopt), nil
+	return install.PrintBump(d, names, feed, adopt), nil
 }
 
 // names are those of rowfeed's tables, for a database that is not at hand. The receiver may be nil.

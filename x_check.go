@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/install"
 )
 
 // maxFindings bounds the findings of a rule.
@@ -53,7 +54,7 @@ func rules(feed *dialect.Feed) []keyRule {
 // checker looks for what is wrong with one feed, and repairs it.
 type checker struct {
 	*catalog.Feed
-	Install *installed
+	Install *install.Feed
 }
 
 // Check reads the whole feed in one snapshot, under load or not, and answers what
@@ -93,7 +94,7 @@ func (f *checker) Check(ctx context.Context) ([]admin.Finding, error) {
 
 // inexactKeys tells of a feed with capture column that an older rowfeed has made of a key that AddFeed refuses now.
 func (f *checker) inexactKeys(context.Context) ([]string, error) {
-	if err := holdsExactKeys(f.Record.Load()); err != nil {
+	if err := install.HoldsExactKeys(f.Record.Load()); err != nil {
 		return []string{err.Error()}, nil
 	}
 	return nil, nil

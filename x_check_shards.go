@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -49,10 +50,10 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *store.Store) 
 	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+" AND generation = "+b.Arg(p.r.Generation)+
 		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(catalog.StateFilling)+", "+b.Arg(catalog.StateActive)+")", b.Args(), &n)
 	if err == nil && n != 1 {
-		err = errRecordChanged
+		err = install.ErrRecordChanged
 	}
 	if err == nil {
-		p.wrong, err = misplaced(p.r, p.keys, p.rows)
+		p.wrong, err = install.Misplaced(p.r, p.keys, p.rows)
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (f *checker) lookAtShards(ctx context.Context, begin func(), found func(*pl
 				Next: catalog.FinishSharding(f.Name, r.DataShards)}
 		}
 		begin()
-		if err := f.walkShards(ctx, r, found); !errors.Is(err, errRecordChanged) {
+		if err := f.walkShards(ctx, r, found); !errors.Is(err, install.ErrRecordChanged) {
 			return err
 		}
 		if err := f.Reload(ctx); err != nil {

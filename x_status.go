@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
@@ -21,7 +22,7 @@ import (
 // inspector tells how one feed stands: what waits, who is in the way, and how far its consumers are behind.
 type inspector struct {
 	*catalog.Feed
-	Install *installed
+	Install *install.Feed
 	Reader  *read.Reader
 	ULIDs   *shards.Shards
 	// Consumers tells how consumers stand.

@@ -58,8 +58,8 @@ func (m outboxView) check(ctx context.Context, f *checker) ([]admin.Finding, err
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var rows []admin.Finding
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
-		if err := f.Install.Rows.knowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
-			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.Install.Rows.recordYourself()}}
+		if err := f.Install.Rows.KnowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
+			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.Install.Rows.RecordYourself()}}
 			return nil
 		} else if err != nil {
 			return err

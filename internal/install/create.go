@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // Create makes everything that a feed needs but the changes, or the places, of the rows that are there: see
 // Feed.Complete. What is there already it leaves alone, unless it was made with another spec.
-func (db *installer) Create(ctx context.Context, spec feedtype.FeedSpec) error {
+func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	spec, err := checkSpec(spec)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (db *installer) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 // createFeed makes everything but the changes of the rows that are there, or a part of
 // it that must be committed before it is called again for the rest. Every step can be
 // repeated, for databases where DDL commits by itself.
-func (db *installer) createFeed(ctx context.Context, q dialect.Querier, spec feedtype.FeedSpec, source feedtype.TableName) (whole bool, err error) {
+func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feedtype.FeedSpec, source feedtype.TableName) (whole bool, err error) {
 	table, err := catalog.DescribeTable(ctx, db.Store, q, source)
 	if err != nil || len(table.Refusals) > 0 {
 		err = cmp.Or(db.perhapsDotted(ctx, q, spec.Table, source), err)
@@ -158,7 +158,7 @@ func (db *installer) createFeed(ctx context.Context, q dialect.Querier, spec fee
 
 // perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there
 // is a table whose name holds the dot.
-func (db *installer) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source feedtype.TableName) error {
+func (db *Database) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source feedtype.TableName) error {
 	if source.Schema == "" || strings.Contains(text, `"`) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (db *installer) perhapsDotted(ctx context.Context, q dialect.Querier, text 
 		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'"}
 }
 
-func (db *installer) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
 	if err != nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
@@ -181,7 +181,7 @@ func (db *installer) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.
 
 // mustBeFree refuses names that are taken: with another prefix, or none, a table of
 // the user's own may have the name, and must not be taken for rowfeed's.
-func (db *installer) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
+func (db *Database) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
 	for _, name := range f.Tables() {
 		_, err := db.Dialect.Describe(ctx, q, name)
 		if err == nil {
@@ -205,7 +205,7 @@ func (db *installer) mustBeFree(ctx context.Context, q dialect.Querier, f *diale
 
 // mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a
 // change of it.
-func (db *installer) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedtype.TableName) error {
+func (db *Database) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedtype.TableName) error {
 	var ours []feedtype.TableName
 	for _, base := range ownTables {
 		ours = append(ours, db.Names.Table(base))
@@ -233,14 +233,14 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 }
 
 // setState is for those who hold the schema lock.
-func (db *installer) setState(ctx context.Context, q dialect.Querier, name, state string) error {
+func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+b.Arg(name), b.Args()...)
 	return err
 }
 
 // Drop removes what Create has made. See rowfeed.DB.DropFeed.
-func (db *installer) Drop(ctx context.Context, name string) error {
+func (db *Database) Drop(ctx context.Context, name string) error {
 	if err := feedtype.ValidName(name); err != nil {
 		return err
 	}

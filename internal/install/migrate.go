@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 // schema makes rowfeed's own tables in one database, and removes them.
-type schema struct{ *store.Store }
+type Schema struct{ *store.Store }
 
 // Migrate creates rowfeed's tables or brings them to the newest version, and
 // answers the versions applied. Several callers at once are safe: they take turns.
-func (db *schema) Migrate(ctx context.Context) (applied []int, err error) {
+func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 	err = db.WithSchemaLock(ctx, "migrate", func(q dialect.Querier) error {
 		applied = nil
 		current, err := db.SchemaVersion(ctx, q)
@@ -50,7 +50,7 @@ var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dea
 // broke off where statements commit by themselves has left tables of ours: the first
 // version is known by its schema_version, which is made first, the later ones by a
 // column that no table made by somebody else has by chance.
-func (db *schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
+func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
 	find := func(base string) (*dialect.Table, error) {
 		table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
 		if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
@@ -93,7 +93,7 @@ func (db *schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int
 }
 
 // MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
-func (db *schema) MigrateDown(ctx context.Context) error {
+func (db *Schema) MigrateDown(ctx context.Context) error {
 	err := db.WithSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
 		current, err := db.SchemaVersion(ctx, q)
 		if err != nil || current == 0 {
@@ -130,7 +130,7 @@ func (db *schema) MigrateDown(ctx context.Context) error {
 }
 
 // Migrations lists every version and whether the database has it.
-func (db *schema) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {
+func (db *Schema) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {
 	current, err := db.SchemaVersion(ctx, db.On())
 	if err != nil {
 		return nil, db.Fail("rowfeed's tables", "read the schema version", err)

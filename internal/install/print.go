@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -53,9 +53,9 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 }
 
 // absent is a database that is not at hand: it spells statements, and runs none.
-func absent(d dialect.Dialect, names dialect.Names) (*installer, error) {
+func absent(d dialect.Dialect, names dialect.Names) (*Database, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
-	db := &installer{&store.Store{Dialect: d, Names: names, Home: home}}
+	db := &Database{&store.Store{Dialect: d, Names: names, Home: home}}
 	if db.Names.Schema == "" {
 		db.Names.Schema = home
 	}
@@ -63,7 +63,7 @@ func absent(d dialect.Dialect, names dialect.Names) (*installer, error) {
 }
 
 // declaredRecord makes a feed's record of what the spec alone says of the table.
-func (db *installer) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
+func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // what was wrong. Changes made while triggers were missing are not known: Check
 // finds what it can of them, Repair records it. Partitions that came or went are an exception: Upgrade
 // records the keys that came or went with them.
-func (f *installed) Upgrade(ctx context.Context) (mended []string, err error) {
+func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
 		// While this waited for the lock the feed may have been dropped.
 		if err := f.Reload(ctx); err != nil {
@@ -70,7 +70,7 @@ func (f *installed) Upgrade(ctx context.Context) (mended []string, err error) {
 }
 
 // mend is Upgrade's work under the schema lock.
-func (f *installed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
+func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (f *installed) mend(ctx context.Context, q dialect.Querier, r *catalog.Reco
 }
 
 // follow is the record with the schema in which the feed's table is by now, and writes that down.
-func (db *installer) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
+func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
 	now := *r
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
 	switch {
@@ -160,7 +160,7 @@ func (db *installer) follow(ctx context.Context, q dialect.Querier, r *catalog.R
 }
 
 // mendParts makes the index by bucket again, and answers what was wrong.
-func (f *installed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
+func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
 	r := f.Record.Load()
 	if problem, err = f.VerifyPartsOn(ctx, q, r); err != nil || problem == "" {
 		return "", err

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ const (
 )
 
 // division divides the keys of one feed among data shards.
-type division struct {
+type Resharding struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
 }
@@ -51,7 +51,7 @@ type division struct {
 // with the code Sharding until every key has its shard. When Reshard breaks off, call it
 // again with the same number: it goes on where it stopped, also beside others that do so.
 // progress may be nil; it is told how many keys this call has looked at.
-func (f *division) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
+func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
@@ -80,7 +80,7 @@ func (f *division) Reshard(ctx context.Context, dataShards int, progress func(ke
 		case r.DataShards == dataShards:
 			return changed, nil
 		}
-		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, errRecordChanged) {
+		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, ErrRecordChanged) {
 			return false, f.Fail("begin to give keys other data shards", err)
 		}
 		changed = true // by this call or by another that asks for the same
@@ -90,7 +90,7 @@ func (f *division) Reshard(ctx context.Context, dataShards int, progress func(ke
 
 // beginSharding writes the new number of data shards with a new generation, unless the
 // record is another by now.
-func (f *division) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
+func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
 	if feed := to.Feed(f.Store.Names); feed.InRows() {
@@ -98,14 +98,14 @@ func (f *division) beginSharding(ctx context.Context, r *catalog.Record, dataSha
 		if err != nil {
 			return err
 		}
-		if err := cmp.Or(holdsExactKeys(&to), holdsShards(&to, table)); err != nil {
+		if err := cmp.Or(HoldsExactKeys(&to), holdsShards(&to, table)); err != nil {
 			return err
 		}
 	}
 	return f.Store.InTx(ctx, dialect.ForRecord, "shard "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, r.Feed(f.Store.Names))
 		if errors.Is(err, store.ErrNoRows) {
-			return errRecordChanged // dropped
+			return ErrRecordChanged // dropped
 		}
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (f *division) beginSharding(ctx context.Context, r *catalog.Record, dataSha
 			return err
 		}
 		if n != 1 {
-			return errRecordChanged
+			return ErrRecordChanged
 		}
 		for _, s := range bumpSteps(f.Store.Dialect, f.Store.Names, f.Name, store.OrNull(seq.Identity)) {
 			if _, err := tx.Exec(ctx, s.SQL); err != nil {
@@ -129,7 +129,7 @@ func (f *division) beginSharding(ctx context.Context, r *catalog.Record, dataSha
 }
 
 // giveShards walks along the keys until each has its shard among the number wanted.
-func (f *division) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
+func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
 	var total, former int64
 	denied := 0
 	for {
@@ -143,7 +143,7 @@ func (f *division) giveShards(ctx context.Context, wanted int, progress func(int
 		}
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
 			err := f.endSharding(ctx, r)
-			if err != nil && !errors.Is(err, errRecordChanged) {
+			if err != nil && !errors.Is(err, ErrRecordChanged) {
 				return f.Fail("make the index by shard", err)
 			}
 			if err := f.Reload(ctx); err != nil {
@@ -157,7 +157,7 @@ func (f *division) giveShards(ctx context.Context, wanted int, progress func(int
 			return err
 		})
 		switch {
-		case errors.Is(err, errRecordChanged):
+		case errors.Is(err, ErrRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
 		case errors.Is(err, store.ErrNoRows) || err != nil && f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
 			if err := f.Reload(ctx); err != nil {
@@ -193,7 +193,7 @@ func (f *division) giveShards(ctx context.Context, wanted int, progress func(int
 
 // shardBatch gives the next keys of the walk their shards. It answers how many it looked
 // at, and how many rows others held: then the walk stays where it is.
-func (f *division) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
+func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
@@ -207,7 +207,7 @@ func (f *division) shardBatch(ctx context.Context, tx dialect.Querier, r *catalo
 	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
 		return 0, 0, fmt.Errorf("the walk along the key does not get beyond %v", after)
 	}
-	wrong, err := misplaced(r, keys, rows)
+	wrong, err := Misplaced(r, keys, rows)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -249,7 +249,7 @@ func walk(r *catalog.Record) (stage int, after []any) {
 
 // misplaced are the places of the keys whose shard is not that of the key. A row that
 // waits gets its shard with its position.
-func misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
 	shardOf := r.Sharder()
 	for _, k := range keys {
@@ -284,14 +284,14 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 
 // shardsGiven notes how far the walk has come; nil: no further. The record must be as it
 // was read, or this batch was made for another division of the feed.
-func (f *division) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
+func (f *Resharding) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
 		return err
 	}
 	if n != 1 {
-		return errRecordChanged
+		return ErrRecordChanged
 	}
 	if mark == nil {
 		return nil
@@ -304,7 +304,7 @@ func (f *division) shardsGiven(ctx context.Context, tx dialect.Querier, r *catal
 
 // endSharding makes or removes the index by bucket, and then the feed is whole: both only
 // while the record is as it was read, which the caller has to look at again.
-func (f *division) endSharding(ctx context.Context, r *catalog.Record) error {
+func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		var n int64
@@ -312,7 +312,7 @@ func (f *division) endSharding(ctx context.Context, r *catalog.Record) error {
 			return err
 		}
 		if n != 1 {
-			return errRecordChanged
+			return ErrRecordChanged
 		}
 		steps, err := f.Store.Dialect.BucketIndex(ctx, q, r.Feed(f.Store.Names))
 		if err != nil {

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *installer) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (a adopted, err error) {
+func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (a adopted, err error) {
 	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
 		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
 	}
@@ -36,7 +36,7 @@ func (db *installer) adopt(ctx context.Context, q dialect.Querier, r *catalog.Re
 
 // firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
 // highest position that a row has or that the former sequence has given.
-func (db *installer) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
+func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
 	if !r.Adopt {
 		return 0, nil
 	}
@@ -74,7 +74,7 @@ func (db *installer) firstPosition(ctx context.Context, q dialect.Querier, r *ca
 
 // formerSequence reads the value of an in-house sequences table: TABLE for the row
 // that is named as the feed, TABLE:NAME for another.
-func (db *installer) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
 	text, name, named := strings.Cut(from, ":")
 	if !named {
 		name = feed
@@ -101,7 +101,7 @@ func (db *installer) formerSequence(ctx context.Context, q dialect.Querier, feed
 // formerCursors reads an in-house table of cursors: name, and value or position, the
 // last position that was consumed. Where it has a column feed, only the rows of this
 // feed are taken.
-func (db *installer) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
+func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -154,7 +154,7 @@ func (db *installer) formerCursors(ctx context.Context, q dialect.Querier, r *ca
 
 // saveCursors makes consumers of former cursors. Those that are known already stay
 // where they are.
-func (db *installer) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
+func (db *Database) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
 		b := dialect.NewBuilder(db.Dialect)

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 }
 
 // admit refuses rows that are in no shard: back-fill would stop at them.
-func (outbox) admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error {
+func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
 	feed := r.Feed(db.Names)
 	return inNoShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
@@ -70,7 +70,7 @@ func (outbox) admit(ctx context.Context, db *installer, q dialect.Querier, r *ca
 }
 
 // mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
-func (f *outboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
+func (f *OutboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
 	return inNoShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
 	})
@@ -103,18 +103,18 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
 }
 
-func (outbox) up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (outbox) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
-func (outbox) begin(context.Context, *installer, dialect.Querier, *catalog.Record) (string, error) {
+func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.Record) (string, error) {
 	return catalog.StateFilling, nil
 }
 
@@ -130,7 +130,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 }
 
 // verify looks at the tables and at the trigger.
-func (outbox) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err
@@ -139,13 +139,13 @@ func (outbox) verify(ctx context.Context, db *installer, q dialect.Querier, r *c
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
 // RecordMissing appends records for rows that have neither a record nor a place, in batches along the
 // key: one INSERT … SELECT keeps writers from the outbox on MariaDB, for as long as it takes.
-func (f *outboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
+func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 	for after, more := []any(nil), true; more; {
 		f.moveFirst(ctx)
 		var recorded int64
@@ -167,7 +167,7 @@ func (f *outboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
 // that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
 // because they were purged have left their mark, which is looked for behind it.
-func (f *outboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
+func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
 	if err := f.lockActive(ctx, tx); err != nil {
 		return 0, nil, err
 	}
@@ -182,11 +182,11 @@ func (f *outboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...); err != nil {
 		return 0, nil, err
 	}
-	return recorded, last, f.knowsPlaces(ctx, tx, "repair")
+	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
 }
 
 // lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
-func (f *outboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
+func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 	r := f.Record.Load()
 	where := func(b *dialect.Builder) string {
 		return " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation)
@@ -223,7 +223,7 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 }
 
 // script leaves the rows that are there to back-fill, which goes through them in batches.
-func (outbox) script(_ *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	return nil, catalog.StateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
 		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name + "`: run one of them now,\n" +
 		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused (503 filling)", nil

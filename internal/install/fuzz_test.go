@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"testing"

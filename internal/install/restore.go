@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // SameAsBefore is the publisher's look at its database, when it starts and then at
 // every house-keeping. Publishing looks by itself; this tells also while nothing is
 // to be published, and writes the identity down where it is not known yet.
-func (f *installed) SameAsBefore(ctx context.Context) error {
+func (f *Feed) SameAsBefore(ctx context.Context) error {
 	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
 		return f.Fail("ask which database it is in", err)
@@ -30,7 +30,7 @@ func (f *installed) SameAsBefore(ctx context.Context) error {
 	return f.Reader.NotSetBack(ctx)
 }
 
-func (f *installed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
+func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "note the database of "+f.Name, func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) + " WHERE name = " + b.Arg(f.Name)
@@ -52,7 +52,7 @@ func (f *installed) setIdentity(ctx context.Context, identity string, onlyUnknow
 // beginning, and remove what the new pass does not bring. It is for a database in
 // which commits were lost: after restoring a backup, or a failover to a replica that
 // lagged. A database of another identity is the feed's from now on.
-func (f *installed) Bump(ctx context.Context) (generation int64, err error) {
+func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "bump "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
 		if err != nil {
@@ -78,7 +78,7 @@ func (f *installed) Bump(ctx context.Context) (generation int64, err error) {
 // AdoptDatabase takes the database for the feed's own, with positions and cursors as
 // they are. It is for a database that has moved with all its commits: a planned
 // failover, an upgrade, a new server id. It answers whether that was needed.
-func (f *installed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
+func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (f *installed) AdoptDatabase(ctx context.Context) (changed bool, err error)
 }
 
 // printBump is the script of Bump, or of AdoptDatabase, for a database that is not at hand. See rowfeed.PrintBump.
-func printBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
+func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
 		b := dialect.NewScript(d)

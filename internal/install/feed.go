@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -13,31 +13,31 @@ import (
 )
 
 // installer makes, verifies, mends and removes what rowfeed needs in one database.
-type installer struct{ *store.Store }
+type Database struct{ *store.Store }
 
 // installed is what rowfeed has made for one feed. It is safe for concurrent use.
-type installed struct {
+type Feed struct {
 	*catalog.Feed
-	DB       *installer
+	DB       *Database
 	History  *history.History
 	Reader   *read.Reader
 	Recorder *publish.Recorder
 	// Partitions, Rows and Division are further things that are done to the feed.
-	Partitions *partitions
-	Rows       *outboxRows
-	Division   *division
+	Partitions *Partitions
+	Rows       *OutboxRows
+	Division   *Resharding
 	// SetProblems tells this process's publisher of the feed what is wrong.
 	SetProblems func([]string)
 }
 
 // Wake has this process's publisher of the feed look at once.
-func (f *installed) Wake() { f.Recorder.Wake() }
+func (f *Feed) Wake() { f.Recorder.Wake() }
 
 // fillBatch is the number of keys that one transaction records.
 const fillBatch = 2000
 
 // errRecordChanged means that another process has done this step, or ended the work.
-var errRecordChanged = errors.New("the feed's record has changed meanwhile")
+var ErrRecordChanged = errors.New("the feed's record has changed meanwhile")
 
 // filled notes that back-fill has come to a key; nil: to the end. It holds no schema
 // lock, so it must not touch the mark of a drop, nor of another `feed add` that has
@@ -58,14 +58,14 @@ func filled(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog
 	}
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {
-		err = errRecordChanged
+		err = ErrRecordChanged
 	}
 	return err
 }
 
 // Complete records, or places, the rows that were there before the feed, and gives keys their data shards. It goes on where
 // it broke off when it is called again. progress may be nil.
-func (f *installed) Complete(ctx context.Context, progress func(rows int64)) error {
+func (f *Feed) Complete(ctx context.Context, progress func(rows int64)) error {
 	if err := f.fill(ctx, progress); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (f *installed) Complete(ctx context.Context, progress func(rows int64)) err
 }
 
 // fill records the keys of the rows that were there before the triggers, or gives them places.
-func (f *installed) fill(ctx context.Context, progress func(int64)) error {
+func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
 		r := f.Record.Load()
@@ -86,7 +86,7 @@ func (f *installed) fill(ctx context.Context, progress func(int64)) error {
 		}
 		n, err := kind.backfill(ctx, f, r)
 		switch {
-		case errors.Is(err, errRecordChanged):
+		case errors.Is(err, ErrRecordChanged):
 			n = 0
 		case err != nil:
 			return f.Explain(ctx, "record the rows that are there (run the same command again to go on)", err)
@@ -102,4 +102,4 @@ func (f *installed) fill(ctx context.Context, progress func(int64)) error {
 }
 
 // FollowPartitions implements publish.Keeper.
-func (f *installed) FollowPartitions(ctx context.Context) { f.Partitions.FollowPartitions(ctx) }
+func (f *Feed) FollowPartitions(ctx context.Context) { f.Partitions.FollowPartitions(ctx) }

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -35,11 +35,11 @@ type attached struct {
 }
 
 // partitions follows the partitions of one feed's table.
-type partitions struct {
+type Partitions struct {
 	*catalog.Feed
-	DB       *installer
+	DB       *Database
 	Recorder *publish.Recorder
-	Rows     *outboxRows
+	Rows     *OutboxRows
 
 	mu       sync.Mutex
 	attached attached // what the last look found
@@ -59,7 +59,7 @@ func attachedOf(table *dialect.Table) []string {
 
 // VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
 // Writes to its rows are captured, so that these are not among what Verify finds.
-func (f *partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
+func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 	fresh, err := f.newPartitions(ctx, f.Store.On(), f.Record.Load())
 	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
 		return nil, nil // as Verify
@@ -81,7 +81,7 @@ func uncaptured(p dialect.NewPartition) string {
 		p.Name)
 }
 
-func (f *partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
+func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
 	if r.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (f *partitions) newPartitions(ctx context.Context, q dialect.Querier, r *ca
 
 // FollowPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
 // keys that came or went with partitions.
-func (f *partitions) FollowPartitions(ctx context.Context) {
+func (f *Partitions) FollowPartitions(ctx context.Context) {
 	err := f.takeInAll(ctx)
 	if err == nil {
 		_, err = f.followPartitions(ctx)
@@ -113,7 +113,7 @@ func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
 
 // takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
 // only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
-func (f *partitions) takeInAll(ctx context.Context) error {
+func (f *Partitions) takeInAll(ctx context.Context) error {
 	r := f.Record.Load()
 	fresh, err := f.newPartitions(ctx, f.Store.On(), r)
 	if err != nil {
@@ -139,7 +139,7 @@ func (f *partitions) takeInAll(ctx context.Context) error {
 }
 
 // mayTakeIn refuses partitions for which this login lacks a right.
-func (f *partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
+func (f *Partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
 	for _, p := range fresh {
 		if p.Lacks == "" {
 			continue
@@ -155,7 +155,7 @@ func (f *partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
+func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
 	err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -197,7 +197,7 @@ func (f *partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.
 
 // followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
 // date, and answers how many. It does nothing while a partition lacks its trigger.
-func (f *partitions) followPartitions(ctx context.Context) (total int64, err error) {
+func (f *Partitions) followPartitions(ctx context.Context) (total int64, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
@@ -250,7 +250,7 @@ func (f *partitions) followPartitions(ctx context.Context) (total int64, err err
 }
 
 // partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
-func (f *partitions) partitionsFail(ctx context.Context, err error) error {
+func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	const doing = "record the keys of partitions that were attached, detached, dropped or truncated"
 	if f.Store.Dialect.Classify(err) != dialect.ClassPermission {
 		return f.Explain(ctx, doing, err)
@@ -262,7 +262,7 @@ func (f *partitions) partitionsFail(ctx context.Context, err error) error {
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
 // from any partition.
-func (f *partitions) followedTo(known, now *catalog.Partitions) int64 {
+func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
 		return 0
@@ -275,7 +275,7 @@ func (f *partitions) followedTo(known, now *catalog.Partitions) int64 {
 	return known.Head
 }
 
-func (f *partitions) sequenceValue(ctx context.Context) (value int64, err error) {
+func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query := "SELECT value FROM " + f.Store.Table("sequences") + " WHERE name = " + b.Arg(f.Name)
 	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &value)
@@ -284,7 +284,7 @@ func (f *partitions) sequenceValue(ctx context.Context) (value int64, err error)
 
 // publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
 // it waits for the pass that is at work.
-func (f *partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
+func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
 		value = seq.Value
@@ -295,13 +295,13 @@ func (f *partitions) publishedUpTo(ctx context.Context) (value int64, err error)
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
 // than before: the partition can be a copy that was rewritten and has taken the place of the former one.
-func (f *partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
+func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
 	of := *r
 	of.Source = p.Name
 	part := f.of(&of)
 	if r.Outbox() {
-		if err := f.Rows.knowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
+		if err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
 			f.Trouble(err) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
@@ -325,12 +325,12 @@ func (f *partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 }
 
 // of is the feed as if it had another record, with gaps of its own.
-func (f *partitions) of(r *catalog.Record) *partitions {
+func (f *Partitions) of(r *catalog.Record) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
 	outbox := &shards.Outbox{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
-	part := &partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &outboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
+	part := &Partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &OutboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
 		return f.DB.Diagnose(ctx, feed, doing, err)
 	}
@@ -339,7 +339,7 @@ func (f *partitions) of(r *catalog.Record) *partitions {
 
 // recordVanished records the keys whose rows are gone although their positions, above one and up to another, do not
 // say so.
-func (f *partitions) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
+func (f *Partitions) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
 	for above < to {
 		last := to
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
@@ -356,7 +356,7 @@ func (f *partitions) recordVanished(ctx context.Context, above, to int64) (total
 }
 
 // recordGone is a step of recordVanished. It answers up to where it has looked.
-func (f *partitions) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
+func (f *Partitions) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
@@ -375,7 +375,7 @@ func (f *partitions) recordGone(ctx context.Context, tx dialect.Querier, above, 
 
 // followStep is one transaction of following partitions, and a pause as long as it took, which leaves the database to
 // others for half of the time.
-func (f *partitions) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
+func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
 	begun := time.Now()
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) (err error) {
 		n, err = step(tx)
@@ -392,7 +392,7 @@ func (f *partitions) followStep(ctx context.Context, step func(dialect.Querier) 
 
 // savePartitions has the record name other partitions, unless it has become another since it was read: then the next
 // look compares again.
-func (f *partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
+func (f *Partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
 	err := f.Store.WithSchemaLock(ctx, "follow the partitions of "+f.Name, func(q dialect.Querier) error {
 		records, err := catalog.Load(ctx, f.Store, q, f.Name)
 		if err != nil || len(records) == 0 || records[0].Gone() || records[0].Generation != read.Generation ||

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -26,11 +26,11 @@ func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.F
 	return nil
 }
 
-func (blocking) up(db *installer, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
+func (blocking) up(db *Database, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
 	return db.Dialect.ULIDUp(r.Feed(db.Names)), nil
 }
 
-func (blocking) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
+func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (blocking) down(ctx context.Context, db *installer, q dialect.Querier, r *c
 }
 
 // forgetShards removes the states of a feed's shards.
-func (db *installer) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
@@ -46,7 +46,7 @@ func (db *installer) forgetShards(ctx context.Context, q dialect.Querier, r *cat
 
 // admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
 // would be of that time for ever. Random UUIDs look like such.
-func (blocking) admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error {
+func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
 	if err := db.mustHoldULIDs(ctx, q, r); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (blocking) admit(ctx context.Context, db *installer, q dialect.Querier, r *
 }
 
 // begin lets shards that have rows already go on above them.
-func (blocking) begin(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) (string, error) {
+func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (string, error) {
 	err := shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.Dialect)
@@ -88,7 +88,7 @@ func (blocking) begin(ctx context.Context, db *installer, q dialect.Querier, r *
 	return catalog.StateActive, nil
 }
 
-func (blocking) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
 	all, other, err := db.Dialect.ULIDProblems(ctx, q, r.Feed(db.Names))
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
-func (blocking) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
@@ -129,12 +129,12 @@ func (blocking) mend(ctx context.Context, db *installer, q dialect.Querier, r *c
 }
 
 // backfill: a table has its ULIDs, or none.
-func (blocking) backfill(context.Context, *installed, *catalog.Record) (int64, error) {
-	return 0, errRecordChanged
+func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
+	return 0, ErrRecordChanged
 }
 
 // mustHoldULIDs refuses a table with rows that no page could show.
-func (db *installer) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	feed := r.Feed(db.Names)
 	from := catalog.WithoutULID(db.Dialect, feed)
 	if from == "" {
@@ -166,7 +166,7 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 
 // script writes the states that begin does. Without them the shards that have rows would not be
 // listed before somebody locks them; ULIDs are taken above the rows in any case.
-func (blocking) script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.Dialect, r.Feed(db.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")

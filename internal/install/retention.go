@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ func validRetention(r feedtype.Retention) error {
 
 // SetRetention changes how long the feed's entries are kept. Its publisher knows within a
 // minute; what has been purged does not come back.
-func (f *installed) SetRetention(ctx context.Context, to feedtype.Retention) error {
+func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	if err := f.keeps(to); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (f *installed) SetRetention(ctx context.Context, to feedtype.Retention) err
 	return f.Fail("set its retention", err)
 }
 
-func (f *installed) keeps(to feedtype.Retention) error {
+func (f *Feed) keeps(to feedtype.Retention) error {
 	r := f.Record.Load()
 	return cmp.Or(r.Unreadable, keeps(r.Mode, to))
 }

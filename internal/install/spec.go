@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -23,26 +23,26 @@ type kind interface {
 	// complete checks what a spec asks for against the table, and puts into the record what the kind needs of it.
 	complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error
 	// admit refuses rows that the table must not have, before anything is made.
-	admit(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) error
+	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error
 	// up and down are the statements that make and remove what the feed needs in the database, besides its record.
-	up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
-	down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
+	down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
 	// begin does the rest, before the feed is in the state that it answers.
-	begin(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record) (state string, err error)
+	begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (state string, err error)
 	// declare puts into a table that is not at hand the columns and indexes which a spec names beside the key, and takes
 	// their types out of the spec.
 	declare(t *declared, spec *feedtype.FeedSpec) error
 	// script is begin in a printed script, and note what is then said of the state.
-	script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
+	script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
 	// verify says what is not as the feed needs it, and mend does what can be done about it.
-	verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error)
-	mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error)
+	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
 	// rights are what logins need on rowfeed's own tables and functions, besides what all need: writers (nothing if what
 	// they write is recorded for them), and readers.
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
 	// backfill records, or places, the next batch of the rows that were there before the feed, in state filling, and
 	// answers how many there were. The error is errRecordChanged if another process has done it.
-	backfill(ctx context.Context, f *installed, r *catalog.Record) (int64, error)
+	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
 }
 
 var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{}, feedtype.ModeOutbox: outbox{}}

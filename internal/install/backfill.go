@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // outboxRows gives places to the rows of one feed with an outbox that have none, or records them.
-type outboxRows struct {
+type OutboxRows struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
 	Outbox   *shards.Outbox
@@ -34,7 +34,7 @@ type outboxRows struct {
 // While it runs a cursor below the live part of a shard, the beginning too, is refused with the code Filling: whoever goes on
 // from there would miss rows that are placed behind him. Readers in the live part notice nothing; they are not told of
 // the rows. progress may be nil; it is told the number of rows placed so far.
-func (f *installed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
+func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.DialectFeed().Outbox {
 		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
 			Next: "`rowfeed repair " + f.Name + "` records what is missing from a feed with positions of a sequence"}
@@ -43,7 +43,7 @@ func (f *installed) BackFill(ctx context.Context, progress func(rows int64)) (pl
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		if err := f.Rows.knowsPlaces(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
+		if err := f.Rows.KnowsPlaces(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
 			return err
 		}
 		return f.Rows.beginBackFill(ctx, q)
@@ -63,19 +63,19 @@ func (f *installed) BackFill(ctx context.Context, progress func(rows int64)) (pl
 }
 
 // knowsPlaces refuses what needs to know which rows never had a place, where places were purged.
-func (f *outboxRows) knowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
+func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
 		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
-			Next: f.recordYourself()}
+			Next: f.RecordYourself()}
 	}
 	return err
 }
 
 // recordYourself is what only somebody who knows the rows can do.
-func (f *outboxRows) recordYourself() string {
+func (f *OutboxRows) RecordYourself() string {
 	feed := f.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
 	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s WHERE …; a row whose place was kept is delivered once more",
@@ -83,7 +83,7 @@ func (f *outboxRows) recordYourself() string {
 }
 
 // beginBackFill begins a run, or goes on with one that is under way.
-func (f *outboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error {
+func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	r := *f.Record.Load()
 	switch {
 	case r.State == catalog.StateFilling:
@@ -103,7 +103,7 @@ func (f *outboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error
 // backfill places the next batch of rows. The feed's record is written first, and so locked, in the transaction that
 // places them: of two processes that are at the same batch one finds it done. Nothing else is locked
 // but the places themselves.
-func (m outbox) backfill(ctx context.Context, f *installed, r *catalog.Record) (n int64, err error) {
+func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
 	f.Rows.moveFirst(ctx)
 	l, err := f.CurrentLayout(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m outbox) backfill(ctx context.Context, f *installed, r *catalog.Record) (
 		}
 		n, err = f.Store.Dialect.PlaceBehind(ctx, tx, feed, behind)
 		if err == nil && r.Runs > 1 { // places that its snapshot lacks because they were purged have left their mark
-			err = f.Rows.knowsPlaces(ctx, tx, "back-fill")
+			err = f.Rows.KnowsPlaces(ctx, tx, "back-fill")
 		}
 		return err
 	})
@@ -172,7 +172,7 @@ func (m outbox) backfill(ctx context.Context, f *installed, r *catalog.Record) (
 
 // moveFirst moves what waits ahead of a batch that looks for rows without a record: all records
 // that wait are looked through for it. What cannot be moved only makes it slower.
-func (f *outboxRows) moveFirst(ctx context.Context) {
+func (f *OutboxRows) moveFirst(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
@@ -183,7 +183,7 @@ func (f *outboxRows) moveFirst(ctx context.Context) {
 
 // beginFilling makes a shard ready for the run that comes to it first, under the shard's lock. Where the shard has given no ULID yet its live
 // part begins at the time of the feed's making, whatever hints its records have.
-func (f *outboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
+func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
 	d := f.Store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
 	if err != nil {

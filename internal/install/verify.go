@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // Verify compares the feed's triggers and tables with what they should be, and
 // answers one sentence for each difference, sorted. By what parts of the feed are read is
 // a question of its own: see VerifyParts. So is a TRUNCATE of new partitions: see VerifyPartitions.
-func (f *installed) Verify(ctx context.Context) ([]string, error) {
+func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
 }
 
 // verify is Verify, and answers the table too, nil where this login is not shown it.
-func (f *installed) verify(ctx context.Context) (*dialect.Table, []string, error) {
+func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
@@ -38,14 +38,14 @@ func (f *installed) verify(ctx context.Context) (*dialect.Table, []string, error
 }
 
 // VerifyWithPartitions is Verify, and tells whether the table has partitions to follow.
-func (f *installed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
+func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
 // readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
 // are none of its business.
-func (db *installer) readsOthers(ctx context.Context) bool {
+func (db *Database) readsOthers(ctx context.Context) bool {
 	all, err := catalog.Load(ctx, db.Store, db.On(), "")
 	var granted []string
 	for _, r := range all {
@@ -61,7 +61,7 @@ func (db *installer) readsOthers(ctx context.Context) bool {
 // verify adds to the mode's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse. A login that is not shown all that there is
 // finds nothing wrong: whoever publishes does.
-func (db *installer) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
 	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 
 // elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
 // identity: the database is of another one. What a replica is nobody asks.
-func (db *installer) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
+func (db *Database) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
 	if db.Replica {
 		return nil, nil
 	}
@@ -130,7 +130,7 @@ func (db *installer) elsewhere(ctx context.Context, q dialect.Querier, r *catalo
 
 // Diagnose finds out the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
 // not as the statement needs it; nil where nothing is known to be wrong with them.
-func (db *installer) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
+func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
 	r := f.Record.Load()
 	table, failed := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if errors.Is(failed, feedtype.Refused) {

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 
-func (sequenced) script(db *installer, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
 		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
 			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
@@ -37,19 +37,19 @@ func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.Fe
 	return nil
 }
 
-func (sequenced) admit(context.Context, *installer, dialect.Querier, *catalog.Record) error {
+func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.Record) error {
 	return nil
 }
 
-func (sequenced) up(db *installer, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (sequenced) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	return run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table))
 }
 
-func (sequenced) begin(_ context.Context, db *installer, _ dialect.Querier, r *catalog.Record) (string, error) {
+func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.Record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return catalog.StateSharding, nil // rows that have a position have no shard of ours
@@ -60,7 +60,7 @@ func (sequenced) begin(_ context.Context, db *installer, _ dialect.Querier, r *c
 }
 
 // backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *installed, r *catalog.Record) (n int64, err error) {
+func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
 		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
@@ -72,7 +72,7 @@ func (sequenced) backfill(ctx context.Context, f *installed, r *catalog.Record) 
 	return n, err
 }
 
-func (sequenced) mend(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
 	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
@@ -89,7 +89,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 }
 
 // verify adds to the dialect's findings what triggers do.
-func (sequenced) verify(ctx context.Context, db *installer, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"context"
@@ -30,19 +30,19 @@ func minus(g, other feedtype.Grants) feedtype.Grants {
 }
 
 // grants lets logins of the database use one feed.
-type grants struct {
+type Grants struct {
 	*catalog.Feed
-	DB *installer
+	DB *Database
 }
 
 // Granted are the logins that may use the feed by Grant, as last read.
-func (f *grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
+func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
 // Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
 // feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
 // changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
 // [errors.ErrUnsupported].
-func (f *grants) Grant(ctx context.Context, logins feedtype.Grants) error {
+func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
@@ -70,7 +70,7 @@ func (f *grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 
 // Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
 // what they own. Revoking again changes nothing.
-func (f *grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
+func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
 		less, err := f.DB.rights(r, logins)
 		if err != nil {
@@ -86,7 +86,7 @@ func (f *grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 
 // PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
 // the script before anything else is granted.
-func (f *grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
+func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.Store.On(), logins)
 	if err != nil {
 		return nil, f.Fail("look for the logins", err)
@@ -125,7 +125,7 @@ func (f *grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 
 // changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
 // the names that they are known by.
-func (f *grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
+func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (f *grants) changeGrants(ctx context.Context, doing string, logins feedtype
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
-func (db *installer) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
+func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +173,7 @@ func (db *installer) recordsBeside(ctx context.Context, q dialect.Querier, name 
 }
 
 // checkLogins refuses what the database does not know as logins.
-func (f *grants) checkLogins(logins feedtype.Grants) error {
+func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	if logins.IsZero() {
 		return feedtype.Invalid("login", "name a writer or a reader")
 	}
@@ -195,7 +195,7 @@ func (f *grants) checkLogins(logins feedtype.Grants) error {
 }
 
 // accounts are the logins by the names that they are known by, each once.
-func (f *grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
+func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
 	if err := f.checkLogins(logins); err != nil {
 		return known, err
 	}
@@ -213,7 +213,7 @@ func (f *grants) accounts(ctx context.Context, q dialect.Querier, logins feedtyp
 }
 
 // mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
-func (f *grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
+func (f *Grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
 	for _, l := range logins {
 		for _, right := range l.rights {
 			owns, err := f.Store.Dialect.Owns(ctx, q, l.sql, right)
@@ -229,7 +229,7 @@ func (f *grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []l
 	return nil
 }
 
-func (f *grants) grantError(login string, err error) error {
+func (f *Grants) grantError(login string, err error) error {
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
 		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.Name, login), Cause: refusal.Cause, Next: refusal.Next}
@@ -244,7 +244,7 @@ type loginRights struct {
 }
 
 // rights are those that logins have, or are to have, on a feed.
-func (db *installer) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
@@ -276,7 +276,7 @@ func (db *installer) rights(r *catalog.Record, logins feedtype.Grants) (all []lo
 }
 
 // revoke takes rights away that no feed of those gives.
-func (db *installer) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
+func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
 	less, err := db.unneeded(ctx, q, less, feeds)
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (db *installer) revoke(ctx context.Context, q dialect.Querier, less []login
 }
 
 // unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *installer) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
+func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := db.rights(r, r.Grants)
@@ -319,7 +319,7 @@ func (db *installer) unneeded(ctx context.Context, q dialect.Querier, less []log
 
 // revokeAll is for a feed that is being dropped: on some databases rights outlive the
 // tables that they are on.
-func (db *installer) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
@@ -335,7 +335,7 @@ func (db *installer) revokeAll(ctx context.Context, q dialect.Querier, r *catalo
 }
 
 // grantAgain gives the logins of a feed their rights where objects were made anew.
-func (db *installer) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	all, err := db.rights(r, r.Grants)
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (db *installer) grantAgain(ctx context.Context, q dialect.Querier, r *catal
 }
 
 // saveOptions is for those who hold the schema lock and have read the record under it.
-func (db *installer) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Unreadable != nil {
 		return r.Unreadable // and would be lost in part
 	}

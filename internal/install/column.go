@@ -1,4 +1,4 @@
-package rowfeed
+package install
 
 import (
 	"cmp"
@@ -41,13 +41,13 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
 	}
-	return cmp.Or(holdsExactKeys(r), holdsShards(r, table))
+	return cmp.Or(HoldsExactKeys(r), holdsShards(r, table))
 }
 
 // holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
 // row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
 // left of the one that readers know, so they could never be told of its delete.
-func holdsExactKeys(r *catalog.Record) error {
+func HoldsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
@@ -62,7 +62,7 @@ func holdsExactKeys(r *catalog.Record) error {
 
 // leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
 // publisher: they record the row once more, for a feed of theirs, and change nothing.
-func (db *installer) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (db *installer) leaveOurs(ctx context.Context, q dialect.Querier, table *di
 }
 
 // mustBeAlone refuses a second feed that would keep its positions in the same rows.
-func (db *installer) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
 		return nil
 	}
