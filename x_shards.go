@@ -100,7 +100,7 @@ func (f *inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]sh
 	} else {
 		query += " ORDER BY s.shard"
 	}
-	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+b.Arg(max(MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
+	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+b.Arg(max(admin.MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
 		return h, rows.Scan(&h.shard, &h.last)
 	})
 	for _, h := range holdings {
