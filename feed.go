@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
@@ -30,8 +31,8 @@ type Feed struct {
 	recorder  *publish.Recorder
 	installed *install.Feed
 	grants    *install.Grants
-	inspector *inspector
-	checker   *checker
+	inspector *inspect.Inspector
+	checker   *inspect.Checker
 }
 
 func (db *DB) newFeed(name string) *Feed {
@@ -62,8 +63,8 @@ func (db *DB) newFeed(name string) *Feed {
 		Division:   &install.Resharding{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
 	f.publisher.Keeper = f.installed
 	f.grants = &install.Grants{Feed: c, DB: database}
-	f.inspector = &inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
-	f.checker = &checker{Feed: c, Install: f.installed}
+	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
+	f.checker = &inspect.Checker{Feed: c, Install: f.installed}
 	return f
 }
 

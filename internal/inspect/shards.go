@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // status lists the shards: who has them, and their heads.
-func (ulidView) status(ctx context.Context, f *inspector, s *admin.Status) (err error) {
+func (ulidView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
 	s.Shards, s.HoldersTold, err = f.Shards(ctx)
 	for _, shard := range s.Shards {
 		if h := shard.Holder; h != nil {
@@ -24,7 +24,7 @@ func (ulidView) status(ctx context.Context, f *inspector, s *admin.Status) (err 
 
 // Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
 // how much of that the database tells. There are none of other feeds.
-func (f *inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, told string, err error) {
+func (f *Inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, told string, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	shards = []admin.ShardStatus{}
 	if feed.ULIDs == nil {
@@ -62,7 +62,7 @@ func (f *inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, tol
 }
 
 // backlog: nothing waits for anybody.
-func (ulidView) backlog(context.Context, *inspector, int) (admin.Backlog, error) {
+func (ulidView) backlog(context.Context, *Inspector, int) (admin.Backlog, error) {
 	return admin.Backlog{}, nil
 }
 
@@ -85,7 +85,7 @@ type shardHead struct {
 
 // heads are those of the feed's shards: of all that holdings name, which may be too new to
 // be seen, and of the first others.
-func (f *inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
+func (f *Inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)

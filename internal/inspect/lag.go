@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -18,13 +18,13 @@ const mostBehind = 1000
 // lag tells the age of the next row, by its ULID, where a cursor is not at its shard's head. How
 // many there are only counting them would tell. It moves nothing, and reads a page of those
 // shards alone that are behind.
-func (m ulidView) lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error {
+func (m ulidView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	_, err := m.behindHeads(ctx, f, cursors)
 	return err
 }
 
 // behindHeads answers of how many cursors more something may be looked up.
-func (ulidView) behindHeads(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) (left int, err error) {
+func (ulidView) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
 		return 0, f.Fail("ask how far its shards are", err)
@@ -61,7 +61,7 @@ func (ulidView) behindHeads(ctx context.Context, f *inspector, cursors []*admin.
 }
 
 // headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
-func (f *inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
+func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
 	var numbers []int
 	for _, s := range cursors {
 		numbers = append(numbers, s.Shard)
@@ -86,7 +86,7 @@ func (f *inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 
 // nextRow is the position of the row behind a cursor, zero where there is none; nil where the
 // feed refuses the cursor, or has no single head: the consumer says so.
-func (f *inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
+func (f *Inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
 	page, err := f.Reader.Look(ctx, s.Cursor, s.Shard)
 	if err != nil {
 		var e *feedtype.Error
@@ -104,7 +104,7 @@ func (f *inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feed
 
 // lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
 // run, would otherwise never be behind.
-func (m outboxView) lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error {
+func (m outboxView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	left, err := m.behindHeads(ctx, f, cursors)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (m outboxView) lag(ctx context.Context, f *inspector, cursors []*admin.Cons
 }
 
 // Lag completes Behind and BehindSeconds of cursors.
-func (f *inspector) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
+func (f *Inspector) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
 	view, err := viewOf(f.Record.Load())
 	if err != nil {
 		return nil // the feed says so itself

@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 // inspector tells how one feed stands: what waits, who is in the way, and how far its consumers are behind.
-type inspector struct {
+type Inspector struct {
 	*catalog.Feed
 	Install *install.Feed
 	Reader  *read.Reader
@@ -30,7 +30,7 @@ type inspector struct {
 }
 
 // Status tells how the feed stands, and who holds it up.
-func (f *inspector) Status(ctx context.Context) (*admin.Status, error) {
+func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	unread := f.Reload(ctx)
 	if unread != nil && !errors.Is(unread, catalog.ErrUnreadable) {
 		return nil, unread
@@ -98,7 +98,7 @@ func (f *inspector) Status(ctx context.Context) (*admin.Status, error) {
 // Blockers are the open transactions that may hold back changes of the feed, as far as the
 // database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
 // feed with ULIDs is told by Shards.
-func (f *inspector) Blockers(ctx context.Context) ([]admin.Blocker, *admin.Unseen, error) {
+func (f *Inspector) Blockers(ctx context.Context) ([]admin.Blocker, *admin.Unseen, error) {
 	found, unseen, err := f.Store.Dialect.Blockers(ctx, f.Store.On(), f.DialectFeed())
 	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
 		return nil, nil, f.Fail("look for open transactions", err)
@@ -121,7 +121,7 @@ func ageSeconds(micros int64) *float64 {
 
 // Backlog tells what waits for the feed's publisher: what of Status costs little, for whoever
 // asks now and then, as metrics do. Changes are counted up to limit; 0 means MaxWaiting.
-func (f *inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, error) {
+func (f *Inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, error) {
 	if limit <= 0 || limit > admin.MaxWaiting {
 		limit = admin.MaxWaiting
 	}
@@ -133,7 +133,7 @@ func (f *inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, erro
 }
 
 // backlog reads the sequence, and counts changes.
-func (sequenceView) backlog(ctx context.Context, f *inspector, limit int) (found admin.Backlog, err error) {
+func (sequenceView) backlog(ctx context.Context, f *Inspector, limit int) (found admin.Backlog, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var updated, age int64
 	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, updated_at FROM "+f.Store.Table("sequences")+
@@ -160,7 +160,7 @@ func (sequenceView) backlog(ctx context.Context, f *inspector, limit int) (found
 }
 
 // status adds to that of the shards what waits in the outbox, and since when.
-func (m outboxView) status(ctx context.Context, f *inspector, s *admin.Status) (err error) {
+func (m outboxView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
 	if err := m.ulidView.status(ctx, f, s); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (m outboxView) status(ctx context.Context, f *inspector, s *admin.Status) (
 }
 
 // backlog counts records.
-func (outboxView) backlog(ctx context.Context, f *inspector, limit int) (b admin.Backlog, err error) {
+func (outboxView) backlog(ctx context.Context, f *Inspector, limit int) (b admin.Backlog, err error) {
 	var age int64
 	err = f.Read(ctx, "count the records", func(q dialect.Querier) (err error) {
 		b.Waiting, age, err = f.Store.Dialect.Backlog(ctx, q, f.DialectFeed(), limit)

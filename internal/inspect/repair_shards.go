@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 // repairShards gives keys their data shards and has them published anew, so that the
 // readers of their parts are told of them, wherever their cursors are. It answers how many.
 // Rows that others hold are passed over, and are the error when all else is done.
-func (f *checker) repairShards(ctx context.Context) (total int64, err error) {
+func (f *Checker) repairShards(ctx context.Context) (total int64, err error) {
 	in := func(give func(dialect.Querier) (int64, error)) error {
 		var n int64
 		err := f.Store.InTx(ctx, dialect.ForPublish, "give keys of "+f.Name+" their shards", func(tx dialect.Querier) (err error) {
@@ -60,7 +60,7 @@ var errRowHeld = errors.New("another transaction holds the row")
 // waitAgain lets a row wait for a position, with which a publisher gives it its shard. One
 // that has had another position meanwhile has got it already. It waits for nobody, and is
 // the whole transaction, so that nobody waits behind a row for the next.
-func (f *checker) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
+func (f *Checker) waitAgain(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded) (int64, error) {
 	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
 	stands := "t.feed_sync_id = " + b.Arg(w.Position)
 	// The shard is written for the lock that comes with it, which passes over what others
@@ -80,7 +80,7 @@ func (f *checker) waitAgain(ctx context.Context, tx dialect.Querier, feed *diale
 
 // giveShardsAgain writes shards in the table of positions, and records the keys. The
 // sequence's lock keeps positions, and the division of the feed, as they are.
-func (f *checker) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
+func (f *Checker) giveShardsAgain(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
 	d, feed := f.Store.Dialect, p.r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const probeWait = 5 * time.Second
 // Where only those holders are told that somebody waits for, Unblock waits itself.
 // Several shards that it could be, and a holder that it cannot be sure of, are refused.
 // The error wraps errors.ErrUnsupported where sessions cannot be ended.
-func (f *inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*admin.Unblocked, error) {
+func (f *Inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*admin.Unblocked, error) {
 	feed, object := f.DialectFeed(), feedtype.FeedObject(f.Name)
 	if feed.ULIDs == nil {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
@@ -65,7 +65,7 @@ func holdingOf(all []dialect.Holding, shard int) dialect.Holding {
 }
 
 // toUnblock is the shard that is meant.
-func (f *inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
+func (f *Inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
 	if shard != nil {
 		return *shard, nil
 	}
@@ -92,7 +92,7 @@ func (f *inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, sha
 
 // probe waits for a shard, so that the database tells who has it. The answer is without a holder where
 // nobody has it; done ends the wait.
-func (f *inspector) probe(ctx context.Context, shard int) (h dialect.Holding, done func(), err error) {
+func (f *Inspector) probe(ctx context.Context, shard int) (h dialect.Holding, done func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
@@ -131,7 +131,7 @@ func (f *inspector) probe(ctx context.Context, shard int) (h dialect.Holding, do
 }
 
 // endHolder ends who has been found.
-func (f *inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.UnblockRequest) (*admin.Unblocked, error) {
+func (f *Inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.UnblockRequest) (*admin.Unblocked, error) {
 	object := fmt.Sprintf("feed %q, shard %d", f.Name, h.Shard)
 	found := &admin.Unblocked{Shard: h.Shard, Waiting: []admin.Session{}}
 	var now int64

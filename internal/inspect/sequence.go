@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 // view is what differs between the kinds of positions when a feed is looked at.
 type view interface {
 	// check finds the keys that are wrong, and repair puts right what it can, and answers how many keys that were.
-	check(ctx context.Context, f *checker) ([]admin.Finding, error)
-	repair(ctx context.Context, f *checker) (int64, error)
+	check(ctx context.Context, f *Checker) ([]admin.Finding, error)
+	repair(ctx context.Context, f *Checker) (int64, error)
 	// status completes a status.
-	status(ctx context.Context, f *inspector, s *admin.Status) error
+	status(ctx context.Context, f *Inspector, s *admin.Status) error
 	// backlog is what of the status may be asked for often; it counts up to limit.
-	backlog(ctx context.Context, f *inspector, limit int) (admin.Backlog, error)
+	backlog(ctx context.Context, f *Inspector, limit int) (admin.Backlog, error)
 	// lag says of cursors how far they are behind.
-	lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error
+	lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error
 }
 
 var views = map[string]view{feedtype.ModeSequence: sequenceView{}, feedtype.ModeBlocking: ulidView{}, feedtype.ModeOutbox: outboxView{}}
@@ -43,14 +43,14 @@ type (
 	outboxView struct{ ulidView }
 )
 
-func (sequenceView) repair(ctx context.Context, f *checker) (int64, error) { return f.repairKeys(ctx) }
+func (sequenceView) repair(ctx context.Context, f *Checker) (int64, error) { return f.repairKeys(ctx) }
 
-func (sequenceView) check(ctx context.Context, f *checker) ([]admin.Finding, error) {
+func (sequenceView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
 	return f.checkOnce(ctx)
 }
 
 // status tells what waits for the publisher, and since when.
-func (m sequenceView) status(ctx context.Context, f *inspector, s *admin.Status) (err error) {
+func (m sequenceView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
 	if s.Backlog, err = m.backlog(ctx, f, admin.MaxWaiting); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (m sequenceView) status(ctx context.Context, f *inspector, s *admin.Status)
 	return nil
 }
 
-func (sequenceView) lag(ctx context.Context, f *inspector, cursors []*admin.ConsumerStatus) error {
+func (sequenceView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	for _, s := range cursors {
 		if err := f.behindPosition(ctx, s); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (sequenceView) lag(ctx context.Context, f *inspector, cursors []*admin.Cons
 	return nil
 }
 
-func (f *inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus) error {
+func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus) error {
 	at, err := s.Cursor.State()
 	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a place in another history
@@ -108,7 +108,7 @@ func (f *inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 }
 
 // countVanished counts keys whose rows are gone although nothing has said so.
-func (f *inspector) countVanished(ctx context.Context) (n int64, err error) {
+func (f *Inspector) countVanished(ctx context.Context) (n int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	i := slices.IndexFunc(keyRules, func(r keyRule) bool { return r.rule == admin.RuleVanished })
 	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT count(*)"+ruleFrom(f.Feed, b, keyRules[i], "p"), b.Args(), &n)

@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func (p *places) look(ctx context.Context, tx dialect.Querier, db *store.Store) 
 // upgrade, it is looked at again from its first key on; begin is called before each walk.
 // While its keys are being given their shards nothing can be said of them: an error with
 // the code Sharding.
-func (f *checker) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
+func (f *Checker) lookAtShards(ctx context.Context, begin func(), found func(*places) error) error {
 	for {
 		r := f.Record.Load()
 		switch {
@@ -87,7 +87,7 @@ func (f *checker) lookAtShards(ctx context.Context, begin func(), found func(*pl
 }
 
 // walkShards is one walk of lookAtShards; errRecordChanged ends it.
-func (f *checker) walkShards(ctx context.Context, r *catalog.Record, found func(*places) error) error {
+func (f *Checker) walkShards(ctx context.Context, r *catalog.Record, found func(*places) error) error {
 	walks := []bool{false}
 	if r.Capture == feedtype.CaptureColumn {
 		walks = append(walks, true)
@@ -116,7 +116,7 @@ var errEnough = errors.New("enough is known")
 
 // checkShards finds the keys that are in other data shards than theirs. A key's shard is a
 // question about this key alone, so that one look at each is enough.
-func (f *checker) checkShards(ctx context.Context) (findings []admin.Finding, err error) {
+func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, err error) {
 	err = f.lookAtShards(ctx, func() { findings = nil }, func(p *places) error {
 		columns := make([]feedtype.Column, len(p.r.Key))
 		for i, c := range p.r.Key {

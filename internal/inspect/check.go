@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func rules(feed *dialect.Feed) []keyRule {
 }
 
 // checker looks for what is wrong with one feed, and repairs it.
-type checker struct {
+type Checker struct {
 	*catalog.Feed
 	Install *install.Feed
 }
@@ -63,7 +63,7 @@ type checker struct {
 // triggers that are missing. Keys that are in other data shards than theirs are looked
 // for behind that, in batches; of a feed that is being divided anew a finding says that
 // they were not. At most 100 findings a rule. It writes nothing; see Repair.
-func (f *checker) Check(ctx context.Context) ([]admin.Finding, error) {
+func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if err := f.Reload(ctx); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (f *checker) Check(ctx context.Context) ([]admin.Finding, error) {
 }
 
 // inexactKeys tells of a feed with capture column that an older rowfeed has made of a key that AddFeed refuses now.
-func (f *checker) inexactKeys(context.Context) ([]string, error) {
+func (f *Checker) inexactKeys(context.Context) ([]string, error) {
 	if err := install.HoldsExactKeys(f.Record.Load()); err != nil {
 		return []string{err.Error()}, nil
 	}
@@ -102,7 +102,7 @@ func (f *checker) inexactKeys(context.Context) ([]string, error) {
 
 // strays are triggers elsewhere that write into the feed's tables. What they record costs positions, and is no reason
 // not to be ready.
-func (f *checker) strays(ctx context.Context) ([]string, error) {
+func (f *Checker) strays(ctx context.Context) ([]string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *checker) strays(ctx context.Context) ([]string, error) {
 }
 
 // checkKeys finds the keys that break a rule.
-func (f *checker) checkKeys(ctx context.Context) (findings []admin.Finding, err error) {
+func (f *Checker) checkKeys(ctx context.Context) (findings []admin.Finding, err error) {
 	view, err := viewOf(f.Record.Load())
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func sameFinding(x, y admin.Finding) bool {
 		x.Key != nil && y.Key != nil && string(x.Key.AppendJSON(nil)) == string(y.Key.AppendJSON(nil)))
 }
 
-func (f *checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
+func (f *Checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
 	var findings []admin.Finding
 	err := f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) error {
 		findings = nil
@@ -165,7 +165,7 @@ func (f *checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
 	return findings, f.Fail("check", err)
 }
 
-func (f *checker) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]admin.Finding, error) {
+func (f *Checker) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]admin.Finding, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	side, refs := "p", dialect.StoredRefs(d, feed, "p")
 	if rule.fromSource {
@@ -177,7 +177,7 @@ func (f *checker) checkRule(ctx context.Context, tx dialect.Querier, rule keyRul
 }
 
 // findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
-func (f *checker) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding admin.Finding) ([]admin.Finding, error) {
+func (f *Checker) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding admin.Finding) ([]admin.Finding, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
 	for i, c := range feed.Key {

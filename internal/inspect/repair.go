@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // resetRows takes positions that cannot be theirs from rows, so that they are
 // published anew, and answers how many.
-func (f *checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
+func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
 	feed := f.DialectFeed()
 	if !feed.InRows() {
 		return 0, nil
@@ -22,7 +22,7 @@ func (f *checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, err
 }
 
 // sharedPositions is a query for the positions that more than one key has.
-func (f *checker) sharedPositions(feed *dialect.Feed) string {
+func (f *Checker) sharedPositions(feed *dialect.Feed) string {
 	from := dialect.Qualified(f.Store.Dialect, feed.Positions())
 	if feed.InRows() {
 		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.Store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
@@ -37,7 +37,7 @@ func (f *checker) sharedPositions(feed *dialect.Feed) string {
 // hold are passed over: when all else is done they are an error with the code Locked. A
 // feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
 // have neither a record nor a place, whose entries then come as new ones.
-func (f *checker) Repair(ctx context.Context) (int64, error) {
+func (f *Checker) Repair(ctx context.Context) (int64, error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (f *checker) Repair(ctx context.Context) (int64, error) {
 }
 
 // repairKeys is Repair for a feed with positions of a sequence.
-func (f *checker) repairKeys(ctx context.Context) (int64, error) {
+func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {

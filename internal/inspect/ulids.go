@@ -1,4 +1,4 @@
-package rowfeed
+package inspect
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-func (ulidView) repair(_ context.Context, f *checker) (int64, error) {
+func (ulidView) repair(_ context.Context, f *Checker) (int64, error) {
 	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
 		Next: "`rowfeed check " + f.Name + "` says of each problem what to do"}
 }
 
 // check finds ULIDs that nobody can have been given: those above the state of their shard,
 // which is read after them.
-func (ulidView) check(ctx context.Context, f *checker) ([]admin.Finding, error) {
+func (ulidView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
 	feed, err := f.ulidsNow(ctx)
 	if feed == nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (ulidView) check(ctx context.Context, f *checker) ([]admin.Finding, error) 
 
 // check finds, besides what is wrong with ULIDs, rows that no entry will come of. Where entries
 // were purged nothing tells their rows from those, which a note says.
-func (m outboxView) check(ctx context.Context, f *checker) ([]admin.Finding, error) {
+func (m outboxView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
 	findings, err := m.ulidView.check(ctx, f)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (m outboxView) check(ctx context.Context, f *checker) ([]admin.Finding, err
 
 // ulidsNow is the feed with its columns as the table has them now, whose types may be others than
 // when it was made; nil where they hold no ULIDs any more, which Verify tells.
-func (f *checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
+func (f *Checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	feed, r := f.DialectFeed(), f.Record.Load()
 	if feed.Outbox {
 		return feed, nil
@@ -92,7 +92,7 @@ func (f *checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 }
 
 // checkULIDs finds such rows.
-func (f *checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []admin.Finding, err error) {
+func (f *Checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []admin.Finding, err error) {
 	from := catalog.WithoutULID(f.Store.Dialect, feed)
 	if from == "" {
 		return nil, nil
@@ -105,6 +105,6 @@ func (f *checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings 
 	return findings, err
 }
 
-func (outboxView) repair(ctx context.Context, f *checker) (int64, error) {
+func (outboxView) repair(ctx context.Context, f *Checker) (int64, error) {
 	return f.Install.Rows.RecordMissing(ctx)
 }
