@@ -174,7 +174,7 @@ func TestDivisionWaits(t *testing.T) {
 				if !strings.Contains(text, "still works on a shard of before") {
 					x.Errorf("%v shards: %s", counts, text)
 				}
-			case <-time.After(time.Minute):
+			case <-time.After(patience()):
 				x.Fatalf("%v shards: nobody waits", counts)
 			}
 			open()

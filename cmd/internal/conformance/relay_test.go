@@ -83,7 +83,7 @@ func (s *spy) relay(f rowfeed.Source) *relays.Relay {
 // run is RunOnce, which must go well.
 func (s *spy) run(r *relays.Relay) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(s.ctx, patience())
 	defer cancel()
 	if err := r.RunOnce(ctx); err != nil {
 		s.Fatal(err)

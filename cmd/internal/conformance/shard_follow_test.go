@@ -198,7 +198,7 @@ func TestPartWaits(t *testing.T) {
 		x.insertKV(1, 6) // in the shards 7, 5, 3, 0 and 6
 		x.publish(f)
 		result := make(chan fetched, 1)
-		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(x.ctx, patience())
 		x.Cleanup(cancel)
 		go func() {
 			page, err := f.Fetch(ctx, rowfeed.Request{After: "4", Shards: rowfeed.Part(0, 2), Wait: never})
@@ -235,7 +235,7 @@ func TestPartsWaitTogether(t *testing.T) {
 		x.insertKV(1, 6) // in the shards 7, 5, 3, 0 and 6
 		x.publish(own)
 		ids := map[int]int{7: 1, 5: 2, 3: 3, 0: 4, 6: 5}
-		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(x.ctx, patience())
 		x.Cleanup(cancel)
 		begun, read := make(chan struct{}, 100), make(chan struct{}, 100)
 		var gate atomic.Pointer[chan struct{}]
@@ -390,7 +390,7 @@ func TestBucketIndexMissing(t *testing.T) {
 		}
 		trouble := make(chan error, 100)
 		other := x.tapped(testdb.Hooks{}, &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) { trouble <- ev.Err }}})
-		ctx, stop := context.WithTimeout(x.ctx, time.Minute)
+		ctx, stop := context.WithTimeout(x.ctx, patience())
 		x.Cleanup(stop)
 		ended := make(chan error, 1)
 		go func() { ended <- other.RunPublisher(ctx) }()

@@ -61,7 +61,7 @@ func TestRelayOnceWaits(t *testing.T) {
 		rf, said := x.standby()
 		end := func(ended chan error) error {
 			x.Helper()
-			deadline := time.NewTimer(time.Minute)
+			deadline := time.NewTimer(patience())
 			defer deadline.Stop()
 			select {
 			case err := <-ended:

@@ -339,7 +339,7 @@ func TestTailThatFails(t *testing.T) {
 			tl.fail.Store(nil)
 			return took
 		})
-		ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(x.ctx, patience())
 		defer cancel()
 		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
 		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {

@@ -113,7 +113,7 @@ func TestULIDPageInTwo(t *testing.T) {
 		select {
 		case page := <-pages:
 			x.wantIDs(page, false, 3)
-		case <-time.After(time.Minute):
+		case <-time.After(patience()):
 			t.Fatal("who waits at the head was not told of an entry that came while its first page was read")
 		}
 	})

@@ -21,7 +21,7 @@ type stream struct {
 // streamed opens a stream, behind the last event that was seen where there is one.
 func (x *env) streamed(url, last string) *stream {
 	x.Helper()
-	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(x.ctx, patience())
 	x.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

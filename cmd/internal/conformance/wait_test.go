@@ -57,7 +57,7 @@ type fetched struct {
 // waiter fetches in the background, for at most as long as a test may take.
 func (x *env) waiter(f rowfeed.Source, after rowfeed.Cursor) <-chan fetched {
 	result := make(chan fetched, 1)
-	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(x.ctx, patience())
 	x.Cleanup(cancel)
 	go func() {
 		page, err := f.Fetch(ctx, rowfeed.Request{After: after, Wait: never})
