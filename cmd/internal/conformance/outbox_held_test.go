@@ -104,6 +104,9 @@ func TestOutboxMoversBetween(t *testing.T) {
 	})
 }
 
+// minutes is how often a publisher has told of what is in its way, or has kept house, since a moment at most: once each minute.
+func minutes(since time.Time) int { return 1 + int(time.Since(since)/time.Minute) }
+
 // TestHeldShardPublisher (M59, H18): a shard that somebody has holds up no other: a publisher goes on with
 // those, tells which one waits and what to do, and serves it when it is free. One call of
 // Publish moves what can be moved, and says what could not.
@@ -114,7 +117,7 @@ func TestHeldShardPublisher(t *testing.T) {
 		x.appended(3, 0, time.Time{})
 		var told troubles
 		ctx, stop := context.WithCancel(x.ctx)
-		ended := make(chan error, 1)
+		ended, began := make(chan error, 1), time.Now()
 		f := x.other(testdb.Hooks{}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: told.observer()})
 		go func() { ended <- f.RunPublisher(ctx) }()
 		x.servesMeanwhile(10)
@@ -127,7 +130,7 @@ func TestHeldShardPublisher(t *testing.T) {
 		if _, shard := x.shardStatus(0); x.tells() == rowfeed.HoldersAll && shard.Holder == nil {
 			t.Errorf("status does not say who has the shard: %+v", shard)
 		}
-		if n := told.like(""); n != 1 {
+		if n := told.like(""); n < 1 || n > minutes(began) {
 			t.Errorf("told %q", told.told)
 		}
 		letGo()
@@ -169,7 +172,7 @@ func TestHeldShardPurge(t *testing.T) {
 		var told troubles
 		var looks atomic.Int64
 		ctx, stop := context.WithCancel(x.ctx)
-		ended := make(chan error, 1)
+		ended, began := make(chan error, 1), time.Now()
 		f := x.other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.HasPrefix(ev.SQL, "SELECT s.shard, (SELECT") {
 				looks.Add(1)
@@ -178,8 +181,9 @@ func TestHeldShardPurge(t *testing.T) {
 		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: told.observer()})
 		go func() { ended <- f.RunPublisher(ctx) }()
 		x.servesMeanwhile(40)
-		if told.like("shard -2, -1, 0: entries of it have expired") != 1 || looks.Load() != 1 || len(f.Problems()) > 0 {
-			t.Errorf("looked %d times, told %q, problems %q", looks.Load(), told.told, f.Problems())
+		n, looked := told.like("shard -2, -1, 0: entries of it have expired"), int(looks.Load())
+		if n < 1 || n > looked || looked > minutes(began) || len(f.Problems()) > 0 {
+			t.Errorf("looked %d times, told %q, problems %q", looked, told.told, f.Problems())
 		}
 		if n := x.scalar("SELECT count(*) FROM rowfeed_feed_events WHERE shard = 1 AND id < 40"); n != 1 {
 			t.Errorf("%d entries of the other shard are left", n)
