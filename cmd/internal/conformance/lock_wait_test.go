@@ -229,10 +229,10 @@ func TestLockIdleSetting(t *testing.T) {
 			want string
 		}{
 			{"0", rowfeed.LockRequest{}, "1min"},
-			{"0", rowfeed.LockRequest{Idle: 1500 * time.Millisecond}, "1500ms"},
+			{"0", rowfeed.LockRequest{Idle: 90500 * time.Millisecond}, "90500ms"},
 			{"0", rowfeed.LockRequest{Idle: rowfeed.NoBound}, "0"},
-			{"5s", rowfeed.LockRequest{}, "5s"},
-			{"5s", rowfeed.LockRequest{Idle: time.Hour}, "5s"},
+			{"50s", rowfeed.LockRequest{}, "50s"},
+			{"50s", rowfeed.LockRequest{Idle: time.Hour}, "50s"},
 			{"2h", rowfeed.LockRequest{Idle: time.Hour}, "1h"},
 		} {
 			pool := x.db.OpenTapped(x.T, testdb.Hooks{})

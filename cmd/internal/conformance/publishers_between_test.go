@@ -101,11 +101,11 @@ func TestNobodyWaits(t *testing.T) {
 		if x.family() == "sqlite" {
 			return // one writer at a time: TestExactlyTheChangesRead
 		}
-		ctx, cancel := context.WithTimeout(x.ctx, 40*time.Second) // before a server gives up waiting
-		defer cancel()
 		x.fill(3)
 		for _, isolation := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 			x.exec("UPDATE kv SET v = 1")
+			ctx, cancel := context.WithTimeout(x.ctx, 40*time.Second) // before a server gives up waiting
+			defer cancel()
 			writer := x.begin(isolation)
 			x.in(writer, "UPDATE kv SET v = 2 WHERE id = 1", "DELETE FROM kv WHERE id = 2", "UPDATE kv SET id = 4 WHERE id = 3", "INSERT INTO kv VALUES (5, 'k', 2)")
 			held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
