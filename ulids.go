@@ -36,7 +36,10 @@ type ULIDs struct{ taken *shards.ULIDs }
 
 // At is the i-th ULID of a shard, i from 0 to dialect.ULIDsPerLock-1. They grow with i, and all of
 // them have the same time.
-func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) { return u.taken.At(shard, i) }
+func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {
+	b, err := u.taken.At(shard, i)
+	return ulid.ULID(b), err
+}
 
 // HighLow are the two halves of the first ULID of a shard, for SQL that computes the others:
 // the first eight bytes, and the last eight, to which i is added, both in two's complement

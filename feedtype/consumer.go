@@ -3,6 +3,7 @@ package feedtype
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -98,3 +99,9 @@ type Refusal struct {
 	Entry int // its index among those handed over
 	Err   error
 }
+
+var consumerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+
+// ValidConsumer tells whether a consumer can have this name: a letter or digit, then up to 99 of letters, digits, '_', '-',
+// '.' and ':'.
+func ValidConsumer(name string) bool { return consumerName.MatchString(name) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -56,15 +55,13 @@ const (
 	pausedPoll, cursorPoll = time.Second, time.Second
 )
 
-var ConsumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
-
 func consumerObject(name, feed string) string {
 	return fmt.Sprintf("consumer %q of feed %q", name, feed)
 }
 
 func (c *Consumer) validate() error {
 	switch {
-	case !ConsumerNamePattern.MatchString(c.Name):
+	case !feedtype.ValidConsumer(c.Name):
 		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
 	case c.Source == nil:
 		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")

@@ -23,7 +23,7 @@ import (
 // Handle does in its transaction.
 func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string, e feedtype.Entry) (first bool, err error) {
 	switch {
-	case !ConsumerNamePattern.MatchString(consumer):
+	case !feedtype.ValidConsumer(consumer):
 		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
 	case e.Generation < 1 || e.Position == "":
 		return false, feedtype.Invalid("entry", "it has no generation or no position: it did not come from a feed")

@@ -10,7 +10,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -143,7 +142,7 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 	}
 	for _, c := range cursors {
 		switch {
-		case !consume.ConsumerNamePattern.MatchString(c.consumer):
+		case !feedtype.ValidConsumer(c.consumer):
 			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
 		case c.position < 0 || c.position > head:
 			return refuse("correct it, or say with --adopt-sequence where the sequence stood", "the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)

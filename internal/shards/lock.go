@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -147,13 +146,13 @@ func (f *Locks) lockedOut(ctx context.Context, tx dialect.Querier, object string
 }
 
 // At is that of rowfeed.ULIDs.
-func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {
+func (u *ULIDs) At(shard int, i int64) ([16]byte, error) {
 	t, err := u.of(shard)
 	if err != nil {
-		return ulid.ULID{}, err
+		return [16]byte{}, err
 	}
 	if i < 0 || i >= dialect.ULIDsPerLock {
-		return ulid.ULID{}, feedtype.Invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(dialect.ULIDsPerLock-1))
+		return [16]byte{}, feedtype.Invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(dialect.ULIDsPerLock-1))
 	}
 	t.first.Low += i
 	return t.first.Position().Bytes(), nil
