@@ -5,37 +5,75 @@ import (
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // Admin is what operators do with the feeds of this database.
 func (db *DB) Admin() *admin.Admin {
 	s := db.store
 	return admin.New(admin.Database{SQL: s.SQL, Dialect: s.Dialect, Names: s.Names, Observer: s.Observer,
-		Feed: func(ctx context.Context, name string) (admin.Feed, error) {
+		Feed: func(ctx context.Context, name string) (admin.Source, error) {
 			f, err := db.Feed(ctx, name)
 			return administered{f}, err
 		},
-		Feeds: func(ctx context.Context) (all []admin.Feed, err error) {
+		Feeds: func(ctx context.Context) (all []admin.Source, err error) {
 			feeds, err := db.Feeds(ctx)
 			for _, f := range feeds {
 				all = append(all, administered{f})
 			}
 			return all, err
-		}})
+		},
+		Waiting: db.watch.Waiting})
 }
+
+// Admin is what operators do with the feed.
+func (f *Feed) Admin() *admin.Feed {
+	return &admin.Feed{Inspector: f.inspector, Checker: f.checker, Installation: installation{f.catalog, f.installed},
+		Grantor: f.grants, Publications: publications{f.recorder, f.publisher}}
+}
+
+// installation is what is made for a feed, from its parts.
+type installation struct {
+	catalog *catalog.Feed
+	*install.Feed
+}
+
+func (i installation) VerifyParts(ctx context.Context) (string, error) {
+	return i.catalog.VerifyParts(ctx)
+}
+
+func (i installation) VerifyPartitions(ctx context.Context) ([]string, error) {
+	return i.Partitions.VerifyPartitions(ctx)
+}
+
+func (i installation) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (bool, error) {
+	return i.Division.Reshard(ctx, dataShards, progress)
+}
+
+func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }
+
+// publications is what records and publishes, for operators.
+type publications struct {
+	*publish.Recorder
+	publisher *publish.Publisher
+}
+
+func (p publications) Purge(ctx context.Context) (int, error) { return p.publisher.Purge(ctx) }
 
 // administered is a feed as package admin needs it.
 type administered struct{ *Feed }
 
-// ShardsAreFeeds implements admin.Feed.
+// ShardsAreFeeds implements admin.Source.
 func (f administered) ShardsAreFeeds() bool { return f.reader.ShardsAreFeeds() == nil }
 
-// Lag implements admin.Feed.
+// Lag implements admin.Source.
 func (f administered) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
 	return f.inspector.Lag(ctx, cursors)
 }
 
-// Locate implements admin.Feed.
+// Locate implements admin.Source.
 func (f administered) Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
 	if t, ok, _ := to.Time(); ok {
 		pager, err := f.pager()

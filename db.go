@@ -159,18 +159,5 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	return rf, nil
 }
 
-// Readers counts those who wait for an entry at this moment, in this process (Request.Wait), by
-// the feed's name. Feeds for whose entries nobody waits are left out.
-func (db *DB) Readers() map[string]int {
-	w := db.watch
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	n := make(map[string]int)
-	for what, c := range w.Crowds {
-		n[what.Key.Feed] += c.Size
-	}
-	return n
-}
-
 // NoLease as Config.PublisherLease lets every publisher work at once.
 const NoLease = -1

@@ -113,5 +113,7 @@ func (f *Feed) DeleteSQL() []string { return f.recorder.DeleteSQL() }
 
 var _ feedtype.ShardSource = (*Feed)(nil)
 
+func (db *DB) Readers() map[string]int { return db.Admin().Readers() }
+
 // PublisherLease is the name of the lease through which the publishers of a feed take turns.
 func PublisherLease(feed string) string { return publish.LeaseName(feed) }

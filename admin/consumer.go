@@ -183,7 +183,7 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 
 // seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
 // of them refuses.
-func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Feed, to feedtype.Cursor) (int64, error) {
+func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Source, to feedtype.Cursor) (int64, error) {
 	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)

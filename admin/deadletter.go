@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/consume"
 )
 
 // ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
@@ -45,3 +46,6 @@ func (db *Admin) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, ke
 func (db *Admin) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
 	return db.consumers.PurgeProcessed(ctx, consumer, feed, upTo)
 }
+
+// SameKey tells whether two JSON objects are one key, however they are written.
+func SameKey(a, b json.RawMessage) bool { return consume.SameKey(a, b) }

@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // Leases lists all leases that were ever acquired, by name. See CurrentLeases.
@@ -54,3 +55,12 @@ func isConsumers(s *feedtype.LeaseStatus) bool {
 func (db *Admin) ReleaseLease(ctx context.Context, name string, epoch int64) (*feedtype.LeaseStatus, error) {
 	return lease.Release(ctx, db.store, name, epoch)
 }
+
+// PublisherLease is the name of the lease through which the publishers of a feed take turns.
+func PublisherLease(feed string) string { return publish.LeaseName(feed) }
+
+// ConsumerGroup is the name of the group whose jobs are the shards of a consumer.
+func ConsumerGroup(consumer, feed string) string { return consume.ConsumerGroup(consumer, feed) }
+
+// JobLease is the name of the lease of a job of a group.
+func JobLease(group string, jobs, job int) string { return lease.JobLease(group, jobs, job) }

@@ -196,7 +196,7 @@ func (s TokenSpec) grants() []TokenGrant {
 
 // viewFits refuses feeds that are not there, and a view that does not fit one of them.
 func (db *Admin) viewFits(ctx context.Context, spec TokenSpec) error {
-	var feeds []Feed
+	var feeds []Source
 	for _, g := range spec.Grants {
 		if g.Feed != EveryFeed {
 			f, err := db.feed(ctx, g.Feed)

@@ -15,18 +15,18 @@ type sleeper struct {
 // Looked is the number of looks that have told what they found. Who is about to ask the database
 // whether he may sleep takes it along: what is told from then on is news to him.
 func (w *Watcher) Looked() int64 {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.ended
 }
 
 // Sleep returns when something may have changed since that many looks, when somebody wants the
 // publisher awake, when the time is over or ctx ends.
 func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-chan struct{}, d time.Duration) {
-	w.Mu.Lock()
+	w.mu.Lock()
 	if w.stirred > since || w.outage > 0 {
 		failing := w.outage > 0
-		w.Mu.Unlock()
+		w.mu.Unlock()
 		if failing { // each looks himself meanwhile
 			Doze(ctx, wake, min(d, w.asleep))
 		}
@@ -35,7 +35,7 @@ func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-ch
 	s := &sleeper{feed: feed, up: make(chan struct{})}
 	w.sleepers[s] = struct{}{}
 	w.wanted()
-	w.Mu.Unlock()
+	w.mu.Unlock()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -44,8 +44,8 @@ func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-ch
 	case <-wake:
 	case <-s.up:
 	}
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	delete(w.sleepers, s)
 	w.unwanted()
 }
@@ -67,12 +67,12 @@ func (w *Watcher) rouse(round int64, a answer, err error) {
 // Serve says that a publisher of this process is at work on a feed, until it is called: it tells
 // of what it publishes, and looks need not be frequent for the sake of that.
 func (w *Watcher) Serve(feed string) (end func()) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.serving[feed]++
 	return func() {
-		w.Mu.Lock()
-		defer w.Mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.serving[feed]--; w.serving[feed] == 0 {
 			delete(w.serving, feed)
 		}

@@ -52,9 +52,9 @@ type Watcher struct {
 	pages  func() any    // makes crowd.pages
 	asleep time.Duration // between looks while publishers sleep
 
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	known    map[Key]known
-	Crowds   map[watched]*Crowd
+	crowds   map[watched]*Crowd
 	waiting  int // callers in crowds
 	sleepers map[*sleeper]struct{}
 	serving  map[string]int // publishers at work in this process, by feed
@@ -114,7 +114,7 @@ type answer struct {
 
 func New(waiting, asleep time.Duration, look look, pages func() any) *Watcher {
 	return &Watcher{look: look, pages: pages, asleep: asleep, paces: Pace{Longest: waiting}, poke: make(chan struct{}, 1),
-		known: make(map[Key]known), Crowds: make(map[watched]*Crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
+		known: make(map[Key]known), crowds: make(map[watched]*Crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
 }
 
 // Verdict is how waiting ended.
@@ -132,34 +132,34 @@ const (
 // woken by what is known and then read nothing newer (a pool may lead to servers that
 // lag behind each other) comes back patient, and waits for other news.
 func (w *Watcher) Wait(ctx context.Context, key Key, seen Standing, patient bool) (Verdict, *Crowd, Standing) {
-	w.Mu.Lock()
+	w.mu.Lock()
 	if now, ok := w.known[key]; ok && !patient && now.Ahead(seen) {
-		w.Mu.Unlock()
+		w.mu.Unlock()
 		return moved, nil, now.Standing
 	}
 	what := watched{key, seen}
-	c := w.Crowds[what]
+	c := w.crowds[what]
 	if c == nil {
 		c = &Crowd{moved: make(chan struct{}), since: w.round, Pages: w.pages()}
-		w.Crowds[what] = c
+		w.crowds[what] = c
 	}
 	c.Size++
 	w.waiting++
 	joined := w.round
 	w.wanted()
-	w.Mu.Unlock()
+	w.mu.Unlock()
 	select {
 	case <-c.moved:
 		return moved, c, c.news
 	case <-ctx.Done():
 	}
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	if w.Crowds[what] == c { // else woken at the same time
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.crowds[what] == c { // else woken at the same time
 		c.Size--
 		w.waiting--
 		if c.Size == 0 {
-			delete(w.Crowds, what)
+			delete(w.crowds, what)
 		}
 		w.unwanted()
 	}
@@ -212,17 +212,17 @@ func (w *Watcher) interval() time.Duration {
 // run looks for as long as somebody wants it. The time of the next look does not depend on
 // how late the one before was.
 func (w *Watcher) run() {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	t := time.NewTimer(time.Until(w.due))
 	defer t.Stop()
 	for {
-		w.Mu.Unlock()
+		w.mu.Unlock()
 		select {
 		case <-t.C:
 		case <-w.poke:
 		}
-		w.Mu.Lock()
+		w.mu.Lock()
 		if w.waiting == 0 && len(w.sleepers) == 0 {
 			w.running, w.outage = false, 0 // whoever comes is to find out anew
 			return
@@ -233,12 +233,12 @@ func (w *Watcher) run() {
 		}
 		w.round++
 		round, q := w.round, w.question()
-		w.Mu.Unlock()
+		w.mu.Unlock()
 		// Who waits may leave at any time; a look that has begun is worth its end.
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		a, err := w.look(ctx, q)
 		cancel()
-		w.Mu.Lock()
+		w.mu.Lock()
 		w.ended = round
 		if err != nil {
 			w.sure, w.outage = 0, min(2*max(w.outage, w.paces.Longest), max(maxWatchPause, w.paces.Longest))
@@ -271,7 +271,7 @@ func (w *Watcher) question() Question {
 // shards are those that somebody waits for; w.mu is held.
 func (w *Watcher) shards() []Key {
 	waited := make(map[Key]bool)
-	for what := range w.Crowds {
+	for what := range w.crowds {
 		if what.Key.OfShard {
 			waited[what.Key] = true
 		}
@@ -293,7 +293,7 @@ func (w *Watcher) found(round int64, now map[Key]Standing) (news bool) {
 			w.known[key] = known{at, round}
 		}
 	}
-	for what, c := range w.Crowds {
+	for what, c := range w.crowds {
 		at, ok := Of(now, what.Key)
 		// Who came before the look began has seen something older than it: any difference
 		// is news, also a feed that is gone or was set back.
@@ -307,12 +307,12 @@ func (w *Watcher) found(round int64, now map[Key]Standing) (news bool) {
 
 // Tell is how a publisher of this process says what it has committed.
 func (w *Watcher) Tell(key Key, at Standing) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if old, ok := w.known[key]; !ok || at.Ahead(old.Standing) {
 		w.known[key] = known{at, w.round}
 	}
-	for what, c := range w.Crowds {
+	for what, c := range w.crowds {
 		if what.Key == key && at.Ahead(what.seen) || key.OfShard && what.Key == EveryShard(key.Feed) {
 			w.wake(what, c, at)
 		}
@@ -322,7 +322,7 @@ func (w *Watcher) Tell(key Key, at Standing) {
 // wake wakes a crowd; w.mu is held.
 func (w *Watcher) wake(what watched, c *Crowd, at Standing) {
 	c.news, c.At = at, time.Now()
-	delete(w.Crowds, what)
+	delete(w.crowds, what)
 	w.waiting -= c.Size
 	close(c.moved)
 	w.unwanted()
@@ -330,8 +330,8 @@ func (w *Watcher) wake(what watched, c *Crowd, at Standing) {
 
 // At is how far a feed or shard is, as far as is known.
 func (w *Watcher) At(key Key) (Standing, bool) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	now, ok := w.known[key]
 	return now.Standing, ok
 }
@@ -339,8 +339,8 @@ func (w *Watcher) At(key Key) (Standing, bool) {
 // ShardsKnown are the standings of all shards of a feed, and what stands for all of them: as
 // the last look showed them, and whoever has told of one since. ok says that it looked at all.
 func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standing, ok bool) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, ok := w.known[EveryShard(feed)]; !ok {
 		return nil, Standing{}, false
 	}
@@ -353,4 +353,15 @@ func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standin
 	}
 	whole, ok = together(all, []Key{EveryShard(feed)})[EveryShard(feed)]
 	return shards, whole, ok
+}
+
+// Waiting counts those who wait, by feed. Feeds for whose entries nobody waits are left out.
+func (w *Watcher) Waiting() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := make(map[string]int)
+	for what, c := range w.crowds {
+		n[what.Key.Feed] += c.Size
+	}
+	return n
 }
