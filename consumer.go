@@ -3,7 +3,6 @@ package rowfeed
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -172,9 +171,3 @@ func (c *Consumer) Divide(ctx context.Context) error { return c.set().Divide(ctx
 func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e feedtype.Entry) (first bool, err error) {
 	return db.consumers.MarkProcessed(ctx, tx, consumer, feed, e)
 }
-
-// ConsumerGroup is the name of the group whose jobs are the shards of a consumer.
-func ConsumerGroup(consumer, feed string) string { return consume.ConsumerGroup(consumer, feed) }
-
-// SameKey tells whether two JSON objects are one key, however they are written.
-func SameKey(a, b json.RawMessage) bool { return consume.SameKey(a, b) }

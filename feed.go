@@ -220,6 +220,11 @@ func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
 	return f.recorder.RecordKeys(ctx, tx, dialect.Unpublished, keys)
 }
 
+// InOwnTx runs fn in a transaction of its own, with retries, and wakes the publisher of this process afterwards.
+func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
+	return f.recorder.InOwnTx(ctx, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
+}
+
 // Delete deletes, inside the caller's transaction, the row of a key, and has the
 // delete published. With capture "trigger" it is an ordinary DELETE. A key without a
 // row is no error, and nothing is recorded.
@@ -237,3 +242,5 @@ func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) err
 // column, else (or also) the JSON object or array that entries show, such as
 // {"ns":"a","k":"b"}. Binary values are base64.
 func (f *Feed) ParseKey(text string) (Key, error) { return f.recorder.ParseKey(text) }
+
+var _ feedtype.ShardSource = (*Feed)(nil)

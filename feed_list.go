@@ -119,8 +119,3 @@ func (db *DB) MigrateDown(ctx context.Context) error {
 	defer db.forgetFeeds()
 	return (&install.Schema{Store: db.store}).MigrateDown(ctx)
 }
-
-// Migrations lists every version and whether the database has it.
-func (db *DB) Migrations(ctx context.Context) ([]MigrationStatus, error) {
-	return (&install.Schema{Store: db.store}).Migrations(ctx)
-}

@@ -45,6 +45,3 @@ func (j *Job) Term() *Term { return &Term{j.job.Term()} }
 // HandOver is closed when somebody else is to have the job: whoever does it finishes what
 // is in hand and returns. The job stays its own until then.
 func (j *Job) HandOver() <-chan struct{} { return j.job.HandOver() }
-
-// JobLease is the name of the lease of a job of a group.
-func JobLease(group string, jobs, job int) string { return lease.JobLease(group, jobs, job) }

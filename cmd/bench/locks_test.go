@@ -40,7 +40,7 @@ func TestLocks(t *testing.T) {
 			}
 			out.Row(append([]string{b.Engine.Name, name, count(results[shards].Median()), results[shards].Over(results[0]).Ratio()}, cells...)...)
 		}
-		findings, err := l.feed.Check(b.Context())
+		findings, err := l.feed.Admin().Check(b.Context())
 		if b.Must(err); len(findings) > 0 {
 			b.Errorf("%v", findings)
 		}

@@ -28,7 +28,7 @@ func TestProfile(t *testing.T) {
 		clock.reset()
 		for range *reps {
 			clock.running = false
-			_, err := f.RepublishWhere(b.Context(), "", 10_000, nil)
+			_, err := f.Admin().RepublishWhere(b.Context(), "", 10_000, nil)
 			b.Must(err)
 			clock.running, clock.last = true, nil
 			keys, t := p.drain(f)

@@ -27,7 +27,7 @@ func TestPublish(t *testing.T) {
 				for _, publication := range publications {
 					bare.record()
 					if publication == "again" {
-						_, err := f.RepublishWhere(b.Context(), "", 10_000, nil)
+						_, err := f.Admin().RepublishWhere(b.Context(), "", 10_000, nil)
 						b.Must(err)
 					}
 					took, keys := turns(func() int { return bare.pass(size) }, func() int { return p.pass(f) })

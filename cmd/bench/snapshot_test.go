@@ -48,7 +48,7 @@ func TestOldSnapshot(t *testing.T) {
 			for round := range rounds {
 				if round > 0 {
 					for i, f := range feeds {
-						_, err := f.RepublishWhere(publishers[i].Context(), "", 10_000, nil)
+						_, err := f.Admin().RepublishWhere(publishers[i].Context(), "", 10_000, nil)
 						publishers[i].Must(err)
 					}
 				}

@@ -247,7 +247,7 @@ func (w *writers) hold(table string) (release func()) {
 // check fails when a feed and its table differ.
 func (w *writers) check() {
 	for name, f := range w.feeds {
-		findings, err := f.Check(w.Context())
+		findings, err := f.Admin().Check(w.Context())
 		w.Must(err)
 		if len(findings) > 0 {
 			w.Errorf("%s: %v", name, findings)

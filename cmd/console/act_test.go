@@ -88,7 +88,7 @@ func actions() []action {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := f.Backlog(t.Context(), 10)
+			b, err := f.Admin().Backlog(t.Context(), 10)
 			return err == nil && b.Waiting == 1
 		}},
 		{"release", form("lease", "publish:kv", "epoch", "1"), "administer kv", true, "is free for the next one", func(t *testing.T, db *rowfeed.DB) bool {

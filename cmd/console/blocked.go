@@ -1,7 +1,7 @@
 package console
 
 import (
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
@@ -13,9 +13,9 @@ type blockedView struct {
 
 type blockedFeed struct {
 	Name     string
-	Blockers []rowfeed.Blocker
-	Hidden   *rowfeed.Unseen       // of Blockers
-	Shards   []rowfeed.ShardStatus // that somebody has, or waits for
+	Blockers []admin.Blocker
+	Hidden   *admin.Unseen       // of Blockers
+	Shards   []admin.ShardStatus // that somebody has, or waits for
 	Told     string
 	Trouble  string
 }
@@ -44,7 +44,7 @@ func (h *Handler) blocked(q *request) (*answer, error) {
 			h.note(q.Context(), &s, err)
 			f.Trouble = s.Problems[0]
 		}
-		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != rowfeed.HoldersNone {
+		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != admin.HoldersNone {
 			v.Quiet = append(v.Quiet, name)
 			continue
 		}

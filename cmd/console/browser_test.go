@@ -109,7 +109,7 @@ type busy struct{ console.Data }
 func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, err error) {
 	age := 1843.0
 	if found, err = b.Data.Blocked(ctx, feed); feed == "orders" {
-		found.Blockers = append(found.Blockers, rowfeed.Blocker{Session: "4711", User: "app", Host: "10.0.0.7:51234", AgeSeconds: &age, Scope: "has written to the table",
+		found.Blockers = append(found.Blockers, admin.Blocker{Session: "4711", User: "app", Host: "10.0.0.7:51234", AgeSeconds: &age, Scope: "has written to the table",
 			Statement: "UPDATE orders SET note = 'left at the neighbour''s' WHERE id IN (SELECT id FROM orders WHERE total > 100 AND customer LIKE 'customer%' ORDER BY total DESC LIMIT 5000) RETURNING *"})
 	}
 	return found, err

@@ -14,7 +14,7 @@ type Data interface {
 	// FeedNames lists all feeds, Info describes one, Backlog is what waits in it.
 	FeedNames(ctx context.Context) ([]string, error)
 	Info(ctx context.Context, feed string) (*rowfeed.Info, error)
-	Backlog(ctx context.Context, feed string, limit int) (rowfeed.Backlog, error)
+	Backlog(ctx context.Context, feed string, limit int) (admin.Backlog, error)
 	// Blocked tells who holds a feed up.
 	Blocked(ctx context.Context, feed string) (Blocked, error)
 
@@ -40,8 +40,8 @@ type Data interface {
 // Blocked is who holds a feed up: open transactions, and for a feed with ULIDs the holders of
 // its shards with those who wait for them, of which Told says how much the database tells.
 type Blocked struct {
-	Blockers []rowfeed.Blocker
-	Unseen   *rowfeed.Unseen // of Blockers
-	Shards   []rowfeed.ShardStatus
+	Blockers []admin.Blocker
+	Unseen   *admin.Unseen // of Blockers
+	Shards   []admin.ShardStatus
 	Told     string
 }

@@ -42,21 +42,21 @@ func (d database) Info(ctx context.Context, feed string) (*rowfeed.Info, error) 
 	return f.Info(ctx)
 }
 
-func (d database) Backlog(ctx context.Context, feed string, limit int) (rowfeed.Backlog, error) {
+func (d database) Backlog(ctx context.Context, feed string, limit int) (admin.Backlog, error) {
 	f, err := d.feed(ctx, feed)
 	if err != nil {
-		return rowfeed.Backlog{}, err
+		return admin.Backlog{}, err
 	}
-	return f.Backlog(ctx, limit)
+	return f.Admin().Backlog(ctx, limit)
 }
 
 func (d database) Blocked(ctx context.Context, feed string) (b Blocked, err error) {
 	f, err := d.feed(ctx, feed)
 	if err == nil {
-		b.Blockers, b.Unseen, err = f.Blockers(ctx)
+		b.Blockers, b.Unseen, err = f.Admin().Blockers(ctx)
 	}
 	if err == nil {
-		b.Shards, b.Told, err = f.Shards(ctx)
+		b.Shards, b.Told, err = f.Admin().Shards(ctx)
 	}
 	return b, err
 }
@@ -70,7 +70,7 @@ func (d database) Republish(ctx context.Context, feed, text string) error {
 	if err != nil {
 		return err
 	}
-	unknown, err := f.UnknownKeys(ctx, key)
+	unknown, err := f.Admin().UnknownKeys(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
@@ -79,7 +80,7 @@ func (h *Handler) feed(q *request) (*answer, error) {
 	}
 	if leases, err := h.data.CurrentLeases(q.Context()); err == nil {
 		if i := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool {
-			return l.Name == rowfeed.PublisherLease(name) && l.State == rowfeed.LeaseHeld
+			return l.Name == admin.PublisherLease(name) && l.State == rowfeed.LeaseHeld
 		}); i >= 0 {
 			v.Publisher = leases[i]
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
@@ -18,7 +19,7 @@ const maxBacklog = 100_000
 type feedState struct {
 	Name     string
 	Info     *rowfeed.Info // nil where the feed cannot be described
-	Waits    rowfeed.Backlog
+	Waits    admin.Backlog
 	ManyWait bool // at least so many
 	Problems []string
 }

@@ -36,9 +36,9 @@ func (hostile) CurrentLeases(context.Context) ([]*rowfeed.LeaseStatus, error) {
 
 func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	age := 3.0
-	s := rowfeed.Session{Session: script, User: script, Host: script, Application: script, State: script, Statement: script, AgeSeconds: &age}
-	return console.Blocked{Blockers: []rowfeed.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
-		Shards: []rowfeed.ShardStatus{{Shard: -5, Holder: &s, Waiting: []rowfeed.Session{s, {}}}}, Told: rowfeed.HoldersAll}, nil
+	s := admin.Session{Session: script, User: script, Host: script, Application: script, State: script, Statement: script, AgeSeconds: &age}
+	return console.Blocked{Blockers: []admin.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
+		Shards: []admin.ShardStatus{{Shard: -5, Holder: &s, Waiting: []admin.Session{s, {}}}}, Told: admin.HoldersAll}, nil
 }
 
 // TestHostileContent: nothing that others have written becomes part of a page.

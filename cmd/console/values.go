@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
@@ -110,5 +111,5 @@ func typedAs(row, key rowfeed.Row, typed string, parts bool) bool {
 		}
 	}
 	whole, err := json.Marshal(object)
-	return err == nil && rowfeed.SameKey(whole, json.RawMessage(typed))
+	return err == nil && admin.SameKey(whole, json.RawMessage(typed))
 }

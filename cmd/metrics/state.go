@@ -42,7 +42,7 @@ type reading struct {
 
 type feedState struct {
 	name string
-	rowfeed.Backlog
+	admin.Backlog
 	numbered bool // its positions are numbers, and it has one head
 	ages     bool // what waits tells since when
 	waits    bool // something may wait for a publisher
@@ -113,7 +113,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(descTook, took.Seconds())
 	names := &names{most: s.cfg.MaxNames}
 	waiting := map[string]float64{}
-	for feed, n := range db.Readers() {
+	for feed, n := range db.Admin().Readers() {
 		waiting[names.of(feed)] += float64(n)
 	}
 	if last != nil && time.Since(last.at) < max(stale, 2*s.cfg.Every) {
@@ -180,7 +180,7 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 		return nil, err
 	}
 	for _, f := range feeds {
-		b, err := f.Backlog(ctx, cfg.MaxBacklog)
+		b, err := f.Admin().Backlog(ctx, cfg.MaxBacklog)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -45,7 +45,7 @@ With --json: {"feed":"events","rows":3}.`,
 func (o *backfillOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
 		bar := a.newProgress("placing rows of "+f.Source().String(), -1)
-		rows, err := f.BackFill(ctx, bar.set)
+		rows, err := f.Admin().BackFill(ctx, bar.set)
 		bar.done()
 		if err != nil {
 			if rows > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -48,18 +49,18 @@ that all is in order.`,
 
 func (o *checkOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		findings, err := f.Check(ctx)
+		findings, err := f.Admin().Check(ctx)
 		if err != nil {
 			return err
 		}
 		// What is wrong matters more than whether it could be printed.
 		printed := o.show(a, findings)
-		wrong := slices.DeleteFunc(slices.Clone(findings), func(x rowfeed.Finding) bool { return x.Note })
+		wrong := slices.DeleteFunc(slices.Clone(findings), func(x admin.Finding) bool { return x.Note })
 		if len(wrong) == 0 {
 			return printed
 		}
 		next := fmt.Sprintf("`rowfeed feed upgrade %s` mends triggers, functions and indexes", o.name)
-		if slices.ContainsFunc(wrong, rowfeed.Finding.ByRepair) {
+		if slices.ContainsFunc(wrong, admin.Finding.ByRepair) {
 			next += fmt.Sprintf("; then `rowfeed repair %s` records changes for the keys", o.name)
 		} else {
 			next += "; else each problem says what to do"
@@ -69,7 +70,7 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 	})
 }
 
-func (o *checkOptions) show(a *app, findings []rowfeed.Finding) error {
+func (o *checkOptions) show(a *app, findings []admin.Finding) error {
 	switch {
 	case o.json:
 		return a.printJSON(findings)
@@ -118,7 +119,7 @@ Triggers are mended by "rowfeed feed upgrade".`,
 
 func (o *repairOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		n, err := f.Repair(ctx)
+		n, err := f.Admin().Repair(ctx)
 		var printed error
 		switch {
 		case n > 0: // also where not all could be

@@ -154,7 +154,7 @@ func (o *deadOptions) chosen(ctx context.Context, s *session) ([]rowfeed.DeadLet
 // isKey tells whether a key is the one that was typed: the object, or the value of its
 // only column.
 func isKey(key json.RawMessage, typed string) bool {
-	if rowfeed.SameKey(key, json.RawMessage(typed)) {
+	if admin.SameKey(key, json.RawMessage(typed)) {
 		return true
 	}
 	var members map[string]json.RawMessage

@@ -146,7 +146,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 
 				Delete []string       `json:"delete"`
 				Grants rowfeed.Grants `json:"grants"`
-			}{info, f.Source().String(), string(f.Capture()), f.DeleteSQL(), f.Granted()})
+			}{info, f.Source().String(), string(f.Capture()), f.Admin().DeleteSQL(), f.Admin().Granted()})
 		}
 		head := string(info.Head)
 		switch {
@@ -159,13 +159,13 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		if info.PositionColumn != "" {
 			own = append(own, table.Row{"position column", info.PositionColumn})
 		}
-		if statements := f.DeleteSQL(); len(statements) > 0 {
+		if statements := f.Admin().DeleteSQL(); len(statements) > 0 {
 			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
 		}
 		if err := a.printTable(table.Row{"feed", info.Name}, append([]table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
 			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
-			{"writers", loginsText(f.Granted().Writers)}, {"readers", loginsText(f.Granted().Readers)},
+			{"writers", loginsText(f.Admin().Granted().Writers)}, {"readers", loginsText(f.Admin().Granted().Readers)},
 		}, own...)); err != nil {
 			return err
 		}

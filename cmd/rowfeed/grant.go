@@ -79,20 +79,20 @@ func (o *grantOptions) run(ctx context.Context, a *app) error {
 			if err != nil {
 				return err
 			}
-			steps, err := f.PrintGrants(ctx, o.logins, o.revoke)
+			steps, err := f.Admin().PrintGrants(ctx, o.logins, o.revoke)
 			if err != nil {
 				return err
 			}
 			return a.printSteps(d, steps)
 		}
-		change := f.Grant
+		change := f.Admin().Grant
 		if o.revoke {
-			change = f.Revoke
+			change = f.Admin().Revoke
 		}
 		if err := change(ctx, o.logins); err != nil {
 			return err
 		}
-		g := f.Granted()
+		g := f.Admin().Granted()
 		if o.json {
 			return a.printJSON(struct {
 				Feed    string   `json:"feed"`

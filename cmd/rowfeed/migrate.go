@@ -88,7 +88,7 @@ func (o *migrateDownOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	versions, err := s.Migrations(ctx)
+	versions, err := s.Admin().Migrations(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (o *migrateStatusOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.done()
-	versions, err := s.Migrations(ctx)
+	versions, err := s.Admin().Migrations(ctx)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		x.Fatal(err)
 	}
 	if printed && family == "sqlite" {
-		_, err = f.Upgrade(ctx) // adds what only the table itself tells
+		_, err = f.Admin().Upgrade(ctx) // adds what only the table itself tells
 	}
 	if err != nil {
 		x.Fatal(err)
@@ -182,18 +182,18 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 			Source: feedtype.TableName{Schema: x.schema}})[0]
 		x.exec("DROP TRIGGER " + map[string]string{
 			"sqlite": q(trigger), "postgres": q(trigger) + " ON " + source, "mysql": q(x.schema) + "." + q(trigger)}[family])
-		if mended, err := f.Upgrade(ctx); err != nil || len(mended) == 0 {
+		if mended, err := f.Admin().Upgrade(ctx); err != nil || len(mended) == 0 {
 			x.Errorf("upgrade: %q %v", mended, err)
 		}
 	}
 	x.write(f, source, spec, 3)
 	x.wantRows(f, append(want, 3)...)
 	x.inOrder(f, "at the end")
-	findings, err := f.Check(ctx)
+	findings, err := f.Admin().Check(ctx)
 	if err != nil || len(findings) > 0 {
 		x.Errorf("check: %+v %v", findings, err)
 	}
-	if _, err := f.Status(ctx); err != nil {
+	if _, err := f.Admin().Status(ctx); err != nil {
 		x.Error(err)
 	}
 	if spec.Mode == "" && family == "postgres" && spec.Capture == feedtype.CaptureTrigger {
@@ -214,7 +214,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 
 func (x *oddTable) inOrder(f *rowfeed.Feed, when string) {
 	x.Helper()
-	if problems, err := f.Verify(x.Context()); err != nil || len(problems) > 0 {
+	if problems, err := f.Admin().Verify(x.Context()); err != nil || len(problems) > 0 {
 		x.Errorf("%s: %q %v", when, problems, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -363,7 +363,7 @@ func TestRelayStandsBy(t *testing.T) {
 	defer db.done()
 	for i, c := range []struct{ lease, says string }{
 		{relay.LeaseName("hook", "kv"), `msg="standing by: another process delivers"`},
-		{rowfeed.JobLease(rowfeed.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process has"`},
+		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process has"`},
 	} {
 		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
 		s.prints(once, "")

@@ -107,7 +107,7 @@ func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64,
 func (o *republishOptions) byCondition(ctx context.Context, a *app, f *rowfeed.Feed) (int64, error) {
 	total := int64(-1)
 	if isTerminal(a.stderr) { // counting is for the bar alone
-		n, err := f.CountWhere(ctx, o.where)
+		n, err := f.Admin().CountWhere(ctx, o.where)
 		if err != nil {
 			return 0, err
 		}
@@ -117,7 +117,7 @@ func (o *republishOptions) byCondition(ctx context.Context, a *app, f *rowfeed.F
 	defer bar.done()
 	pace := newPacer(o.rate)
 	var last int64
-	return f.RepublishWhere(ctx, o.where, pace.batch, func(rows int64) error {
+	return f.Admin().RepublishWhere(ctx, o.where, pace.batch, func(rows int64) error {
 		n := rows - last
 		last = rows
 		bar.set(rows)
@@ -168,7 +168,7 @@ func parseKeys(ctx context.Context, f *rowfeed.Feed, texts []string) (known []ro
 		if err != nil {
 			return nil, "", err
 		}
-		strangers, err := f.UnknownKeys(ctx, key)
+		strangers, err := f.Admin().UnknownKeys(ctx, key)
 		if err != nil {
 			return nil, "", err
 		}

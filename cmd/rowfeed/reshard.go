@@ -68,20 +68,20 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		before := f.Retention()
+		before := f.Admin().Retention()
 		if o.retain.set && before != o.retain.Retention {
-			if err := f.SetRetention(ctx, o.retain.Retention); err != nil {
+			if err := f.Admin().SetRetention(ctx, o.retain.Retention); err != nil {
 				return err
 			}
-			if err := a.say("%s: entries are kept %s, no longer %s", o.name, kept(f.Retention()), kept(before)); err != nil {
+			if err := a.say("%s: entries are kept %s, no longer %s", o.name, kept(f.Admin().Retention()), kept(before)); err != nil {
 				return err
 			}
 		}
-		unindexed, err := f.VerifyParts(ctx)
+		unindexed, err := f.Admin().VerifyParts(ctx)
 		if err != nil {
 			return err
 		}
-		mended, err := f.Upgrade(ctx)
+		mended, err := f.Admin().Upgrade(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,13 +101,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		}
 		switch {
 		case o.given("data-shards") && info.ShardIDs != nil: // it is refused, and nothing was announced
-			_, err := f.Reshard(ctx, o.dataShards, nil)
+			_, err := f.Admin().Reshard(ctx, o.dataShards, nil)
 			return err
 		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
 			return a.say("%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on", o.name, info.DataShards, o.name, info.DataShards)
-		case len(mended) == 0 && before == f.Retention():
+		case len(mended) == 0 && before == f.Admin().Retention():
 			return a.say("%s: in order, nothing changed", o.name)
 		}
 		return nil
@@ -148,7 +148,7 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Fee
 	}
 	var keys int64
 	bar := a.newProgress("giving keys their shards", -1)
-	_, err := f.Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.set(n) })
+	_, err := f.Admin().Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.set(n) })
 	bar.done()
 	if err != nil {
 		if keys > 0 {

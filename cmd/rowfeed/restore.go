@@ -60,9 +60,9 @@ func (o *feedBumpOptions) run(ctx context.Context, a *app) error {
 		changed := true
 		var err error
 		if o.adopt {
-			changed, err = f.AdoptDatabase(ctx)
+			changed, err = f.Admin().AdoptDatabase(ctx)
 		} else {
-			_, err = f.Bump(ctx)
+			_, err = f.Admin().Bump(ctx)
 		}
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -84,9 +85,9 @@ func (o *statusOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	all := []*rowfeed.Status{}
+	all := []*admin.Status{}
 	for _, f := range feeds {
-		status, err := f.Status(ctx)
+		status, err := f.Admin().Status(ctx)
 		if err == nil {
 			err = s.holders(ctx, status.Consumers)
 		}
@@ -106,12 +107,12 @@ func (o *statusOptions) run(ctx context.Context, a *app) error {
 	return printStatus(a, all)
 }
 
-func printStatus(a *app, all []*rowfeed.Status) error {
+func printStatus(a *app, all []*admin.Status) error {
 	var rows []table.Row
 	var notes []string
 	for _, s := range all {
 		waiting, vanished, published := fmt.Sprint(s.Waiting), "?", "never"
-		if s.Waiting >= rowfeed.MaxWaiting {
+		if s.Waiting >= admin.MaxWaiting {
 			waiting += " or more"
 		}
 		if s.Waiting > 0 {
@@ -138,7 +139,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}
 		for _, b := range s.Blockers {
-			if slices.ContainsFunc(s.Shards, func(shard rowfeed.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
+			if slices.ContainsFunc(s.Shards, func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
 				continue // is named with the shard
 			}
 			notes = append(notes, s.Name+": session "+blockerLine(b))
@@ -187,7 +188,7 @@ func printStatus(a *app, all []*rowfeed.Status) error {
 }
 
 // blockerLine names a session with an open transaction.
-func blockerLine(b rowfeed.Blocker) string {
+func blockerLine(b admin.Blocker) string {
 	line := fmt.Sprintf("%s (%s) has a transaction open", b.Session, strings.TrimSpace(b.User+" "+b.Host))
 	if b.AgeSeconds != nil {
 		line += " for " + age(*b.AgeSeconds)
@@ -199,7 +200,7 @@ func blockerLine(b rowfeed.Blocker) string {
 const shardsShown = 20
 
 // shardNotes say how the shards of a feed with ULIDs stand; head is that of the only one.
-func shardNotes(s *rowfeed.Status) (head string, notes []string) {
+func shardNotes(s *admin.Status) (head string, notes []string) {
 	idle := 0
 	for _, shard := range s.Shards {
 		if shard.Holder == nil && len(shard.Waiting) == 0 {
@@ -224,9 +225,9 @@ func shardNotes(s *rowfeed.Status) (head string, notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")))
 	}
 	switch s.HoldersTold {
-	case rowfeed.HoldersWaitedFor:
+	case admin.HoldersWaitedFor:
 		notes = append(notes, s.Name+": who has a shard is known only while somebody waits for it")
-	case rowfeed.HoldersNone:
+	case admin.HoldersNone:
 		notes = append(notes, s.Name+": who has a shard is not known: the database does not tell, or not to this login")
 	}
 	switch len(s.Shards) {

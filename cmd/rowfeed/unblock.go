@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -69,11 +70,11 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 
 func (o *unblockOptions) run(ctx context.Context, a *app) error {
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		req := rowfeed.UnblockRequest{Session: o.session, DryRun: o.dryRun}
+		req := admin.UnblockRequest{Session: o.session, DryRun: o.dryRun}
 		if o.sharded {
 			req.Shard = &o.shard
 		}
-		found, err := f.Unblock(ctx, req)
+		found, err := f.Admin().Unblock(ctx, req)
 		switch {
 		case err != nil:
 			return err
@@ -89,7 +90,7 @@ func (o *unblockOptions) run(ctx context.Context, a *app) error {
 }
 
 // holderLine is a session in one line: who, since when, what it does.
-func holderLine(s *rowfeed.Session) string {
+func holderLine(s *admin.Session) string {
 	line := "session " + s.Session
 	if who := strings.TrimSpace(s.User + " " + s.Host + " " + s.Application); who != "" {
 		line += " (" + who + ")"

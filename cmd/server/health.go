@@ -125,7 +125,7 @@ func (h *health) verify(ctx context.Context, f *rowfeed.Feed) {
 	if ok && time.Since(last.at) < h.verifyEvery {
 		return
 	}
-	problems, err := f.Verify(ctx)
+	problems, err := f.Admin().Verify(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return // who asked has gone: nothing was found
 	}

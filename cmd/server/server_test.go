@@ -130,7 +130,7 @@ func TestReadiness(t *testing.T) {
 	if _, body := r.get(t, "/"); !strings.Contains(body, "Something is wrong") {
 		t.Error("the console does not tell")
 	}
-	if _, err := x.feed.Upgrade(t.Context()); err != nil {
+	if _, err := x.feed.Admin().Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.waitReasons(t)
@@ -138,7 +138,7 @@ func TestReadiness(t *testing.T) {
 	x.exec(t, `ALTER TABLE kv RENAME TO kv2`)
 	r.waitReasons(t, `feed "kv": `, "is gone")
 	x.exec(t, `ALTER TABLE kv2 RENAME TO kv`)
-	if _, err := x.feed.Upgrade(t.Context()); err != nil {
+	if _, err := x.feed.Admin().Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.waitReasons(t)

@@ -42,7 +42,7 @@ func TestReplica(t *testing.T) {
 	} {
 		from.Exec(t, step.write)
 		if step.bump {
-			if _, err := feed.Bump(ctx); err != nil {
+			if _, err := feed.Admin().Bump(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}

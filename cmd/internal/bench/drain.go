@@ -86,7 +86,7 @@ func (r *run) backlogs(ctx context.Context, p *Passes, feed string) (speeds [2]f
 	}
 	for i := range speeds {
 		if i > 0 {
-			if _, err := f.RepublishWhere(ctx, "", fillBatch, nil); err != nil {
+			if _, err := f.Admin().RepublishWhere(ctx, "", fillBatch, nil); err != nil {
 				return speeds, err
 			}
 		}

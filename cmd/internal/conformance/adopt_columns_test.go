@@ -53,7 +53,7 @@ func TestAdoptUnfitColumns(t *testing.T) {
 		f := x.add(spec)
 		wantProblem := func(reason string) {
 			x.Helper()
-			problems, err := f.Verify(x.ctx)
+			problems, err := f.Admin().Verify(x.ctx)
 			if err != nil || (reason == "") != (len(problems) == 0) || !strings.Contains(strings.Join(problems, "; "), reason) {
 				x.Errorf("problems %q, %v, want %q", problems, err, reason)
 			}
@@ -134,7 +134,7 @@ func TestTriggersOfPartitions(t *testing.T) {
 		x.exec("DROP TRIGGER in_a_partition ON kv_lowest")
 		f := x.add(spec)
 		x.exec("CREATE TRIGGER later BEFORE UPDATE ON kv FOR EACH ROW EXECUTE FUNCTION logs()")
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
@@ -155,7 +155,7 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 		if !strings.Contains(err.Error(), "former publisher") || !strings.Contains(err.Error(), "repair kv") {
 			x.Errorf("the error does not say why, or what to do: %v", err)
 		}
-		if _, err := f.Repair(x.ctx); err != nil {
+		if _, err := f.Admin().Repair(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		lines, _ := x.drain(f, cursor)
@@ -244,7 +244,7 @@ func TestIndexThatBrokeOff(t *testing.T) {
 			return x.scalar("SELECT count(*) FROM pg_index WHERE indrelid = 'kv'::regclass AND NOT indisvalid")
 		}
 		broken()
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 2 || invalid() != 0 {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 2 || invalid() != 0 {
 			x.Errorf("upgrade mended %q, %v, and %d indexes are broken", mended, err, invalid())
 		}
 		if now := x.db.Dump(x.T); now != healthy {

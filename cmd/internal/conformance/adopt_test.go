@@ -230,7 +230,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 			x.Error("publishing fired a trigger that is about another column")
 		}
 		trigger("later", "", log, log, log)
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
@@ -239,7 +239,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 		}
 		spec.AcceptTriggers = true
 		f = x.add(spec)
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 0 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 0 {
 			x.Errorf("accepted, and a problem: %q, %v", problems, err)
 		}
 		if n := x.publish(f); n != 1 {
@@ -291,7 +291,7 @@ func TestPartitionsWithPositions(t *testing.T) {
 		if x.family() == "postgres" {
 			held := x.begin(0)
 			x.in(held, "INSERT INTO kv_low VALUES (3, 'held', 1)")
-			status, err := f.Status(x.ctx)
+			status, err := f.Admin().Status(x.ctx)
 			if err != nil || len(status.Blockers) != 1 {
 				x.Errorf("who writes to a partition is no blocker: %+v, %v", status, err)
 			}

@@ -66,7 +66,7 @@ func TestBackFillKeyAgain(t *testing.T) {
 		x.wantIDs(x.page(f, 1, purged.Cursor, 10), false, 3, 4)
 		x.retain(rowfeed.Retention{})
 		x.exec("DELETE FROM events WHERE id = 2") // a row without a place, as 100 is
-		if _, err := f.BackFill(x.ctx, nil); err != nil {
+		if _, err := f.Admin().BackFill(x.ctx, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.wantIDs(x.page(f, 0, moved.Cursor, 10), false, 1)
@@ -88,12 +88,12 @@ func TestBackFillKeyAgainBefore(t *testing.T) {
 		x.brokenOff(func(db *rowfeed.DB) error {
 			f, err := db.Feed(x.ctx, "events")
 			if err == nil {
-				_, err = f.BackFill(x.ctx, nil)
+				_, err = f.Admin().BackFill(x.ctx, nil)
 			}
 			return err
 		})
 		x.wantIDs(x.page(x.feed, 0, at.Cursor, 10), false, 1)
-		if _, err := x.feed.BackFill(x.ctx, nil); err != nil {
+		if _, err := x.feed.Admin().BackFill(x.ctx, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.wantIDs(x.page(x.feed, 0, at.Cursor, 10), false, 1)
@@ -121,7 +121,7 @@ func TestBackFillRowsBetween(t *testing.T) {
 		go func() {
 			f, err := x.tappedDB(testdb.Hooks{Before: between.Before}, nil).Feed(x.ctx, "kv")
 			if err == nil {
-				_, err = f.BackFill(x.ctx, nil)
+				_, err = f.Admin().BackFill(x.ctx, nil)
 			}
 			end <- err
 		}()
@@ -134,7 +134,7 @@ func TestBackFillRowsBetween(t *testing.T) {
 		y.wantShard(0, 1, 900)
 		first := y.page(y.feed, 3, "", 1)
 		y.unrecorded(6, 6) // older than 3
-		if _, err := y.feed.BackFill(x.ctx, nil); err != nil {
+		if _, err := y.feed.Admin().BackFill(x.ctx, nil); err != nil {
 			x.Fatal(err)
 		}
 		y.wantIDs(first, false, 903)

@@ -88,7 +88,7 @@ func rowsOf(shard, first, last int) (ids []int) {
 func (x *events) backfilled(want int) {
 	x.Helper()
 	var told int64
-	placed, err := x.feed.BackFill(x.ctx, func(rows int64) { told = rows })
+	placed, err := x.feed.Admin().BackFill(x.ctx, func(rows int64) { told = rows })
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -221,9 +221,9 @@ func TestBackFillHoldsReadersOff(t *testing.T) {
 		refused("", 99) // it lives now, and may be filled yet
 		y.wantIDs(y.page(y.feed, 99, rowfeed.Now, 10), false)
 		refused("", 0)
-		_, err := y.feed.Repair(x.ctx)
+		_, err := y.feed.Admin().Repair(x.ctx)
 		x.wantCode(err, rowfeed.Filling)
-		if findings, err := y.feed.Check(x.ctx); err != nil || len(findings) != 1 || findings[0].Rule != "row-has-place" {
+		if findings, err := y.feed.Admin().Check(x.ctx); err != nil || len(findings) != 1 || findings[0].Rule != "row-has-place" {
 			x.Errorf("findings %+v, %v", findings, err)
 		}
 		held.Release()
@@ -316,7 +316,7 @@ func TestBackFillBetweenStatements(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if _, err := f.BackFill(x.ctx, nil); err != nil {
+		if _, err := f.Admin().BackFill(x.ctx, nil); err != nil {
 			x.Fatal(err)
 		}
 		inside = true
@@ -363,7 +363,7 @@ func TestBackFillLeavesRecords(t *testing.T) {
 		go func() {
 			f, err := x.tappedDB(testdb.Hooks{Before: held.Before}, nil).Feed(x.ctx, "kv")
 			if err == nil {
-				_, err = f.BackFill(x.ctx, nil)
+				_, err = f.Admin().BackFill(x.ctx, nil)
 			}
 			end <- err
 		}()
@@ -394,7 +394,7 @@ func TestOutboxCheckRepair(t *testing.T) {
 		y := &events{x, x.add(backfillSpec())}
 		y.unrecorded(3, 5)
 		x.exec("INSERT INTO kv VALUES (6, 3, NULL)", "DELETE FROM kv WHERE id = 1")
-		findings, err := y.feed.Check(x.ctx)
+		findings, err := y.feed.Admin().Check(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -406,24 +406,24 @@ func TestOutboxCheckRepair(t *testing.T) {
 			x.Errorf("findings %q", keys)
 		}
 		for _, want := range []int64{3, 0} {
-			if n, err := y.feed.Repair(x.ctx); n != want || err != nil {
+			if n, err := y.feed.Admin().Repair(x.ctx); n != want || err != nil {
 				x.Errorf("%d repaired, %v; want %d", n, err, want)
 			}
 			y.wantSound(y.feed)
 		}
 		y.wantShard(0, 2, 4, 5)
 		y.wantShard(3, 6, 3)
-		if _, err := y.feed.BackFill(x.ctx, nil); err != nil {
+		if _, err := y.feed.Admin().BackFill(x.ctx, nil); err != nil {
 			x.Error(err)
 		}
 		y.wantShard(0, 2, 4, 5)
 		for _, table := range []string{"rowfeed_outbox_kv", "rowfeed_feed_kv"} {
 			x.exec("DROP TABLE " + table)
-			problems, err := y.feed.Verify(x.ctx)
+			problems, err := y.feed.Admin().Verify(x.ctx)
 			if err != nil || len(problems) != 1 || !strings.Contains(problems[0], table+" is missing") {
 				x.Errorf("problems %q, %v", problems, err)
 			}
-			if _, err := y.feed.Upgrade(x.ctx); err != nil {
+			if _, err := y.feed.Admin().Upgrade(x.ctx); err != nil {
 				x.Error(err)
 			}
 		}
@@ -481,18 +481,18 @@ func TestBackFillPurged(t *testing.T) {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, NULL)", id))
 		}
 		y.wantShard(0, 1, 3, 5)
-		if n, err := y.feed.Purge(x.ctx); n != 1 || err != nil {
+		if n, err := y.feed.Admin().Purge(x.ctx); n != 1 || err != nil {
 			x.Fatalf("%d purged, %v", n, err)
 		}
 		y.wantShard(0, 3, 5)
 		x.unrecorded(7, 7)
-		findings, err := y.feed.Check(x.ctx)
+		findings, err := y.feed.Admin().Check(x.ctx)
 		if err != nil || len(findings) != 1 || !findings[0].Note || !strings.Contains(findings[0].Problem, "rows that lack a record were not looked for") {
 			x.Errorf("check: %+v, %v", findings, err)
 		}
-		_, repair := y.feed.Repair(x.ctx)
+		_, repair := y.feed.Admin().Repair(x.ctx)
 		x.wantCode(repair, rowfeed.Refused)
-		_, backfill := y.feed.BackFill(x.ctx, nil)
+		_, backfill := y.feed.Admin().BackFill(x.ctx, nil)
 		x.wantCode(backfill, rowfeed.Refused)
 		y.wantShard(0, 3, 5)
 		// What all of them say is what can be done.
@@ -510,7 +510,7 @@ func TestBackFillPurged(t *testing.T) {
 // TestBackFillRefused (M62): what it cannot be done for.
 func TestBackFillRefused(t *testing.T) {
 	each(t, func(x *env) {
-		_, err := x.addKV().BackFill(x.ctx, nil)
+		_, err := x.addKV().Admin().BackFill(x.ctx, nil)
 		x.wantCode(err, rowfeed.Refused)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			x.Error(err)
@@ -591,7 +591,7 @@ func TestBackFillRacing(t *testing.T) {
 			go func() {
 				f, err := rf.Feed(x.ctx, "kv")
 				if err == nil {
-					_, err = f.BackFill(x.ctx, nil)
+					_, err = f.Admin().BackFill(x.ctx, nil)
 				}
 				errs <- err
 			}()
@@ -637,7 +637,7 @@ func TestBackFillKilled(t *testing.T) {
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, NULL)", live))
 			f, err := x.rf.AddFeed(x.ctx, backfillSpec(), nil)
 			if err == nil && round%2 == 0 { // else `feed add` is to have done it all
-				_, err = f.BackFill(x.ctx, nil)
+				_, err = f.Admin().BackFill(x.ctx, nil)
 			}
 			if y.feed = f; err != nil {
 				x.Fatalf("killed at n=%d (%s): %v", n, before, err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -40,14 +40,14 @@ func TestWhoHoldsItUp(t *testing.T) {
 				writer.ExecContext(x.ctx, statement)
 			}()
 		}
-		var status *rowfeed.Status
-		var b rowfeed.Blocker
+		var status *admin.Status
+		var b admin.Blocker
 		named := func() bool {
 			var err error
-			if status, err = f.Status(x.ctx); err != nil {
+			if status, err = f.Admin().Status(x.ctx); err != nil {
 				x.Fatal(err)
 			}
-			i := slices.IndexFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id && strings.Contains(b.Statement, statement) })
+			i := slices.IndexFunc(status.Blockers, func(b admin.Blocker) bool { return b.Session == id && strings.Contains(b.Statement, statement) })
 			if i >= 0 {
 				b = status.Blockers[i]
 			} else if x.family() == "mysql" {
@@ -101,16 +101,16 @@ func TestBlockersByLogin(t *testing.T) {
 			id = "pid " + id
 		}
 		// look is what is told of the writer, nil where nothing is, to a session that begins now.
-		look := func(at string) (*rowfeed.Blocker, *rowfeed.Unseen) {
+		look := func(at string) (*admin.Blocker, *admin.Unseen) {
 			f, err := openEnv(x.T, &testdb.Database{Engine: x.engine, URL: at, Name: x.db.Name}, nil).rf.Feed(x.ctx, f.Name())
 			if err != nil {
 				x.Fatal(err)
 			}
-			status, err := f.Status(x.ctx)
+			status, err := f.Admin().Status(x.ctx)
 			if err != nil {
 				x.Fatal(err)
 			}
-			i := slices.IndexFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id })
+			i := slices.IndexFunc(status.Blockers, func(b admin.Blocker) bool { return b.Session == id })
 			if i < 0 {
 				return nil, status.BlockersUnseen
 			}

@@ -101,17 +101,17 @@ func TestUniqueIndexAddedLater(t *testing.T) {
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("CREATE UNIQUE INDEX kv_k ON kv (k)")
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
 		if (len(problems) > 0) != (x.family() == "sqlite") {
 			x.Errorf("problems: %q", problems)
 		}
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if problems, _ = f.Verify(x.ctx); len(problems) > 0 {
+		if problems, _ = f.Admin().Verify(x.ctx); len(problems) > 0 {
 			x.Errorf("after upgrade: %q", problems)
 		}
 		if x.family() != "sqlite" {
@@ -194,7 +194,7 @@ func TestKeysOfEveryKind(t *testing.T) {
 			x.Fatal(err)
 		}
 		stranger := append(rowfeed.Key{"stranger"}, parsed[1:]...)
-		if unknown, err := f.UnknownKeys(x.ctx, parsed, stranger); err != nil || len(unknown) != 1 || unknown[0][0] != "stranger" {
+		if unknown, err := f.Admin().UnknownKeys(x.ctx, parsed, stranger); err != nil || len(unknown) != 1 || unknown[0][0] != "stranger" {
 			x.Errorf("unknown keys: %v (%v)", unknown, err)
 		}
 		if err := f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Republish(x.ctx, tx, parsed) }); err != nil {
@@ -241,7 +241,7 @@ func TestPartitions(t *testing.T) {
 		x.exec("INSERT INTO p VALUES (201, 0)")
 		cursor = x.wantDrain(f, cursor, `upsert {"id":201,"v":0}`)
 		x.wantTold(f, "public.p_c")
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		// 201 comes again: a partition may be a rewritten copy, so that its keys with positions are recorded, too.
@@ -257,14 +257,14 @@ func TestPartitions(t *testing.T) {
 // that the entries follow, in any order.
 func (x *env) wantRepaired(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
 	x.Helper()
-	findings, err := f.Check(x.ctx)
+	findings, err := f.Admin().Check(x.ctx)
 	if err != nil || len(findings) != len(want) {
 		x.Fatalf("check: %+v %v, want %d findings", findings, err, len(want))
 	}
 	if lines, _ := x.drain(f, after); len(lines) != 0 {
 		x.Fatalf("before repair: %q", lines)
 	}
-	if n, err := f.Repair(x.ctx); err != nil || n != int64(len(want)) {
+	if n, err := f.Admin().Repair(x.ctx); err != nil || n != int64(len(want)) {
 		x.Fatalf("repair: %d %v", n, err)
 	}
 	lines, cursor := x.drain(f, after)

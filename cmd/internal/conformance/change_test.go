@@ -90,10 +90,10 @@ func TestTriggersAgain(t *testing.T) {
 	each(t, func(x *env) {
 		f := x.addKV()
 		x.exec("ALTER TABLE kv DISABLE TRIGGER ALL", "ALTER TABLE kv ENABLE TRIGGER ALL")
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 2 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 2 {
 			x.Errorf("problems %q, %v", problems, err)
 		}
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("SET session_replication_role = replica; INSERT INTO kv VALUES (1, 'a', 0); RESET session_replication_role")
@@ -111,11 +111,11 @@ func TestKeyChangesType(t *testing.T) {
 		f := x.add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		_, cursor := x.drain(f, "")
 		x.exec(x.by(map[string]string{"postgres": "ALTER TABLE kv ALTER id TYPE bigint", "mysql": "ALTER TABLE kv MODIFY id BIGINT NOT NULL"}))
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil || !strings.Contains(strings.Join(problems, ";"), "bigint") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("INSERT INTO kv VALUES (3000000000, 1)", "UPDATE kv SET v = 2 WHERE id = 1")
@@ -130,9 +130,9 @@ func TestKeyRenamed(t *testing.T) {
 	eachCapture(t, func(x *env) {
 		f := x.addKV()
 		x.exec("ALTER TABLE kv RENAME COLUMN id TO number")
-		_, err := f.Verify(x.ctx)
+		_, err := f.Admin().Verify(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
-		_, err = f.Upgrade(x.ctx)
+		_, err = f.Admin().Upgrade(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), `no key column "id"`) {
 			x.Errorf("error %v", err)
@@ -166,7 +166,7 @@ func TestRepublishAllKeepsHidden(t *testing.T) {
 			x.Fatal(err)
 		}
 		_, cursor := x.drain(f, "")
-		if _, err := f.RepublishWhere(x.ctx, "", 10, nil); err != nil {
+		if _, err := f.Admin().RepublishWhere(x.ctx, "", 10, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.wantDrain(f, cursor, kv(2, "b", 0))
@@ -262,7 +262,7 @@ func TestPurgeFindsTheOldest(t *testing.T) {
 		x.publish(f)
 		x.exec("UPDATE rowfeed_positions_kv SET published_at = published_at - 40 * 24 * 3600 * CAST(1000000 AS " +
 			x.by(map[string]string{"sqlite": "INTEGER", "postgres": "bigint", "mysql": "SIGNED"}) + ") WHERE feed_sync_id <= 5")
-		if n, err := f.Purge(x.ctx); n != 2 || err != nil {
+		if n, err := f.Admin().Purge(x.ctx); n != 2 || err != nil {
 			x.Errorf("purged %d, %v", n, err)
 		}
 		x.wantSound(f)
@@ -377,7 +377,7 @@ func TestOwnerChanges(t *testing.T) {
 		role := "mover_" + x.db.Name
 		x.exec("CREATE ROLE "+role, "ALTER FUNCTION rowfeed_kv_capture() OWNER TO "+role)
 		x.Cleanup(func() { x.exec("DROP OWNED BY "+role+" CASCADE", "DROP ROLE "+role) })
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "the owner of function rowfeed_kv_capture") {
 			x.Errorf("problems %q, %v", problems, err)
 		}

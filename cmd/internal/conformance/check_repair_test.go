@@ -72,7 +72,7 @@ func TestRepairBesideWishes(t *testing.T) {
 			for _, do := range c.before {
 				do(x, f, id)
 			}
-			if _, err := f.Repair(x.ctx); err != nil {
+			if _, err := f.Admin().Repair(x.ctx); err != nil {
 				x.Fatal(err)
 			}
 			for _, do := range c.after {
@@ -106,7 +106,7 @@ func TestRepairPassesOverRows(t *testing.T) {
 		if x.family() != "sqlite" { // whose writers hold everything
 			stuck := x.begin(0)
 			x.in(stuck, "UPDATE kv SET v = 9 WHERE id IN (2, 7)")
-			n, err := f.Repair(x.bounded())
+			n, err := f.Admin().Repair(x.bounded())
 			x.wantCode(err, rowfeed.Locked)
 			if n != 2 || !strings.Contains(err.Error(), "2 rows could not") || !strings.Contains(err.Error(), "rowfeed repair kv") {
 				x.Errorf("%d rows were repaired, want 2: %v", n, err)
@@ -118,7 +118,7 @@ func TestRepairPassesOverRows(t *testing.T) {
 			if found := x.wrongShards(f); !slices.Equal(found, []string{`{"id":2}`, `{"id":7}`}) {
 				x.Errorf("the rows that were held are not as they were: %v", found)
 			}
-			if n, err := f.Repair(x.ctx); n != 2 || err != nil {
+			if n, err := f.Admin().Repair(x.ctx); n != 2 || err != nil {
 				x.Errorf("of the rows that were held %d were repaired: %v", n, err)
 			}
 			x.publish(f)
@@ -139,7 +139,7 @@ func TestRepairPassesOverRows(t *testing.T) {
 		}
 		ended := make(chan answer, 1)
 		go func() {
-			n, err := other.Repair(x.ctx)
+			n, err := other.Admin().Repair(x.ctx)
 			ended <- answer{n, err}
 		}()
 		select {
@@ -178,14 +178,14 @@ func TestShardsLookedAtAgain(t *testing.T) {
 				if looked++; looked > 1 {
 					return nil
 				}
-				_, err := f.Bump(x.ctx)
+				_, err := f.Admin().Bump(x.ctx)
 				return err
 			}}, nil)
 			if !repair {
 				if found := x.wrongShards(other); !slices.Equal(found, []string{`{"id":7}`}) {
 					x.Errorf("beside a bump check finds %v", found)
 				}
-			} else if n, err := other.Repair(x.ctx); n != 1 || err != nil {
+			} else if n, err := other.Admin().Repair(x.ctx); n != 1 || err != nil {
 				x.Errorf("beside a bump %d keys were repaired, want 1: %v", n, err)
 			}
 			if looked < 2 {
@@ -196,14 +196,14 @@ func TestShardsLookedAtAgain(t *testing.T) {
 		x.wantSound(f)
 
 		x.exec("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
-		findings, err := f.Check(x.ctx)
+		findings, err := f.Admin().Check(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
 		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, "were not looked at: wait for `rowfeed feed upgrade kv --data-shards 8`") {
 			x.Errorf("of a feed that is being divided check says: %v", findings)
 		}
-		_, err = f.Repair(x.ctx)
+		_, err = f.Admin().Repair(x.ctx)
 		x.wantCode(err, rowfeed.Sharding)
 		x.reshard(f, 8)
 		x.wantSound(f)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -16,7 +17,7 @@ import (
 // find nothing else.
 func (x *env) wrongShards(f *rowfeed.Feed) (keys []string) {
 	x.Helper()
-	findings, err := f.Check(x.ctx)
+	findings, err := f.Admin().Check(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestShardsThatAreWrong(t *testing.T) {
 		}
 		x.publish(f)
 		x.wantSound(f)
-		if n, err := f.Repair(x.ctx); n != 0 || err != nil {
+		if n, err := f.Admin().Repair(x.ctx); n != 0 || err != nil {
 			x.Errorf("repaired %d keys of a feed in order: %v", n, err)
 		}
 		var cursors [8]rowfeed.Cursor
@@ -83,7 +84,7 @@ func TestShardsThatAreWrong(t *testing.T) {
 			if want := min(len(round.want)+round.more, 100); len(found) != want {
 				x.Errorf("check finds %d keys, want %d: %v", len(found), want, found)
 			}
-			if n, err := f.Repair(x.ctx); n != int64(len(round.want)+round.more) || err != nil {
+			if n, err := f.Admin().Repair(x.ctx); n != int64(len(round.want)+round.more) || err != nil {
 				x.Errorf("repaired %d keys, want %d: %v", n, len(round.want)+round.more, err)
 			}
 			x.publish(f)
@@ -131,10 +132,10 @@ func TestShardsCheckedBeside(t *testing.T) {
 				walks++
 			}
 		})
-		if _, err := plain.Check(x.ctx); err != nil {
+		if _, err := plain.Admin().Check(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if n, err := plain.Repair(x.ctx); n != 0 || err != nil || walks != 0 {
+		if n, err := plain.Admin().Repair(x.ctx); n != 0 || err != nil || walks != 0 {
 			x.Errorf("of one data shard %d keys were repaired, %d times they were looked at: %v", n, walks, err)
 		}
 
@@ -165,12 +166,12 @@ func TestShardsCheckedBeside(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() {
 					var err error
-					var findings []rowfeed.Finding
+					var findings []admin.Finding
 					var n int64
 					if repair {
-						n, err = other.Repair(x.ctx)
+						n, err = other.Admin().Repair(x.ctx)
 					} else {
-						findings, err = other.Check(x.ctx)
+						findings, err = other.Admin().Check(x.ctx)
 					}
 					if err == nil && (n > 0 || len(findings) > 0) {
 						err = fmt.Errorf("%d keys were repaired, %v was found", n, findings)

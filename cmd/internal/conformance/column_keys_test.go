@@ -129,7 +129,7 @@ func TestDelete(t *testing.T) {
 				delete(1) // again
 				cursor = x.wantDrain(f, cursor)
 				tx = x.begin(sql.LevelReadCommitted)
-				for _, statement := range f.DeleteSQL() {
+				for _, statement := range f.Admin().DeleteSQL() {
 					if _, err := tx.ExecContext(x.ctx, statement, 2); err != nil {
 						x.Fatalf("%s: %v", statement, err)
 					}
@@ -161,7 +161,7 @@ func TestRowsThatAreWrong(t *testing.T) {
 		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 0 WHERE id = 6")
 		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = -5 WHERE id = 7")
 		x.db.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES (8, 'k', 0, 4)")
-		findings, err := f.Check(x.ctx)
+		findings, err := f.Admin().Check(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestRowsThatAreWrong(t *testing.T) {
 		if fmt.Sprint(found) != fmt.Sprint(want) {
 			x.Errorf("check: %v, want %v: %v", found, want, findings)
 		}
-		if n, err := f.Repair(x.ctx); err != nil || n < 6 {
+		if n, err := f.Admin().Repair(x.ctx); err != nil || n < 6 {
 			x.Errorf("repaired %d, %v", n, err)
 		}
 		lines, _ := x.drain(f, cursor)
@@ -197,7 +197,7 @@ func TestRowObjects(t *testing.T) {
 		x.exec(x.by(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_row_position", "postgres": "DROP INDEX rowfeed_kv_row_position", "mysql": "ALTER TABLE kv DROP INDEX rowfeed_kv_row_position"}))
 		mended := func(what string) {
 			x.Helper()
-			got, err := f.Upgrade(x.ctx)
+			got, err := f.Admin().Upgrade(x.ctx)
 			if err != nil || len(got) == 0 || !strings.Contains(strings.Join(got, "; "), what) {
 				x.Fatalf("upgrade mended %q, want %s: %v", got, what, err)
 			}

@@ -90,7 +90,7 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 		}
 		// Repair gives new positions, and changes as little.
 		x.db.Exec(x.T, "UPDATE kv SET feed_sync_id = 7"+x.by(map[string]string{"sqlite": "", "postgres": "", "mysql": ", at = at, d = d, late = late"}))
-		if n, err := f.Repair(x.ctx); n != 2 || err != nil {
+		if n, err := f.Admin().Repair(x.ctx); n != 2 || err != nil {
 			x.Errorf("repaired %d rows, %v", n, err)
 		}
 		x.publish(f)

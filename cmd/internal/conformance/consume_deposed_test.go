@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	relays "github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -79,7 +80,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 		case <-early:
 			x.Fatal("the other shard delivers the key's next version before")
 		case text := <-waits:
-			if !strings.Contains(text, "waits for") || !strings.Contains(text, "on what was set back") || !strings.Contains(text, rowfeed.JobLease(testGroup, 2, 0)) {
+			if !strings.Contains(text, "waits for") || !strings.Contains(text, "on what was set back") || !strings.Contains(text, admin.JobLease(testGroup, 2, 0)) {
 				x.Errorf("it waits: %s", text)
 			}
 		case <-time.After(patience()):
@@ -130,7 +131,7 @@ func TestEpochsOverReshard(t *testing.T) {
 		terms := func(shard int) {
 			x.Helper()
 			for range 5 {
-				term, err := x.rf.Lease(rowfeed.JobLease(testGroup, 2, shard), time.Minute).TryAcquire(x.ctx)
+				term, err := x.rf.Lease(admin.JobLease(testGroup, 2, shard), time.Minute).TryAcquire(x.ctx)
 				if err != nil {
 					x.Fatal(err)
 				}

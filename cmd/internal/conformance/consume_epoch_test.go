@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	relays "github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -74,7 +75,7 @@ func TestEpochsGrowWhileWaited(t *testing.T) {
 		for _, shards := range []int{1, relayShards} {
 			name := relays.LeaseName("test", "kv")
 			if shards > 1 {
-				name = rowfeed.JobLease(testGroup, shards, 0)
+				name = admin.JobLease(testGroup, shards, 0)
 			}
 			relay := func(rf *rowfeed.DB) *relays.Relay {
 				return &relays.Relay{Name: "test", Source: f, DB: rf, Sink: l, ShardCount: shards, Lease: time.Minute}
@@ -145,7 +146,7 @@ func TestCurrentLeases(t *testing.T) {
 				x.Fatal(err)
 			}
 		}
-		job := func(shards, n int) string { return rowfeed.JobLease(testGroup, shards, n) }
+		job := func(shards, n int) string { return admin.JobLease(testGroup, shards, n) }
 		want(job(2, 0), job(2, 1), "ours")
 		former, err := x.rf.Lease(job(3, 2), time.Minute).TryAcquire(x.ctx)
 		if err != nil {

@@ -82,7 +82,7 @@ func (m *teammate) end() {
 	}
 }
 
-var testGroup = rowfeed.ConsumerGroup("test", "kv")
+var testGroup = admin.ConsumerGroup("test", "kv")
 
 // TestConsumeGroup (M22, M24): instances of a consumer share its shards, while rows
 // change, and one comes, one goes, and one is killed: every version that a page showed
@@ -246,7 +246,7 @@ func TestConsumeGroupLostLease(t *testing.T) {
 		x.insertIDs(idsOf(1, 1, 64, 56, 64)...)
 		x.publish(f)
 		<-reached
-		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, consumerShards-1), 0); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, admin.JobLease(testGroup, consumerShards, consumerShards-1), 0); err != nil {
 			x.Fatal(err)
 		}
 		x.wantCode(<-cause, rowfeed.LeaseLost)
@@ -303,7 +303,7 @@ func TestConsumeGroupFence(t *testing.T) {
 		x.insertIDs(idsOf(1, 1, 64, 0, 8)...)
 		x.publish(f)
 		<-slow.reached
-		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease(testGroup, consumerShards, 0), was.epochs[0]); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, admin.JobLease(testGroup, consumerShards, 0), was.epochs[0]); err != nil {
 			x.Fatal(err)
 		}
 		second.start()

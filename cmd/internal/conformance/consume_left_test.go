@@ -23,7 +23,7 @@ func TestShardLeftBehind(t *testing.T) {
 		x.publish(f)
 		r.once(c)
 		x.exec("DELETE FROM applied")
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		if n, err := x.rf.Admin().ResetConsumer(x.ctx, shardID(0)); n != 1 || err != nil {

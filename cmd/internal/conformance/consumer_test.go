@@ -52,7 +52,7 @@ func TestConsumerOperations(t *testing.T) {
 		if s := one(); *s.Behind != 2 || *s.BehindSeconds < 3600 || *s.BehindSeconds > 5400 {
 			x.Errorf("two entries behind, an hour: %d, %f", *s.Behind, *s.BehindSeconds)
 		}
-		status, err := f.Status(x.ctx)
+		status, err := f.Admin().Status(x.ctx)
 		if err != nil || len(status.Consumers) != 1 || *status.Consumers[0].Behind != 2 {
 			x.Errorf("status: %+v %v", status, err)
 		}

@@ -155,10 +155,10 @@ func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 			x.exec("DROP TRIGGER "+name, "CREATE TRIGGER "+schema+".`"+name+"` AFTER "+strings.ToUpper(event)+
 				" ON "+schema+".`kv` FOR EACH ROW\n"+body)
 		}
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 			x.Errorf("ready: %q, %v", problems, err)
 		}
-		findings, err := f.Check(x.ctx)
+		findings, err := f.Admin().Check(x.ctx)
 		want := 0
 		if x.engine == testdb.MariaDB { // MySQL keeps no name
 			want = 3
@@ -171,10 +171,10 @@ func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 				x.Error(p.Problem)
 			}
 		}
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != want {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != want {
 			x.Errorf("mended %q, %v", mended, err)
 		}
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 0 {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 0 {
 			x.Errorf("mended again %q, %v", mended, err)
 		}
 		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
@@ -200,7 +200,7 @@ func TestDumpOfTableAlone(t *testing.T) {
 		copied.exec("INSERT INTO kv VALUES (3, 'c', 3)")
 		x.exec("INSERT INTO kv VALUES (1, 'a', 1)")
 		away.wantDrain(f, "", kv(1, "a", 1))
-		findings, err := f.Check(x.ctx)
+		findings, err := f.Admin().Check(x.ctx)
 		if err != nil || len(findings) != 3 {
 			x.Fatalf("%+v, %v", findings, err)
 		}
@@ -212,7 +212,7 @@ func TestDumpOfTableAlone(t *testing.T) {
 			x.exec("DROP TRIGGER" + strings.TrimSuffix(drop, "`"))
 		}
 		away.wantSound(f)
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 			x.Errorf("%q, %v", problems, err)
 		}
 	})
@@ -231,7 +231,7 @@ func TestTableMovedToAnotherDatabase(t *testing.T) {
 		}
 		x.exec("RENAME TABLE rowfeed_changes_kv TO " + other + ".rowfeed_changes_kv")
 		x.mustFail("INSERT INTO kv VALUES (1, 'a', 1)")
-		problems, err := f.Verify(x.ctx)
+		problems, err := f.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "rowfeed_changes_kv is missing") {
 			x.Errorf("%q, %v", problems, err)
 		}
@@ -240,7 +240,7 @@ func TestTableMovedToAnotherDatabase(t *testing.T) {
 		x.exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
 		plain := x.add(rowfeed.FeedSpec{Name: "plain", Table: "plain", Capture: "app"})
 		x.exec("RENAME TABLE plain TO " + other + ".plain")
-		_, err = plain.Check(x.ctx)
+		_, err = plain.Admin().Check(x.ctx)
 		if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "is gone") {
 			x.Error(err)
 		}

@@ -41,14 +41,14 @@ func init() {
 			}
 			shards, err := strconv.Atoi(os.Getenv("SHARDS"))
 			if err == nil {
-				_, err = f.Reshard(ctx, shards, nil)
+				_, err = f.Admin().Reshard(ctx, shards, nil)
 			}
 			return err
 		},
 		"backfill": func(ctx context.Context, rf *rowfeed.DB) error {
 			f, err := rf.AddFeed(ctx, backfillSpec(), nil)
 			if err == nil {
-				_, err = f.BackFill(ctx, nil)
+				_, err = f.Admin().BackFill(ctx, nil)
 			}
 			return err
 		},

@@ -63,7 +63,7 @@ func (x *env) removeUncaptured(f *rowfeed.Feed, condition string) {
 		return
 	}
 	x.exec("DROP TRIGGER rowfeed_kv_delete", "DELETE FROM kv WHERE "+condition)
-	if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+	if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 1 {
 		x.Fatalf("upgrade: %q, %v", mended, err)
 	}
 }
@@ -404,11 +404,11 @@ func TestVanishedRows(t *testing.T) {
 		x.wantPage(f, "1", 2, "4 "+kv(4, "k", 0), "5 "+kv(5, "k", 0), "> 5+") // a page without entries is read past
 		x.wantPage(f, "1", 3, "4 "+kv(4, "k", 0), "> 4+")
 		x.wantPage(f, "1", 4, "4 "+kv(4, "k", 0), "5 "+kv(5, "k", 0), "> 5+")
-		status, err := f.Status(x.ctx)
+		status, err := f.Admin().Status(x.ctx)
 		if err != nil || status.Vanished == nil || *status.Vanished != 2 {
 			x.Errorf("status: %+v, %v", status, err)
 		}
-		findings, err := f.Check(x.ctx)
+		findings, err := f.Admin().Check(x.ctx)
 		if err != nil || len(findings) != 2 || findings[0].Rule != "position-has-row" || string(findings[0].Key.AppendJSON(nil)) != `{"id":2}` {
 			x.Errorf("check: %+v, %v", findings, err)
 		}
@@ -420,7 +420,7 @@ func TestVanishedRows(t *testing.T) {
 		}
 		x.wantPage(f, page.Cursor, 1, "30 "+kv(30, "k", 0), "> 30")
 		x.wantPage(f, "29", 1, "30 "+kv(30, "k", 0), "> 30")
-		if n, err := f.Repair(x.ctx); err != nil || n != 28 {
+		if n, err := f.Admin().Repair(x.ctx); err != nil || n != 28 {
 			x.Errorf("repaired %d, %v", n, err)
 		}
 		lines, _ := x.drain(f, "30")
@@ -428,7 +428,7 @@ func TestVanishedRows(t *testing.T) {
 			x.Errorf("after repair %q", lines)
 		}
 		x.wantSound(f)
-		if status, err := f.Status(x.ctx); err != nil || *status.Vanished != 0 {
+		if status, err := f.Admin().Status(x.ctx); err != nil || *status.Vanished != 0 {
 			x.Errorf("status after repair: %+v, %v", status, err)
 		}
 	})

@@ -102,7 +102,7 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		if err != nil || all[0].Generation != 0 || !strings.Contains(all[0].Error, "rowfeed republish") {
 			x.Errorf("the letter: %+v %v", all, err)
 		}
-		if _, err := f.RepublishWhere(x.ctx, "id = 4", 10, nil); err != nil {
+		if _, err := f.Admin().RepublishWhere(x.ctx, "id = 4", 10, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.publish(f)

@@ -40,7 +40,7 @@ func (x *env) madeBy(l *login) {
 func (x *env) verified() (all []string) {
 	x.Helper()
 	for _, name := range kinds {
-		problems, err := x.feedNamed(name).Verify(x.ctx)
+		problems, err := x.feedNamed(name).Admin().Verify(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func (x *env) verified() (all []string) {
 func (x *env) upgraded() (all []string) {
 	x.Helper()
 	for _, name := range kinds {
-		mended, err := x.feedNamed(name).Upgrade(x.ctx)
+		mended, err := x.feedNamed(name).Admin().Upgrade(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestDefinerDropped(t *testing.T) {
 		x.mustFail("INSERT INTO plain VALUES (2)")
 		x.wantAll("root", x.verified(), ofTriggers+ofRoutines, gone.name, "does not exist", "rowfeed feed upgrade")
 		x.wantAll("who is not told", next.verified(), 0)
-		findings, err := x.feedNamed("plain").Check(x.ctx)
+		findings, err := x.feedNamed("plain").Admin().Check(x.ctx)
 		if err != nil || len(findings) != 3 || findings[0].ByRepair() {
 			x.Errorf("check: %+v, %v", findings, err)
 		}
@@ -136,7 +136,7 @@ func TestDefinerDroppedUpgradedByRoot(t *testing.T) {
 		wider := strings.Replace(back.sql, "127.0.0.1", "127.0.0.%", 1)
 		x.exec("RENAME USER " + back.sql + " TO " + wider)
 		x.exec("GRANT "+ownerRights+" ON "+x.db.Name+".* TO "+wider, "INSERT INTO kv VALUES (1, 'a', 1)")
-		problems, err := x.feedNamed("kv").Verify(x.ctx)
+		problems, err := x.feedNamed("kv").Admin().Verify(x.ctx)
 		if err != nil || len(problems) > 0 {
 			x.Errorf("%q, %v", problems, err)
 		}
@@ -181,12 +181,12 @@ func TestDefinerWithoutRights(t *testing.T) {
 		x.mustFail("INSERT INTO plain VALUES (3)")
 
 		// Itself it is told, and cannot help it.
-		problems, err := poor.feedNamed("plain").Verify(x.ctx)
+		problems, err := poor.feedNamed("plain").Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 3 || !strings.Contains(problems[0], "lacks INSERT") {
 			x.Errorf("%q, %v", problems, err)
 		}
 		before := x.db.Dump(x.T)
-		_, err = poor.feedNamed("plain").Upgrade(x.ctx)
+		_, err = poor.feedNamed("plain").Admin().Upgrade(x.ctx)
 		var e *rowfeed.Error
 		x.wantCode(err, rowfeed.Refused)
 		if !errors.As(err, &e) || !strings.Contains(e.Cause, "lacks INSERT") || e.Next == "" {
@@ -200,12 +200,12 @@ func TestDefinerWithoutRights(t *testing.T) {
 		x.exec("GRANT SELECT, TRIGGER ON more TO "+poor.sql, "GRANT SELECT ON rowfeed_changes_more TO "+poor.sql,
 			"GRANT SELECT ON rowfeed_positions_more TO "+poor.sql, "GRANT UPDATE ON rowfeed_feeds TO "+poor.sql)
 		before = x.db.Dump(x.T)
-		if mended, err := poor.feedNamed("more").Upgrade(x.ctx); err != nil || len(mended) > 0 { // that is in order
+		if mended, err := poor.feedNamed("more").Admin().Upgrade(x.ctx); err != nil || len(mended) > 0 { // that is in order
 			x.Errorf("%q, %v", mended, err)
 		}
 		x.sameDump(before, "left alone")
 
-		if mended, err := rich.feedNamed("plain").Upgrade(x.ctx); err != nil || len(mended) != 3 {
+		if mended, err := rich.feedNamed("plain").Admin().Upgrade(x.ctx); err != nil || len(mended) != 3 {
 			x.Errorf("%q, %v", mended, err)
 		}
 		x.wantAll("after all", x.verified(), 0)
@@ -233,7 +233,7 @@ func TestDefinerIsRole(t *testing.T) {
 		}
 		verify := func(what string, n int, words ...string) {
 			x.Helper()
-			problems, err := f.Verify(x.ctx)
+			problems, err := f.Admin().Verify(x.ctx)
 			if err != nil {
 				x.Fatal(err)
 			}
@@ -249,7 +249,7 @@ func TestDefinerIsRole(t *testing.T) {
 		verify("a role that has them of another role", 0)
 		x.exec("DROP ROLE " + role)
 		verify("a role that is gone", 3, role, "does not exist")
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 3 {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 3 {
 			x.Errorf("%q, %v", mended, err)
 		}
 		x.exec("INSERT INTO kv VALUES (2, 'b', 2)")
@@ -297,7 +297,7 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 				x.Fatal(err)
 			}
 			watched = true
-			mended, err := f.Upgrade(x.ctx)
+			mended, err := f.Admin().Upgrade(x.ctx)
 			watched = false
 			if err != nil || len(mended) != 3 || rows < 10 {
 				x.Fatalf("%q, %d rows, %v", mended, rows, err)
@@ -311,7 +311,7 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 					x.Errorf("the session is in %s, %v", in, err)
 				}
 			}
-			if mended, err = one.feedOf("kv").Upgrade(x.ctx); err != nil || len(mended) != 3 { // for the next round
+			if mended, err = one.feedOf("kv").Admin().Upgrade(x.ctx); err != nil || len(mended) != 3 { // for the next round
 				x.Fatalf("%q, %v", mended, err)
 			}
 			x.exec("DELETE FROM kv", "DELETE FROM rowfeed_changes_kv")
@@ -335,7 +335,7 @@ func TestLoginWithRightsByRole(t *testing.T) {
 			x.exec("ALTER USER " + roled.sql + " DEFAULT ROLE " + role)
 		}
 		roled.env = openEnv(x.T, roled.db, nil)
-		mended, err := roled.feedNamed("plain").Upgrade(x.ctx)
+		mended, err := roled.feedNamed("plain").Admin().Upgrade(x.ctx)
 		if want := map[bool]int{true: 0, false: 3}[x.engine == testdb.MariaDB]; err != nil || len(mended) != want {
 			x.Errorf("mended %q, %v", mended, err)
 		}

@@ -41,7 +41,7 @@ func TestPublishingIsSynchronous(t *testing.T) {
 			}
 			x.exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
 			x.publish(own)
-			if _, err := own.Bump(x.ctx); err != nil {
+			if _, err := own.Admin().Bump(x.ctx); err != nil {
 				x.Fatal(err)
 			}
 			if n := x.scalar("SELECT count(DISTINCT on_table) FROM settings"); n != 3 {

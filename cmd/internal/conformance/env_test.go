@@ -305,7 +305,7 @@ func (x *env) restart(server *testdb.Server) {
 // wantSound asserts that check finds nothing.
 func (x *env) wantSound(f *rowfeed.Feed) {
 	x.Helper()
-	findings, err := f.Check(x.ctx)
+	findings, err := f.Admin().Check(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}

@@ -33,11 +33,11 @@ func TestSourceGone(t *testing.T) {
 					"fetch":      func() error { _, err := f.Fetch(x.ctx, rowfeed.Request{After: cursor}); return err },
 					"consistent": func() error { _, err := f.Fetch(x.ctx, rowfeed.Request{After: cursor, Consistent: true}); return err },
 					"info":       func() error { _, err := f.Info(x.ctx); return err },
-					"verify":     func() error { _, err := f.Verify(x.ctx); return err },
-					"check":      func() error { _, err := f.Check(x.ctx); return err },
-					"repair":     func() error { _, err := f.Repair(x.ctx); return err },
-					"upgrade":    func() error { _, err := f.Upgrade(x.ctx); return err },
-					"republish":  func() error { _, err := f.RepublishWhere(x.ctx, "", 10, nil); return err },
+					"verify":     func() error { _, err := f.Admin().Verify(x.ctx); return err },
+					"check":      func() error { _, err := f.Admin().Check(x.ctx); return err },
+					"repair":     func() error { _, err := f.Admin().Repair(x.ctx); return err },
+					"upgrade":    func() error { _, err := f.Admin().Upgrade(x.ctx); return err },
+					"republish":  func() error { _, err := f.Admin().RepublishWhere(x.ctx, "", 10, nil); return err },
 				} {
 					var e *rowfeed.Error
 					if err := do(); !errors.As(err, &e) || e.Code != rowfeed.Refused || e.Object != `feed "kv"` || e.Err != nil ||

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -123,7 +124,7 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 func (p *player) hasReleased(jobs, job int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool { return hasArg(ev, rowfeed.JobLease("g", jobs, job)) })
+	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool { return hasArg(ev, admin.JobLease("g", jobs, job)) })
 }
 
 // unlessLost is an error of the test, unless the member has lost a term, as it may on a
@@ -191,7 +192,7 @@ func (x *env) standing(group string, jobs int) standing {
 	}
 	for job := range jobs {
 		for _, l := range all {
-			if l.Name != rowfeed.JobLease(group, jobs, job) {
+			if l.Name != admin.JobLease(group, jobs, job) {
 				continue
 			}
 			s.epochs[job] = l.Epoch

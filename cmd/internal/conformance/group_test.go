@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -195,7 +196,7 @@ func TestGroupLostLease(t *testing.T) {
 		}
 		p := x.join(jobs, map[int]func(context.Context, *rowfeed.Job) error{1: watch})
 		was := x.awaitBalance("g", jobs, 1, standing{})
-		if _, err := x.rf.Admin().ReleaseLease(x.ctx, rowfeed.JobLease("g", jobs, 1), 0); err != nil {
+		if _, err := x.rf.Admin().ReleaseLease(x.ctx, admin.JobLease("g", jobs, 1), 0); err != nil {
 			x.Fatal(err)
 		}
 		x.eventually("the job learns of it", func() bool { return len(causes) > 0 })

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -38,7 +39,7 @@ func TestHoldersBesideBytes(t *testing.T) {
 			_, five := x.shardStatus(5)
 			return five.Holder != nil && five.Holder.Session == id && len(five.Waiting) == 1
 		})
-		if found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{}); err != nil || found.Holder.Session != id {
+		if found, err := x.feed.Admin().Unblock(x.ctx, admin.UnblockRequest{}); err != nil || found.Holder.Session != id {
 			t.Errorf("%+v, %v", found, err)
 		}
 		x.got(w)
@@ -69,7 +70,7 @@ func TestBlockersBesideBytes(t *testing.T) {
 			waits <- err
 		}()
 		x.eventually("it waits for the row", func() bool { return x.scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 })
-		status, err := f.Status(x.ctx)
+		status, err := f.Admin().Status(x.ctx)
 		if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != fmt.Sprint(id) || status.Blockers[0].AgeSeconds == nil {
 			t.Errorf("%+v, %v", status, err)
 		}

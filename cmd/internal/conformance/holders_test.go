@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -20,11 +21,11 @@ import (
 func (x *env) tells() string {
 	switch {
 	case x.family() == "sqlite":
-		return rowfeed.HoldersNone
+		return admin.HoldersNone
 	case x.engine == testdb.MariaDB:
-		return rowfeed.HoldersWaitedFor
+		return admin.HoldersWaitedFor
 	}
-	return rowfeed.HoldersAll
+	return admin.HoldersAll
 }
 
 // connection is what the database calls a transaction's connection.
@@ -71,18 +72,18 @@ func (x *events) got(w *waiter) {
 }
 
 // shardStatus is what status says of a shard.
-func (x *events) shardStatus(shard int) (*rowfeed.Status, rowfeed.ShardStatus) {
+func (x *events) shardStatus(shard int) (*admin.Status, admin.ShardStatus) {
 	x.Helper()
-	status, err := x.feed.Status(x.ctx)
+	status, err := x.feed.Admin().Status(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
 	if x.family() == "mysql" {
 		rest(x.ctx, 150*time.Millisecond) // what InnoDB tells is read anew only when nobody has asked for 100 ms
 	}
-	i := slices.IndexFunc(status.Shards, func(s rowfeed.ShardStatus) bool { return s.Shard == shard })
+	i := slices.IndexFunc(status.Shards, func(s admin.ShardStatus) bool { return s.Shard == shard })
 	if i < 0 {
-		return status, rowfeed.ShardStatus{}
+		return status, admin.ShardStatus{}
 	}
 	return status, status.Shards[i]
 }
@@ -106,7 +107,7 @@ func TestLockHolders(t *testing.T) {
 		tx := x.beginAs("has")
 		id := x.connection(tx)
 		x.event(tx, 3, 5, x.at(x.lock(tx, rowfeed.LockRequest{Shards: []int{5}}), 5, 0), "")
-		if x.tells() == rowfeed.HoldersNone {
+		if x.tells() == admin.HoldersNone {
 			if status, five := x.shardStatus(5); five.Holder != nil || len(five.Waiting) != 0 {
 				x.Errorf("%+v", status)
 			}
@@ -121,7 +122,7 @@ func TestLockHolders(t *testing.T) {
 				x.commit(beside)
 			}
 		}
-		named := func(s *rowfeed.Session, id, application string) bool {
+		named := func(s *admin.Session, id, application string) bool {
 			if s == nil || s.Session != id {
 				return false
 			}
@@ -136,12 +137,12 @@ func TestLockHolders(t *testing.T) {
 			}
 			return true
 		}
-		if x.tells() == rowfeed.HoldersAll {
+		if x.tells() == admin.HoldersAll {
 			x.eventually("the holder is named", func() bool {
 				_, five := x.shardStatus(5)
 				return named(five.Holder, id, "has") && len(five.Waiting) == 0
 			})
-		} else if status, five := x.shardStatus(5); five.Holder != nil || !slices.ContainsFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id && b.Scope == "wrote to some table" }) {
+		} else if status, five := x.shardStatus(5); five.Holder != nil || !slices.ContainsFunc(status.Blockers, func(b admin.Blocker) bool { return b.Session == id && b.Scope == "wrote to some table" }) {
 			x.Errorf("nobody waits: %+v", status)
 		}
 		w := x.wait(5)
@@ -151,7 +152,7 @@ func TestLockHolders(t *testing.T) {
 				x.Errorf("of a shard that nobody has: %+v", six)
 			}
 			return named(five.Holder, id, "has") && len(five.Waiting) == 1 && named(&five.Waiting[0], w.id, "waits") &&
-				slices.ContainsFunc(status.Blockers, func(b rowfeed.Blocker) bool { return b.Session == id && b.Scope == "holds shard 5" })
+				slices.ContainsFunc(status.Blockers, func(b admin.Blocker) bool { return b.Session == id && b.Scope == "holds shard 5" })
 		})
 		// Who waits in vain is told, too, whom it waited for, where that can be learnt in three seconds.
 		for try := 1; ; try++ {
@@ -203,13 +204,13 @@ func TestLockHolderHidden(t *testing.T) {
 		x.eventually("the first one is named", func() bool {
 			status, new := x.shardStatus(77)
 			if x.family() == "postgres" {
-				return new.Holder == nil && slices.ContainsFunc(status.Blockers, func(b rowfeed.Blocker) bool {
+				return new.Holder == nil && slices.ContainsFunc(status.Blockers, func(b admin.Blocker) bool {
 					return b.Session == id && b.Scope == "has a shard: a new one of this feed, one that it took under a savepoint, or another feed's"
 				})
 			}
 			return new.Holder != nil && new.Holder.Session == id && len(new.Waiting) == 1
 		})
-		if found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(77)}); x.family() == "postgres" {
+		if found, err := x.feed.Admin().Unblock(x.ctx, admin.UnblockRequest{Shard: ptr(77)}); x.family() == "postgres" {
 			x.wantCode(err, rowfeed.Refused) // nobody can be sure
 			x.commit(first)
 		} else if err != nil || !found.Ended || found.Holder.Session != id {
@@ -228,47 +229,47 @@ func TestUnblock(t *testing.T) {
 	eachULID(t, func(x *events) {
 		x.write(5, 1, 1)
 		x.write(6, 2, 2)
-		unblock := func(req rowfeed.UnblockRequest) (*rowfeed.Unblocked, error) { return x.feed.Unblock(x.ctx, req) }
+		unblock := func(req admin.UnblockRequest) (*admin.Unblocked, error) { return x.feed.Admin().Unblock(x.ctx, req) }
 		if x.family() == "sqlite" {
-			_, err := unblock(rowfeed.UnblockRequest{})
+			_, err := unblock(admin.UnblockRequest{})
 			if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 				x.Error(err)
 			}
 			return
 		}
-		_, err := x.addKV().Unblock(x.ctx, rowfeed.UnblockRequest{})
+		_, err := x.addKV().Admin().Unblock(x.ctx, admin.UnblockRequest{})
 		if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 			x.Error(err)
 		}
-		_, err = unblock(rowfeed.UnblockRequest{}) // which?
+		_, err = unblock(admin.UnblockRequest{}) // which?
 		x.wantCode(err, rowfeed.Refused)
-		if found, err := unblock(rowfeed.UnblockRequest{Shard: ptr(5)}); err != nil || found.Holder != nil || found.Ended {
+		if found, err := unblock(admin.UnblockRequest{Shard: ptr(5)}); err != nil || found.Holder != nil || found.Ended {
 			x.Fatalf("nobody has it: %+v, %v", found, err)
 		}
-		_, err = unblock(rowfeed.UnblockRequest{Shard: ptr(5), Session: "1"})
+		_, err = unblock(admin.UnblockRequest{Shard: ptr(5), Session: "1"})
 		x.wantCode(err, rowfeed.Conflict)
 
 		innocent, holder, six := x.beginAs("innocent"), x.beginAs("has"), x.beginAs("six")
 		id := x.connection(holder)
 		x.event(holder, 3, 5, x.at(x.lock(holder, rowfeed.LockRequest{Shards: []int{5}}), 5, 0), "")
 		x.lock(six, rowfeed.LockRequest{Shards: []int{6}})
-		if x.tells() == rowfeed.HoldersAll {
-			_, err = unblock(rowfeed.UnblockRequest{}) // of two
+		if x.tells() == admin.HoldersAll {
+			_, err = unblock(admin.UnblockRequest{}) // of two
 			if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "5 6") {
 				x.Error(err)
 			}
 		}
 		// Nobody waits: it is found all the same, by waiting where that is what it takes.
-		dry, err := unblock(rowfeed.UnblockRequest{Shard: ptr(5), DryRun: true})
+		dry, err := unblock(admin.UnblockRequest{Shard: ptr(5), DryRun: true})
 		if err != nil || dry.Ended || dry.Holder == nil || dry.Holder.Session != id {
 			x.Fatalf("%+v, %v", dry, err)
 		}
 		w := x.wait(5)
 		x.eventually("it waits", x.waits)
-		_, err = unblock(rowfeed.UnblockRequest{Shard: ptr(5), Session: x.connection(six)})
+		_, err = unblock(admin.UnblockRequest{Shard: ptr(5), Session: x.connection(six)})
 		x.wantCode(err, rowfeed.Conflict)
 		// The only one that somebody waits for.
-		found, err := unblock(rowfeed.UnblockRequest{Session: id})
+		found, err := unblock(admin.UnblockRequest{Session: id})
 		if err != nil || !found.Ended || found.Shard != 5 || found.Holder.Session != id || len(found.Waiting) == 0 {
 			x.Fatalf("%+v, %v", found, err)
 		}
@@ -312,13 +313,13 @@ func TestUnblockMover(t *testing.T) {
 			x.Fatalf("it moved nothing: %v", err)
 		}
 		if x.family() == "sqlite" {
-			_, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(5)})
+			_, err := x.feed.Admin().Unblock(x.ctx, admin.UnblockRequest{Shard: ptr(5)})
 			x.wantCode(err, rowfeed.Refused)
 			held.Release()
 			<-done
 			return
 		}
-		found, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(5)})
+		found, err := x.feed.Admin().Unblock(x.ctx, admin.UnblockRequest{Shard: ptr(5)})
 		if err != nil || !found.Ended {
 			x.Fatalf("%+v, %v", found, err)
 		}
@@ -394,7 +395,7 @@ func TestUnblockPrepared(t *testing.T) {
 		x.lock(tx, rowfeed.LockRequest{Shards: []int{5}})
 		x.in(tx, "PREPARE TRANSACTION 'of "+x.db.Name+"'")
 		tx.Rollback()
-		_, err := x.feed.Unblock(x.ctx, rowfeed.UnblockRequest{})
+		_, err := x.feed.Admin().Unblock(x.ctx, admin.UnblockRequest{})
 		if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "PREPARE TRANSACTION 'of "+x.db.Name+"'") {
 			x.Error(err)
 		}
@@ -433,20 +434,20 @@ func TestUnblockRights(t *testing.T) {
 		x.eventually("it waits", x.waits)
 		refused := func(right string) {
 			x.Helper()
-			_, err := feed().Unblock(x.ctx, rowfeed.UnblockRequest{Shard: ptr(5)})
+			_, err := feed().Admin().Unblock(x.ctx, admin.UnblockRequest{Shard: ptr(5)})
 			if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), right) {
 				x.Error(err)
 			}
 		}
 		if x.family() == "postgres" {
 			refused("pg_signal_backend")
-			status, err := feed().Status(x.ctx)
-			if err != nil || status.HoldersTold != rowfeed.HoldersAll || len(status.Shards) != 1 || status.Shards[0].Holder == nil || status.Shards[0].Holder.Since != nil {
+			status, err := feed().Admin().Status(x.ctx)
+			if err != nil || status.HoldersTold != admin.HoldersAll || len(status.Shards) != 1 || status.Shards[0].Holder == nil || status.Shards[0].Holder.Since != nil {
 				x.Errorf("%+v, %v", status, err) // who it is everybody may see, what it does not
 			}
 		} else {
 			refused("PROCESS")
-			if status, err := feed().Status(x.ctx); err != nil || status.HoldersTold != rowfeed.HoldersNone || len(status.Shards) != 1 {
+			if status, err := feed().Admin().Status(x.ctx); err != nil || status.HoldersTold != admin.HoldersNone || len(status.Shards) != 1 {
 				x.Errorf("%+v, %v", status, err)
 			}
 			x.exec("GRANT PROCESS ON *.* TO " + login + "@'%'")

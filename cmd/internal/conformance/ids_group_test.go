@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-var eventsGroup = rowfeed.ConsumerGroup("test", "events")
+var eventsGroup = admin.ConsumerGroup("test", "events")
 
 func init() {
 	testdb.RegisterChild("shard ids member", func() {

@@ -254,7 +254,7 @@ func TestShardIDsBumped(t *testing.T) {
 		r.add(77, 11, 12)
 		c := r.member(2)
 		r.once(c)
-		if _, err := r.feed.Bump(r.ctx); err != nil {
+		if _, err := r.feed.Admin().Bump(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		r.wantCode(r.member(2).RunOnce(r.ctx), rowfeed.GenerationChanged)

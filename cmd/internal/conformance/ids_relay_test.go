@@ -168,7 +168,7 @@ func TestMirrorShardIDs(t *testing.T) {
 			}
 		}
 		same()
-		if _, err := r.feed.Bump(r.ctx); err != nil {
+		if _, err := r.feed.Admin().Bump(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		r.wantCode(once(), rowfeed.GenerationChanged)

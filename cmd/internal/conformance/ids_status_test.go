@@ -92,7 +92,7 @@ func TestShardIDsStatus(t *testing.T) {
 			}
 			return *all[7].BehindSeconds > 0
 		})
-		if _, err := r.feed.Status(r.ctx); err != nil {
+		if _, err := r.feed.Admin().Status(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		if n := records(); n != before {

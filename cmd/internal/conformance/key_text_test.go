@@ -348,11 +348,11 @@ func TestKeyThatBecomesTwo(t *testing.T) {
 			"postgres": `ALTER TABLE users ALTER k TYPE text COLLATE "C"`,
 			"mysql":    "ALTER TABLE users MODIFY k varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL",
 		}))
-		mended, err := f.Upgrade(x.ctx)
+		mended, err := f.Admin().Upgrade(x.ctx)
 		if err != nil || !strings.Contains(strings.Join(mended, "\n"), "rowfeed repair users") {
 			x.Fatalf("mended %q, %v", mended, err)
 		}
-		if _, err := f.Repair(x.ctx); err != nil {
+		if _, err := f.Admin().Repair(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.publish(f)

@@ -87,17 +87,17 @@ func (x *env) wantUnfit(f *rowfeed.Feed, says, next string) {
 			}
 		}
 	}
-	problems, err := f.Verify(x.ctx)
+	problems, err := f.Admin().Verify(x.ctx)
 	told("verify", fmt.Sprint(strings.Join(problems, "; "), err))
-	_, err = f.Upgrade(x.ctx)
+	_, err = f.Admin().Upgrade(x.ctx)
 	told("upgrade", fmt.Sprint(err))
-	findings, err := f.Check(x.ctx)
+	findings, err := f.Admin().Check(x.ctx)
 	var all []string
 	for _, finding := range findings {
 		all = append(all, finding.Problem)
 	}
 	told("check", fmt.Sprint(strings.Join(all, "; "), err))
-	status, err := f.Status(x.ctx)
+	status, err := f.Admin().Status(x.ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -134,10 +134,10 @@ func (x *env) wantNoBareError(err error, says string) {
 // wantUpgraded asserts that upgrade finds nothing that it cannot mend.
 func (x *env) wantUpgraded(f *rowfeed.Feed) {
 	x.Helper()
-	if _, err := f.Upgrade(x.ctx); err != nil {
+	if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 		x.Fatal(err)
 	}
-	if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+	if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 		x.Errorf("after upgrade: %q %v", problems, err)
 	}
 }
@@ -249,7 +249,7 @@ func TestPrimaryKeyMoves(t *testing.T) {
 				if err != nil {
 					x.Fatal(err)
 				}
-				problems, err := f.Verify(x.ctx)
+				problems, err := f.Admin().Verify(x.ctx)
 				if says := strings.Join(problems, "; "); err != nil || strings.Contains(says,
 					"is not the primary key of table") != (x.family() == "mysql") || len(problems) > 1 {
 					x.Errorf("problems %q, %v", says, err)

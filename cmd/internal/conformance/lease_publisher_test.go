@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -103,7 +104,7 @@ func TestPublishersHoldALease(t *testing.T) {
 			second.feed.Wake()
 			x.eventually("the first publishes", func() bool { return first.published.Load() == int64(i) })
 		}
-		status, err := f.Status(x.ctx)
+		status, err := f.Admin().Status(x.ctx)
 		if err != nil || status.Publisher == nil || status.Publisher.Owner != first.told(true).Owner {
 			x.Errorf("status: %+v, %v", status.Publisher, err)
 		}
@@ -128,7 +129,7 @@ func TestPublishersHoldALease(t *testing.T) {
 			x.Errorf("the second is told %+v", e)
 		}
 		second.end()
-		if status, err := f.Status(x.ctx); err != nil || status.Publisher != nil {
+		if status, err := f.Admin().Status(x.ctx); err != nil || status.Publisher != nil {
 			x.Errorf("status after the end: %+v, %v", status.Publisher, err)
 		}
 		x.wantSound(f)
@@ -208,7 +209,7 @@ func TestLeaseIdleCost(t *testing.T) {
 			t.Errorf("the holder sent %d statements about its lease in ten minutes", leases)
 		}
 	})
-	holder := x.acquire(x.rf.Lease(rowfeed.PublisherLease("kv"), 24*time.Hour))
+	holder := x.acquire(x.rf.Lease(admin.PublisherLease("kv"), 24*time.Hour))
 	synctest.Test(t, func(t *testing.T) {
 		if leases, others := idle(t); leases < 90 || leases > 130 || others > 0 {
 			t.Errorf("who stands by sent %d looks and %d other statements in ten minutes", leases, others)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -127,7 +128,7 @@ func TestHeldShardPublisher(t *testing.T) {
 		if problems := f.Problems(); len(problems) > 0 {
 			t.Errorf("others are served, and it has problems: %q", problems)
 		}
-		if _, shard := x.shardStatus(0); x.tells() == rowfeed.HoldersAll && shard.Holder == nil {
+		if _, shard := x.shardStatus(0); x.tells() == admin.HoldersAll && shard.Holder == nil {
 			t.Errorf("status does not say who has the shard: %+v", shard)
 		}
 		if n := told.like(""); n < 1 || n > minutes(began) {
@@ -192,7 +193,7 @@ func TestHeldShardPurge(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		n, err := x.feed.Purge(x.ctx)
+		n, err := x.feed.Admin().Purge(x.ctx)
 		if x.wantCode(err, rowfeed.Locked); n != 5 {
 			t.Errorf("%d purged", n)
 		}

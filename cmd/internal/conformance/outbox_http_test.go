@@ -166,7 +166,7 @@ func TestReadyElsewhere(t *testing.T) {
 					x.eventually("it is ready", ready(http.StatusOK, ""))
 					x.exec("UPDATE rowfeed_feeds SET database_identity = 'another'")
 					x.eventually("it is not ready elsewhere", ready(http.StatusServiceUnavailable, "rowfeed feed bump events"))
-					if _, err := x.feed.AdoptDatabase(x.ctx); err != nil {
+					if _, err := x.feed.Admin().AdoptDatabase(x.ctx); err != nil {
 						x.Fatal(err)
 					}
 					x.eventually("it is ready again", ready(http.StatusOK, ""))

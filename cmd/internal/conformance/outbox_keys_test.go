@@ -340,7 +340,7 @@ func TestOutboxKeyPurged(t *testing.T) {
 		held := testdb.Hold(purges)
 		ended := make(chan error, 1)
 		purger := x.other(testdb.Hooks{Before: held.Before}, nil)
-		go func() { _, err := purger.Purge(x.ctx); ended <- err }()
+		go func() { _, err := purger.Admin().Purge(x.ctx); ended <- err }()
 		<-held.Reached
 		x.wantShard(1, 2)
 		held.Release()
@@ -374,9 +374,9 @@ func TestOutboxKeyPurged(t *testing.T) {
 			return nil
 		}}, nil)
 		go func() {
-			_, err := purger.Purge(x.ctx)
+			_, err := purger.Admin().Purge(x.ctx)
 			for isCode(err, rowfeed.Locked) { // the mover takes its time
-				_, err = purger.Purge(x.ctx)
+				_, err = purger.Admin().Purge(x.ctx)
 			}
 			ended <- err
 		}()

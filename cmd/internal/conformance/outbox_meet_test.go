@@ -115,15 +115,15 @@ func TestKeyHeldPurge(t *testing.T) {
 		}
 		x.appended(30, 2, time.Time{})
 		x.publish(f)
-		if err := f.SetRetention(x.ctx, rowfeed.Retention{Count: 1}); err != nil {
+		if err := f.Admin().SetRetention(x.ctx, rowfeed.Retention{Count: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Purge(x.ctx); !errors.Is(err, rowfeed.Locked) || !strings.Contains(err.Error(), "shard 0: ") {
+		if _, err := f.Admin().Purge(x.ctx); !errors.Is(err, rowfeed.Locked) || !strings.Contains(err.Error(), "shard 0: ") {
 			t.Errorf("purge: %v", err)
 		}
 		x.wantIDs(x.page(x.feed, 2, "", 10), false, 30)
 		letGo()
-		if n, err := f.Purge(x.ctx); n != 1 || err != nil {
+		if n, err := f.Admin().Purge(x.ctx); n != 1 || err != nil {
 			t.Errorf("purged %d, %v", n, err)
 		}
 		x.wantIDs(x.page(x.feed, 0, "", 10), false, 11)
@@ -281,7 +281,7 @@ func TestMoverStandsStill(t *testing.T) {
 				if n, err := f.Publish(x.ctx); n != 2 || !isCode(err, rowfeed.Locked) {
 					x.Errorf("%d moved, %v", n, err)
 				}
-				if n, err := f.Purge(x.ctx); n != 298+2 || err != nil {
+				if n, err := f.Admin().Purge(x.ctx); n != 298+2 || err != nil {
 					x.Errorf("%d purged, %v", n, err)
 				}
 				held.Release()

@@ -31,7 +31,7 @@ func TestOutboxRepairTogether(t *testing.T) {
 		first := make(chan int64, 1)
 		repair := func(f *rowfeed.Feed, n chan<- int64) {
 			go func() {
-				records, err := f.Repair(x.ctx)
+				records, err := f.Admin().Repair(x.ctx)
 				if err != nil {
 					x.Error(err)
 				}
@@ -67,7 +67,7 @@ func TestOutboxRepairPurge(t *testing.T) {
 		defer held.Release()
 		other := x.other(testdb.Hooks{Before: held.Before}, nil)
 		repaired := make(chan error, 1)
-		go func() { _, err := other.Repair(x.ctx); repaired <- err }()
+		go func() { _, err := other.Admin().Repair(x.ctx); repaired <- err }()
 		<-held.Reached
 		x.purged(5)
 		held.Release()
@@ -99,7 +99,7 @@ func TestBackFillPurgeBetween(t *testing.T) {
 		go func() {
 			f, err := x.tappedDB(testdb.Hooks{Before: held.Before}, nil).Feed(x.ctx, "kv")
 			if err == nil {
-				_, err = f.BackFill(x.ctx, nil)
+				_, err = f.Admin().BackFill(x.ctx, nil)
 			}
 			ended <- err
 		}()
@@ -109,7 +109,7 @@ func TestBackFillPurgeBetween(t *testing.T) {
 		x.wantCode(<-ended, rowfeed.Refused)
 		y.wantIDs(y.page(y.feed, 0, reader.Cursor, 10), false, 901)
 		y.wantIDs(y.page(y.feed, 0, "", 10), false, 901)
-		_, err := y.feed.BackFill(x.ctx, nil)
+		_, err := y.feed.Admin().BackFill(x.ctx, nil)
 		x.wantCode(err, rowfeed.Refused)
 		y.wantSound(y.feed)
 	})

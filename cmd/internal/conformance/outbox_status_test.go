@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 )
 
 // TestOutboxStatus (M59): status counts the records that wait and says since when the oldest does, and
 // how far a consumer is behind; it moves none.
 func TestOutboxStatus(t *testing.T) {
 	eachOutbox(t, func(x *events) {
-		status := func() *rowfeed.Status {
+		status := func() *admin.Status {
 			x.Helper()
-			s, err := x.feed.Status(x.ctx)
+			s, err := x.feed.Admin().Status(x.ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,11 +34,11 @@ func TestOutboxKeyChanged(t *testing.T) {
 		} else {
 			x.exec("DROP TRIGGER rowfeed_events_update")
 		}
-		problems, err := x.feed.Verify(x.ctx)
+		problems, err := x.feed.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "trigger") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
-		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+		if mended, err := x.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) != 1 {
 			x.Errorf("mended %q, %v", mended, err)
 		}
 		x.exec("UPDATE events SET id = 6, shard = 0 WHERE id = 5")
@@ -78,12 +78,12 @@ func TestOutboxNoShard(t *testing.T) {
 		x.mustFail("UPDATE OR IGNORE events SET id = 4, shard = 'x' WHERE id = 3")
 		x.wantShard(4, 3)
 		x.exec("DROP TRIGGER rowfeed_events_insert", "INSERT INTO events VALUES (5, 'x', 'a'), (6, 4, 'b')")
-		_, err = x.feed.Repair(x.ctx)
+		_, err = x.feed.Admin().Repair(x.ctx)
 		refused(err, `{"id":5}`)
-		_, err = x.feed.BackFill(x.ctx, nil)
+		_, err = x.feed.Admin().BackFill(x.ctx, nil)
 		refused(err, `{"id":5}`)
 		x.exec("UPDATE events SET shard = 4 WHERE id = 5")
-		if n, err := x.feed.BackFill(x.ctx, nil); n != 2 || err != nil {
+		if n, err := x.feed.Admin().BackFill(x.ctx, nil); n != 2 || err != nil {
 			x.Errorf("%d placed, %v", n, err)
 		}
 		x.wantShard(4, 5, 6, 3)
@@ -154,14 +154,14 @@ func TestOutboxRepairInBatches(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if n, err := f.Repair(x.ctx); n != 2100 || err != nil {
+		if n, err := f.Admin().Repair(x.ctx); n != 2100 || err != nil {
 			x.Errorf("%d repaired, %v", n, err)
 		}
 		if want := []string{"insert", "commit", "insert", "commit"}; !slices.Equal(batches, want) {
 			x.Errorf("statements %q", batches)
 		}
 		y.wantSound(y.feed)
-		if n, err := f.Repair(x.ctx); n != 0 || err != nil {
+		if n, err := f.Admin().Repair(x.ctx); n != 0 || err != nil {
 			x.Errorf("%d repaired, %v", n, err)
 		}
 	})

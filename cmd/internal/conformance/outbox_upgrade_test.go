@@ -48,13 +48,13 @@ func TestOutboxUpgradeKeeps(t *testing.T) {
 		if alter := x.by(map[string]string{"sqlite": "", "postgres": "ALTER COLUMN id TYPE bigint", "mysql": "MODIFY id BIGINT NOT NULL"}); alter != "" {
 			x.exec("ALTER TABLE events "+alter, "INSERT INTO events VALUES (3000000000, 'd')")
 			x.mustFail("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (7, 3000000000)")
-			if mended, err := e.feed.Upgrade(x.ctx); err != nil || len(mended) != 2 {
+			if mended, err := e.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) != 2 {
 				t.Errorf("mended %q, %v", mended, err)
 			}
 		} else {
 			x.exec("INSERT INTO events VALUES (3000000000, 'd')")
 		}
-		if mended, err := e.feed.Upgrade(x.ctx); err != nil || len(mended) != 0 {
+		if mended, err := e.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) != 0 {
 			t.Errorf("again: mended %q, %v", mended, err)
 		}
 		if after := lines(e.page(e.feed, 7, "", 10)); !strings.HasPrefix(after, before) {

@@ -134,7 +134,7 @@ func TestOutboxKeys(t *testing.T) {
 		}
 		x.exec("INSERT INTO events (n, u, name) VALUES " + strings.Join(rows, ", "))
 		var batches int
-		if n, err := f.BackFill(x.ctx, func(int64) { batches++ }); n != old || batches != 2 || err != nil {
+		if n, err := f.Admin().BackFill(x.ctx, func(int64) { batches++ }); n != old || batches != 2 || err != nil {
 			x.Errorf("%d placed in %d batches, %v", n, batches, err)
 		}
 		x.wantSound(f)
@@ -266,11 +266,11 @@ func TestOutboxTrigger(t *testing.T) {
 		x.exec(x.by(map[string]string{
 			"sqlite": "DROP TRIGGER rowfeed_events_insert", "mysql": "DROP TRIGGER rowfeed_events_insert", "postgres": "DROP TRIGGER rowfeed_events_capture ON events",
 		}))
-		problems, err := x.feed.Verify(x.ctx)
+		problems, err := x.feed.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "trigger") {
 			x.Errorf("problems %q, %v", problems, err)
 		}
-		mended, err := x.feed.Upgrade(x.ctx)
+		mended, err := x.feed.Admin().Upgrade(x.ctx)
 		if err != nil || len(mended) != 1 {
 			x.Errorf("mended %q, %v", mended, err)
 		}

@@ -79,7 +79,7 @@ func (x *env) whilePublishingOn(pool *sql.DB, until string, ok func(t *troubles)
 func (x *env) follows(f *rowfeed.Feed) {
 	x.Helper()
 	x.whilePublishing("the publisher has followed the partitions", func(*troubles) bool {
-		fresh, err := f.VerifyPartitions(x.ctx)
+		fresh, err := f.Admin().VerifyPartitions(x.ctx)
 		return err == nil && len(fresh) == 0 &&
 			x.scalar(`SELECT COALESCE(json_array_length(o#>'{taken}'), 0) + abs(json_array_length(o#>'{attached}') -
   (SELECT count(*) FROM pg_partition_tree('p') WHERE isleaf)) 
@@ -93,7 +93,7 @@ func (x *env) follows(f *rowfeed.Feed) {
 // wantTold asserts what status says of new partitions, and that this does not count against readiness.
 func (x *env) wantTold(f *rowfeed.Feed, partitions ...string) {
 	x.Helper()
-	status, err := f.Status(x.ctx)
+	status, err := f.Admin().Status(x.ctx)
 	if err != nil || len(status.Problems) != len(partitions) {
 		x.Fatalf("status: %q %v, want a problem of each of %q", status.Problems, err, partitions)
 	}
@@ -103,7 +103,7 @@ func (x *env) wantTold(f *rowfeed.Feed, partitions ...string) {
 			x.Errorf("status: %q, want %s named with the next step", problem, name)
 		}
 	}
-	if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 0 {
+	if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 0 {
 		x.Errorf("not ready: %q %v", problems, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestRewrittenPartitionIsPublished(t *testing.T) {
 		_, cursor := x.drain(f, "")
 		x.exec("CREATE TABLE other (LIKE p0 INCLUDING ALL)", "INSERT INTO other SELECT id, v + id FROM p0",
 			"ALTER TABLE p DETACH PARTITION p0; "+attach("other", 0, 100))
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.wantLines(f, cursor, `upsert {"id":1,"v":1}`, `upsert {"id":2,"v":2}`)
@@ -209,7 +209,7 @@ func TestPartitionGoesBesideAPass(t *testing.T) {
 	eachPartitioned(t, func(x *env) {
 		f := x.addPartitioned()
 		x.exec(partition("p1", 100, 200), "INSERT INTO p VALUES (1, 0), (100, 0)")
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		_, cursor := x.drain(f, "")
@@ -230,7 +230,7 @@ func TestPartitionGoesBesideAPass(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if _, err := following.Upgrade(x.ctx); err != nil {
+		if _, err := following.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		if !gone {
@@ -311,7 +311,7 @@ func TestTriggerOfPartitionDropped(t *testing.T) {
 		x.follows(f)
 		x.wantLines(f, cursor, gone(1))
 		x.exec("DROP TRIGGER rowfeed_p_capture ON p")
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 3 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 3 {
 			x.Errorf("without the triggers for rows: %q %v, want one of each table", problems, err)
 		}
 	})
@@ -334,11 +334,11 @@ func TestPartitionOfAnotherRole(t *testing.T) {
 				return t.tells("p1 has no trigger for TRUNCATE", "no member of the role "+owner, "`rowfeed feed upgrade p` as a member of "+owner,
 					"GRANT "+owner+" TO "+role)
 			})
-			_, err := f.Upgrade(x.ctx)
+			_, err := f.Admin().Upgrade(x.ctx)
 			x.wantCode(err, rowfeed.Refused)
 		})
 		x.wantTold(f, "public.p1")
-		mended, err := f.Upgrade(x.ctx)
+		mended, err := f.Admin().Upgrade(x.ctx)
 		if err != nil || len(mended) != 1 || !strings.Contains(mended[0], "public.p1") {
 			x.Errorf("upgrade: %q %v", mended, err)
 		}
@@ -369,7 +369,7 @@ func TestPartitionOfAnotherRole(t *testing.T) {
 				return t.tells("record the keys", "grant it INSERT on public.rowfeed_changes_p", "`rowfeed feed upgrade p`")
 			})
 		})
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Error(err)
 		}
 		x.wantLines(f, cursor, `upsert {"id":200,"v":0}`)
@@ -482,7 +482,7 @@ func TestPartitionsOfOutboxWithRecordsWaiting(t *testing.T) {
 		f := x.add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
 		x.exec("CREATE TABLE p2 (id bigint PRIMARY KEY, v int)", "INSERT INTO p2 VALUES (200, 0)",
 			"INSERT INTO p VALUES (1, 0)", attach("p2", 200, 300))
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			t.Fatal(err)
 		}
 		events := &events{x, f}

@@ -147,7 +147,7 @@ func TestPlansOfBackfill(t *testing.T) {
 				for _, state := range []string{"never analyzed", "analyzed"} {
 					calls := 0
 					list := p.during(func() error {
-						_, err := p.feed.RepublishWhere(x.ctx, "", batch, func(int64) error {
+						_, err := p.feed.Admin().RepublishWhere(x.ctx, "", batch, func(int64) error {
 							if calls++; calls == 60 {
 								return enough
 							}

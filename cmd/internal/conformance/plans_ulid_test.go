@@ -45,7 +45,7 @@ func TestPlansOfULIDs(t *testing.T) {
 			if state == "analyzed" {
 				x.exec(analyze)
 			}
-			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Check(x.ctx); return err }), func(h hot) bool { return h.name != "last shard" })
+			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Admin().Check(x.ctx); return err }), func(h hot) bool { return h.name != "last shard" })
 			if len(walk) != 5 {
 				x.Errorf("%d statements found 4 shards and the end", len(walk))
 			}

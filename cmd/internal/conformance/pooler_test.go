@@ -41,7 +41,7 @@ func TestPooler(t *testing.T) {
 		if len(k.log) != 50 || string(k.cursor) != "50" {
 			x.Fatalf("%s: %d entries, cursor %q", name, len(k.log), k.cursor)
 		}
-		if n, err := f.RepublishWhere(x.ctx, "v > 40", 5, nil); err != nil || n != 10 {
+		if n, err := f.Admin().RepublishWhere(x.ctx, "v > 40", 5, nil); err != nil || n != 10 {
 			x.Fatalf("%d rows republished: %v", n, err)
 		}
 		if n := x.publish(f); n != 10 {
@@ -66,10 +66,10 @@ func TestPooler(t *testing.T) {
 		if err != nil || len(page.Entries) < 2 {
 			x.Fatalf("consistent: %d entries, %v", len(page.Entries), err)
 		}
-		if _, err := f.Status(x.ctx); err != nil {
+		if _, err := f.Admin().Status(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.wantSound(f)

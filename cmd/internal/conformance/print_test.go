@@ -115,7 +115,7 @@ func (x *events) schema() string {
 
 func (x *events) wantVerified() {
 	x.Helper()
-	if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) > 0 {
+	if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 		x.Errorf("verify: %v, %v", problems, err)
 	}
 }
@@ -189,7 +189,7 @@ func TestPrintOutbox(t *testing.T) {
 				x.forget(before)
 				for _, complete := range []func() error{
 					func() error { _, err := x.rf.AddFeed(x.ctx, spec, nil); return err },
-					func() error { _, err := x.feed.BackFill(x.ctx, nil); return err },
+					func() error { _, err := x.feed.Admin().BackFill(x.ctx, nil); return err },
 				} {
 					x.byScript(spec)
 					if printed := x.schema(); printed != added {

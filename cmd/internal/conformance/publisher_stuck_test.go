@@ -80,7 +80,7 @@ func TestRepairTakesItsTime(t *testing.T) {
 		x.exec("DELETE FROM rowfeed_positions_kv WHERE id = 2", "CREATE TABLE bounds (bound text)", `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   INSERT INTO bounds VALUES (current_setting('statement_timeout')); RETURN NULL; END $$`,
 			"CREATE TRIGGER note AFTER INSERT ON rowfeed_changes_kv FOR EACH ROW EXECUTE FUNCTION note()")
-		if n, err := f.Repair(x.ctx); n != 1 || err != nil {
+		if n, err := f.Admin().Repair(x.ctx); n != 1 || err != nil {
 			x.Fatalf("%d keys repaired, %v", n, err)
 		}
 		if n := x.scalar("SELECT count(*) FROM bounds WHERE bound = '0'"); n != 1 {

@@ -149,7 +149,7 @@ func TestConsumerOfAReshardedFeed(t *testing.T) {
 		stop := r.run(c)
 		x.eventually("the head is reached", func() bool { return len(r.applied()) == 34 && len(r.letters()) == 6 })
 		r.wantHomes(4, 4, 5, 10, 15, 20, 25, 30)
-		if _, err := f.Reshard(x.ctx, 32, nil); err != nil {
+		if _, err := f.Admin().Reshard(x.ctx, 32, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.insertKV(41, 43)

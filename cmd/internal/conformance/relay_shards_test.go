@@ -265,7 +265,7 @@ func TestRelayShardsOnce(t *testing.T) {
 			x.Errorf("left behind: %s", lease)
 		}
 		// A feed that was divided anew is told once, not for every shard, with the way out.
-		if _, err := f.Reshard(x.ctx, 32, nil); err != nil {
+		if _, err := f.Admin().Reshard(x.ctx, 32, nil); err != nil {
 			x.Fatal(err)
 		}
 		err := r.RunOnce(x.ctx)

@@ -137,7 +137,7 @@ func TestSchemaRenamed(t *testing.T) {
 					x.Fatal("a write did not fail")
 				}
 				for name, n := range map[string]int{"plain": 2, "box": 1, "events": 1, "col": 0} {
-					problems, err := rf.feedNamed(name).Verify(x.ctx)
+					problems, err := rf.feedNamed(name).Admin().Verify(x.ctx)
 					if test.former {
 						problems, n = []string{err.Error()}, 1 // it has no other table to look at
 						rf.wantAll(name, problems, n, "is table", "rowfeed feed upgrade "+name)
@@ -150,7 +150,7 @@ func TestSchemaRenamed(t *testing.T) {
 						"rowfeed feed upgrade "+name+" --schema")
 				}
 				for _, name := range []string{"plain", "col", "box", "events"} {
-					mended, err := rf.feedNamed(name).Upgrade(x.ctx)
+					mended, err := rf.feedNamed(name).Admin().Upgrade(x.ctx)
 					if err != nil || (len(mended) == 0) != (name == "col" && !test.former) {
 						x.Fatalf("%s: %q, %v", name, mended, err)
 					}
@@ -160,7 +160,7 @@ func TestSchemaRenamed(t *testing.T) {
 				}
 				rf.wantRead(`{"id":1}{"id":3}`)
 				for _, name := range []string{"plain", "col", "box", "events"} {
-					if mended, err := rf.feedNamed(name).Upgrade(x.ctx); err != nil || len(mended) > 0 {
+					if mended, err := rf.feedNamed(name).Admin().Upgrade(x.ctx); err != nil || len(mended) > 0 {
 						x.Errorf("%s again: %q, %v", name, mended, err)
 					}
 				}
@@ -185,23 +185,23 @@ func TestSourceSchemaRenamed(t *testing.T) {
 		rf.add(rowfeed.FeedSpec{Name: "other", Table: "other.plain"})
 		rf = x.inSchema("own")
 		for _, name := range []string{"plain", "box"} {
-			_, err := rf.feedNamed(name).Verify(x.ctx)
+			_, err := rf.feedNamed(name).Admin().Verify(x.ctx)
 			rf.wantCode(err, rowfeed.Refused)
 			rf.wantAll(name, []string{err.Error()}, 1, "store."+name, "rowfeed feed upgrade "+name)
-			mended, err := rf.feedNamed(name).Upgrade(x.ctx)
+			mended, err := rf.feedNamed(name).Admin().Upgrade(x.ctx)
 			if err != nil {
 				x.Fatal(err)
 			}
 			rf.wantAll(name, mended, 1, "shop."+name, "store."+name)
 		}
 		for _, name := range []string{"col", "events"} {
-			_, err := rf.feedNamed(name).Upgrade(x.ctx)
+			_, err := rf.feedNamed(name).Admin().Upgrade(x.ctx)
 			rf.wantCode(err, rowfeed.Refused)
 			rf.wantAll(name, []string{err.Error()}, 1, "shop."+name, "is gone", "name back", "feed drop "+name)
 		}
 		x.exec("ALTER SCHEMA store RENAME TO shop")
 		for _, name := range []string{"plain", "box"} {
-			if _, err := rf.feedNamed(name).Upgrade(x.ctx); err != nil {
+			if _, err := rf.feedNamed(name).Admin().Upgrade(x.ctx); err != nil {
 				x.Fatal(err)
 			}
 		}
@@ -240,7 +240,7 @@ func TestOwnerWithoutRights(t *testing.T) {
 			x.Helper()
 			var found []string
 			for _, name := range []string{"plain", "box", "events"} {
-				problems, err := rf.feedNamed(name).Verify(x.ctx)
+				problems, err := rf.feedNamed(name).Admin().Verify(x.ctx)
 				if err != nil {
 					x.Fatal(err)
 				}

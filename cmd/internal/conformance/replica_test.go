@@ -127,7 +127,7 @@ func TestReplicaLags(t *testing.T) {
 		}
 		x.exec("INSERT INTO kv VALUES (2, 'k', 0), (3, 'k', 0)")
 		x.publish(x.feed)
-		generation, err := x.feed.Bump(x.ctx)
+		generation, err := x.feed.Admin().Bump(x.ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -195,9 +195,9 @@ func TestReplicaTakenForPrimary(t *testing.T) {
 		told(err)
 		_, err = there.Fetch(x.ctx, rowfeed.Request{After: "3"})
 		told(err)
-		_, err = there.Bump(x.ctx)
+		_, err = there.Admin().Bump(x.ctx)
 		told(err)
-		_, err = there.AdoptDatabase(x.ctx)
+		_, err = there.Admin().AdoptDatabase(x.ctx)
 		told(err)
 		if n := y.scalar("SELECT count(*) FROM rowfeed_changes_kv"); n != 1 {
 			x.Errorf("%d changes on the replica", n)
@@ -251,7 +251,7 @@ func TestFailover(t *testing.T) {
 		running := fresh.runPublisher()
 		x.eventually("the publisher tells", func() bool { return len(running.feed.Problems()) > 0 })
 
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.eventually("the consumer is told", func() bool { return isCode(consumer.refusal(), rowfeed.GenerationChanged) })

@@ -31,7 +31,7 @@ func (x *env) reshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan 
 	x.Helper()
 	end := make(chan error, 1)
 	go func() {
-		_, err := f.Reshard(x.ctx, shards, nil)
+		_, err := f.Admin().Reshard(x.ctx, shards, nil)
 		end <- err
 	}()
 	select {
@@ -64,7 +64,7 @@ func TestReshardBeside(t *testing.T) {
 		if n := x.publish(f); n != 4 {
 			x.Errorf("%d keys were published beside", n)
 		}
-		_, err := f.Reshard(x.ctx, 9, nil)
+		_, err := f.Admin().Reshard(x.ctx, 9, nil)
 		x.wantCode(err, rowfeed.Conflict)
 		if err == nil || !strings.Contains(err.Error(), "feed upgrade kv --data-shards 4") {
 			x.Errorf("the refusal does not say what to finish: %v", err)
@@ -73,10 +73,10 @@ func TestReshardBeside(t *testing.T) {
 		_, err = x.rf.AddFeed(x.ctx, spec, nil)
 		x.wantCode(err, rowfeed.Conflict)
 		generation := x.info(f).Generation
-		if bumped, err := f.Bump(x.ctx); err != nil || bumped <= generation {
+		if bumped, err := f.Admin().Bump(x.ctx); err != nil || bumped <= generation {
 			x.Errorf("bumped from %d to %d: %v", generation, bumped, err)
 		}
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Error(err)
 		}
 		x.reshard(f, 4) // joins, and is done first
@@ -148,7 +148,7 @@ func TestReshardWhileFilling(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		_, err = f.Reshard(x.ctx, 4, nil)
+		_, err = f.Admin().Reshard(x.ctx, 4, nil)
 		x.wantCode(err, rowfeed.Conflict)
 		if err == nil || !strings.Contains(err.Error(), "feed add kv") {
 			x.Errorf("the refusal does not say what to do: %v", err)

@@ -248,7 +248,7 @@ func TestReshardHeldRows(t *testing.T) {
 			ctx, cancel := context.WithCancel(x.ctx)
 			x.Cleanup(cancel)
 			go func() {
-				_, err := upgrade.Reshard(ctx, shards, nil)
+				_, err := upgrade.Admin().Reshard(ctx, shards, nil)
 				result <- err
 			}()
 			bounded := x.bounded()
@@ -372,7 +372,7 @@ func TestAdoptShardsRefused(t *testing.T) {
 			if err != nil {
 				x.Fatal(err)
 			}
-			_, err = f.Reshard(x.ctx, 40_000, nil)
+			_, err = f.Admin().Reshard(x.ctx, 40_000, nil)
 			x.wantCode(err, rowfeed.Refused)
 			if x.info(f).State != "active" || f.Generation() != 1 {
 				x.Errorf("%s: the refusal changed the feed", columns)

@@ -82,7 +82,7 @@ func TestReshardEndedLate(t *testing.T) {
 		x.wantParts(f, 5)
 
 		held, end = x.lateEnd(2)
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		held.Release()
@@ -137,7 +137,7 @@ func TestReshardHeldRowsOfAnother(t *testing.T) {
 		upgrade := x.tapped(testdb.Hooks{Before: held.Before}, nil)
 		end := make(chan error, 1)
 		go func() {
-			_, err := upgrade.Reshard(x.ctx, 2, nil)
+			_, err := upgrade.Admin().Reshard(x.ctx, 2, nil)
 			end <- err
 		}()
 		select {

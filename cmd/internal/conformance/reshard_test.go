@@ -15,7 +15,7 @@ import (
 // reshard divides a feed anew.
 func (x *env) reshard(f *rowfeed.Feed, dataShards int) {
 	x.Helper()
-	if _, err := f.Reshard(x.ctx, dataShards, nil); err != nil {
+	if _, err := f.Admin().Reshard(x.ctx, dataShards, nil); err != nil {
 		x.Fatal(err)
 	}
 }
@@ -121,7 +121,7 @@ func TestReshard(t *testing.T) {
 		for _, shards := range []int{7, 1024, 3, 1, 2, 1} {
 			generation := f.Generation()
 			var looked int64
-			changed, err := f.Reshard(x.ctx, shards, func(n int64) { looked = n })
+			changed, err := f.Admin().Reshard(x.ctx, shards, func(n int64) { looked = n })
 			if err != nil || !changed {
 				x.Fatalf("%d data shards: changed %v, %v", shards, changed, err)
 			}
@@ -141,7 +141,7 @@ func TestReshard(t *testing.T) {
 				x.Errorf("%d data shards: the schema is\n%s\nwant\n%s", shards, got, schema[shards > 1])
 			}
 			generation = f.Generation()
-			if changed, err := f.Reshard(x.ctx, shards, nil); changed || err != nil || f.Generation() != generation {
+			if changed, err := f.Admin().Reshard(x.ctx, shards, nil); changed || err != nil || f.Generation() != generation {
 				x.Errorf("again: changed %v, generation %d, was %d: %v", changed, f.Generation(), generation, err)
 			}
 			x.wantSound(f)
@@ -151,7 +151,7 @@ func TestReshard(t *testing.T) {
 		x.reshard(f, 4)
 		x.wantParts(f, 4)
 		for _, shards := range []int{0, -1, rowfeed.MaxDataShards + 1} {
-			_, err := f.Reshard(x.ctx, shards, nil)
+			_, err := f.Admin().Reshard(x.ctx, shards, nil)
 			x.wantCode(err, rowfeed.InvalidRequest)
 		}
 	})

@@ -29,14 +29,14 @@ func TestBump(t *testing.T) {
 		last := f.Generation()
 		for round, bump := range []func() int64{
 			func() int64 {
-				generation, err := f.Bump(x.ctx)
+				generation, err := f.Admin().Bump(x.ctx)
 				if err != nil {
 					x.Fatal(err)
 				}
 				return generation
 			},
 			func() int64 { // in the same second, if need be
-				generation, err := f.Bump(x.ctx)
+				generation, err := f.Admin().Bump(x.ctx)
 				if err != nil {
 					x.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestBumpDuringAPass(t *testing.T) {
 		<-held.Reached
 		bumped := make(chan error, 1)
 		go func() {
-			_, err := f.Bump(x.ctx)
+			_, err := f.Admin().Bump(x.ctx)
 			bumped <- err
 		}()
 		if x.family() != "sqlite" { // which cannot tell
@@ -143,7 +143,7 @@ func TestOtherDatabase(t *testing.T) {
 			if id := identity(); id != "" {
 				x.Errorf("identity %q", id)
 			}
-			if changed, err := f.AdoptDatabase(x.ctx); err != nil || changed {
+			if changed, err := f.Admin().AdoptDatabase(x.ctx); err != nil || changed {
 				x.Errorf("adopted: %v, %v", changed, err)
 			}
 			return
@@ -179,7 +179,7 @@ func TestOtherDatabase(t *testing.T) {
 			x.Errorf("problem %q", p)
 		}
 		x.exec("DELETE FROM kv WHERE id = 4") // it never was, for readers
-		if changed, err := f.AdoptDatabase(x.ctx); err != nil || !changed {
+		if changed, err := f.Admin().AdoptDatabase(x.ctx); err != nil || !changed {
 			x.Fatalf("adopted: %v, %v", changed, err)
 		}
 		x.exec("INSERT INTO kv VALUES (5, 'k', 0)")
@@ -187,7 +187,7 @@ func TestOtherDatabase(t *testing.T) {
 		x.eventually("all is well", func() bool { return len(running.feed.Problems()) == 0 })
 
 		move()
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		if id := identity(); id != own {
@@ -218,7 +218,7 @@ func TestTablesMadeAnew(t *testing.T) {
 	x.exec("INSERT INTO kv VALUES (3, 'k', 0)")
 	_, err := f.Publish(x.ctx)
 	x.wantCode(err, rowfeed.DatabaseChanged)
-	if _, err := f.Bump(x.ctx); err != nil {
+	if _, err := f.Admin().Bump(x.ctx); err != nil {
 		x.Fatal(err)
 	}
 	if n := x.publish(f); n != 1 {
@@ -236,7 +236,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if _, err := f.AdoptDatabase(x.ctx); err != nil {
+		if _, err := f.Admin().AdoptDatabase(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.exec("INSERT INTO kv VALUES (1, 'k', 0)")
@@ -382,7 +382,7 @@ func TestRestoredBackup(t *testing.T) {
 		x.wantCode(err, rowfeed.CursorAhead)
 
 		x.eventually("bumped", func() bool { // f's pool may have to find the server, too
-			_, err := f.Bump(x.ctx)
+			_, err := f.Admin().Bump(x.ctx)
 			return err == nil
 		})
 		x.eventually("the consumer is told", func() bool { return isCode(consumer.refusal(), rowfeed.GenerationChanged) })
@@ -457,7 +457,7 @@ func TestConsumerOfARestoredBackup(t *testing.T) {
 		x.exec("INSERT INTO kv VALUES (6, 'k', 0), (7, 'k', 0), (8, 'k', 0)")
 		_, err := f.Publish(x.ctx)
 		x.wantCode(err, rowfeed.DatabaseChanged)
-		if _, err := f.Bump(x.ctx); err != nil {
+		if _, err := f.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		x.publish(f)

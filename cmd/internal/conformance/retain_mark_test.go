@@ -72,7 +72,7 @@ func TestRetainGoesOn(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		if n, err := f.Purge(x.ctx); err != nil || n != entries-2*3 {
+		if n, err := f.Admin().Purge(x.ctx); err != nil || n != entries-2*3 {
 			t.Fatalf("%d entries purged, %v", n, err)
 		}
 		if !slices.Equal(looks, []bool{false, true, false, true}) || !slices.Equal(deletes, []bool{true, true, true, true}) {
@@ -100,17 +100,17 @@ func TestRetainTogether(t *testing.T) {
 		})
 		first := x.other(testdb.Hooks{Before: held.Before}, nil)
 		ended := make(chan error, 1)
-		go func() { _, err := first.Purge(x.ctx); ended <- err }()
+		go func() { _, err := first.Admin().Purge(x.ctx); ended <- err }()
 		<-held.Reached // it has read the mark
 		x.retain(rowfeed.Retention{Count: 2})
-		if _, err := x.feed.Purge(x.ctx); err != nil {
+		if _, err := x.feed.Admin().Purge(x.ctx); err != nil {
 			x.wantCode(err, rowfeed.Locked)
 		}
 		held.Release()
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		if _, err := x.feed.Purge(x.ctx); err != nil {
+		if _, err := x.feed.Admin().Purge(x.ctx); err != nil {
 			t.Fatal(err)
 		}
 		x.expired(0, fifth.Cursor)

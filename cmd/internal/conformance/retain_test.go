@@ -17,7 +17,7 @@ import (
 // purged asserts how many entries a purge forgets.
 func (x *events) purged(want int) {
 	x.Helper()
-	if n, err := x.feed.Purge(x.ctx); err != nil || n != want {
+	if n, err := x.feed.Admin().Purge(x.ctx); err != nil || n != want {
 		x.Fatalf("%d entries purged, %v; want %d", n, err, want)
 	}
 }
@@ -25,7 +25,7 @@ func (x *events) purged(want int) {
 // retain changes how long entries are kept.
 func (x *events) retain(to rowfeed.Retention) {
 	x.Helper()
-	if err := x.feed.SetRetention(x.ctx, to); err != nil {
+	if err := x.feed.Admin().SetRetention(x.ctx, to); err != nil {
 		x.Fatal(err)
 	}
 }
@@ -157,7 +157,7 @@ func TestRetainIsAtomic(t *testing.T) {
 				return testdb.ErrInjected
 			}}, nil)
 			purging.Store(true)
-			if _, err := broken.Purge(x.ctx); err == nil {
+			if _, err := broken.Admin().Purge(x.ctx); err == nil {
 				if n < 8 {
 					t.Errorf("it had %d statements", n)
 				}
@@ -193,7 +193,7 @@ func TestRetainBesideAReader(t *testing.T) {
 					_, err = x.feed.Publish(x.ctx)
 				}
 				if err == nil && id%10 == 0 {
-					_, err = x.feed.Purge(x.ctx)
+					_, err = x.feed.Admin().Purge(x.ctx)
 				}
 				if err != nil && !isCode(err, rowfeed.Locked) { // else the reader is a slow mover
 					done <- err
@@ -265,11 +265,11 @@ func TestRetainSpec(t *testing.T) {
 		if err != nil || info.RetainSeconds != 36*3600 {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if err := f.SetRetention(x.ctx, spec.Retain); err != nil {
+		if err := f.Admin().SetRetention(x.ctx, spec.Retain); err != nil {
 			t.Fatal(err)
 		}
 		x.add(spec)
-		if err := f.SetRetention(x.ctx, rowfeed.Retention{Age: 1}); !isCode(err, rowfeed.InvalidRequest) {
+		if err := f.Admin().SetRetention(x.ctx, rowfeed.Retention{Age: 1}); !isCode(err, rowfeed.InvalidRequest) {
 			t.Error(err)
 		}
 	})

@@ -105,7 +105,7 @@ func (x *env) outOfReach() []string {
 // grant lets the login use the feed.
 func (x *env) grant(f *rowfeed.Feed, g rowfeed.Grants) {
 	x.Helper()
-	if err := f.Grant(x.ctx, g); err != nil {
+	if err := f.Admin().Grant(x.ctx, g); err != nil {
 		x.Fatal(err)
 	}
 }

@@ -58,20 +58,20 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 		try("as the owner", "events", "others")
 		for _, g := range []rowfeed.Grants{{Writers: []string{owner.name}}, {Readers: []string{owner.name}}} {
 			before := x.db.Dump(t)
-			err := owner.feedOf("others").Grant(x.ctx, g)
+			err := owner.feedOf("others").Admin().Grant(x.ctx, g)
 			if x.wantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "it owns ") {
 				t.Error(err)
 			}
-			_, err = owner.feedOf("others").PrintGrants(x.ctx, g, false)
+			_, err = owner.feedOf("others").Admin().PrintGrants(x.ctx, g, false)
 			x.wantCode(err, rowfeed.Refused)
 			x.sameDump(before, "refused")
 		}
 		// The record of events has it from before. A function is made anew, with its rights.
 		x.exec("DROP FUNCTION rowfeed_ulid_events")
-		if _, err := owner.feedOf("events").Upgrade(x.ctx); err != nil {
+		if _, err := owner.feedOf("events").Admin().Upgrade(x.ctx); err != nil {
 			t.Fatal(err)
 		}
-		steps, err := owner.feedOf("events").PrintGrants(x.ctx, both, true)
+		steps, err := owner.feedOf("events").Admin().PrintGrants(x.ctx, both, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 				t.Errorf("the script takes an owner's rights: %s", s.SQL)
 			}
 		}
-		if err := owner.feedOf("events").Revoke(x.ctx, rowfeed.Grants{Writers: both.Writers}); err != nil {
+		if err := owner.feedOf("events").Admin().Revoke(x.ctx, rowfeed.Grants{Writers: both.Writers}); err != nil {
 			t.Fatal(err)
 		}
 		try("revoked", "events", "others")
@@ -96,7 +96,7 @@ func TestGrantsPrinted(t *testing.T) {
 	eachWithRoles(t, func(x *events) {
 		for _, login := range []string{"public", "PUBLIC", "none", ""} {
 			for _, revoke := range []bool{false, true} {
-				_, err := x.feed.PrintGrants(x.ctx, rowfeed.Grants{Writers: []string{login}}, revoke)
+				_, err := x.feed.Admin().PrintGrants(x.ctx, rowfeed.Grants{Writers: []string{login}}, revoke)
 				x.wantCode(err, rowfeed.InvalidRequest)
 			}
 		}
@@ -120,17 +120,17 @@ func TestAccountsAreOne(t *testing.T) {
 		x.Cleanup(func() { x.exec("DROP USER "+account+"@'localhost'", "DROP USER "+account) })
 		before := x.db.Dump(t)
 		x.grant(x.feed, rowfeed.Grants{Writers: []string{bare, "'" + bare + "'@'%'", shout}})
-		if g := x.feed.Granted(); !slices.Equal(g.Writers, []string{bare + "@%", bare + "@localhost"}) {
+		if g := x.feed.Admin().Granted(); !slices.Equal(g.Writers, []string{bare + "@%", bare + "@localhost"}) {
 			t.Errorf("noted: %q", g.Writers)
 		}
 		x.grant(others, rowfeed.Grants{Writers: []string{bare + "@%", bare + "@localhost"}})
 		one := x.db.Dump(t)
 		x.grant(x.feed, rowfeed.Grants{Writers: []string{"`" + bare + "`@%"}})
 		x.sameDump(one, "granted again")
-		if err := x.feed.Revoke(x.ctx, rowfeed.Grants{Writers: []string{bare + "@%", shout}}); err != nil {
+		if err := x.feed.Admin().Revoke(x.ctx, rowfeed.Grants{Writers: []string{bare + "@%", shout}}); err != nil {
 			t.Fatal(err)
 		}
-		if g := x.feed.Granted(); !g.IsZero() {
+		if g := x.feed.Admin().Granted(); !g.IsZero() {
 			t.Errorf("still noted: %q", g)
 		}
 		for _, host := range []string{"%", "localhost"} {
@@ -139,7 +139,7 @@ func TestAccountsAreOne(t *testing.T) {
 				t.Errorf("of the other feed %s has:\n%s", host, grants)
 			}
 		}
-		if err := others.Revoke(x.ctx, rowfeed.Grants{Writers: []string{bare, shout}}); err != nil {
+		if err := others.Admin().Revoke(x.ctx, rowfeed.Grants{Writers: []string{bare, shout}}); err != nil {
 			t.Fatal(err)
 		}
 		x.sameDump(before, "all revoked")
@@ -149,10 +149,10 @@ func TestAccountsAreOne(t *testing.T) {
 			x.exec("CREATE ROLE " + role)
 			x.Cleanup(func() { x.exec("DROP ROLE " + role) })
 			x.grant(x.feed, rowfeed.Grants{Readers: []string{role}})
-			if g := x.feed.Granted(); !slices.Equal(g.Readers, []string{role}) {
+			if g := x.feed.Admin().Granted(); !slices.Equal(g.Readers, []string{role}) {
 				t.Errorf("noted: %q", g.Readers)
 			}
-			if err := x.feed.Revoke(x.ctx, rowfeed.Grants{Readers: []string{role}}); err != nil {
+			if err := x.feed.Admin().Revoke(x.ctx, rowfeed.Grants{Readers: []string{role}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,7 +21,7 @@ func eachWithRoles(t *testing.T, f func(x *events)) {
 	t.Helper()
 	eachULID(t, func(x *events) {
 		if x.family() == "sqlite" {
-			for _, err := range []error{x.feed.Grant(x.ctx, rowfeed.Grants{Writers: []string{"w"}}), x.feed.Revoke(x.ctx, rowfeed.Grants{Readers: []string{"r"}})} {
+			for _, err := range []error{x.feed.Admin().Grant(x.ctx, rowfeed.Grants{Writers: []string{"w"}}), x.feed.Admin().Revoke(x.ctx, rowfeed.Grants{Readers: []string{"r"}})} {
 				if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 					t.Error(err)
 				}
@@ -51,7 +51,7 @@ func TestWriterRole(t *testing.T) {
 		for range 2 {
 			x.grant(x.feed, rowfeed.Grants{Writers: []string{w.name}})
 		}
-		if g := x.feed.Granted(); len(g.Writers) != 1 || g.Writers[0] != w.name || len(g.Readers) != 0 {
+		if g := x.feed.Admin().Granted(); len(g.Writers) != 1 || g.Writers[0] != w.name || len(g.Readers) != 0 {
 			t.Errorf("granted: %+v", g)
 		}
 		f := w.feedOf("events")
@@ -86,13 +86,13 @@ func TestWriterRole(t *testing.T) {
 		if !strings.Contains(err.Error(), "feed grant others --writer") {
 			t.Error(err)
 		}
-		_, err = f.Bump(x.ctx)
+		_, err = f.Admin().Bump(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
 		x.wantCode(w.rf.DropFeed(x.ctx, "events"), rowfeed.Refused)
-		x.wantCode(f.Grant(x.ctx, rowfeed.Grants{Writers: []string{w.name}}), rowfeed.Refused)
+		x.wantCode(f.Admin().Grant(x.ctx, rowfeed.Grants{Writers: []string{w.name}}), rowfeed.Refused)
 
 		for range 2 {
-			if err := x.feed.Revoke(x.ctx, rowfeed.Grants{Writers: []string{w.name}}); err != nil {
+			if err := x.feed.Admin().Revoke(x.ctx, rowfeed.Grants{Writers: []string{w.name}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -213,25 +213,25 @@ func TestGrants(t *testing.T) {
 	eachWithRoles(t, func(x *events) {
 		before := x.db.Dump(x.T)
 		for _, login := range []string{"nobody " + x.db.Name, "", "public", "PUBLIC"} {
-			err := x.feed.Grant(x.ctx, rowfeed.Grants{Readers: []string{login}})
+			err := x.feed.Admin().Grant(x.ctx, rowfeed.Grants{Readers: []string{login}})
 			var e *rowfeed.Error
 			if !errors.As(err, &e) || e.Next == "" || e.Code != rowfeed.Refused && e.Code != rowfeed.InvalidRequest {
 				t.Errorf("%q: %v", login, err)
 			}
 		}
 		x.sameDump(before, "refused")
-		x.wantCode(x.feed.Grant(x.ctx, rowfeed.Grants{}), rowfeed.InvalidRequest)
+		x.wantCode(x.feed.Admin().Grant(x.ctx, rowfeed.Grants{}), rowfeed.InvalidRequest)
 		plain, err := x.rf.Feed(x.ctx, "plain")
 		if err != nil {
 			t.Fatal(err)
 		}
 		a, b := x.newLogin("a", nil), x.newLogin("b", nil)
-		x.wantCode(plain.Grant(x.ctx, rowfeed.Grants{Writers: []string{a.name}}), rowfeed.Refused) // triggers record for it
+		x.wantCode(plain.Admin().Grant(x.ctx, rowfeed.Grants{Writers: []string{a.name}}), rowfeed.Refused) // triggers record for it
 		// One that is there and one that is not: nobody gets anything.
 		before = x.db.Dump(x.T)
-		x.wantCode(x.feed.Grant(x.ctx, rowfeed.Grants{Writers: []string{a.name, "zz nobody " + x.db.Name}}), rowfeed.Refused)
+		x.wantCode(x.feed.Admin().Grant(x.ctx, rowfeed.Grants{Writers: []string{a.name, "zz nobody " + x.db.Name}}), rowfeed.Refused)
 		x.info(x.feed) // reads the record again
-		if g := x.feed.Granted(); !g.IsZero() {
+		if g := x.feed.Admin().Granted(); !g.IsZero() {
 			t.Errorf("granted: %+v", g)
 		}
 		x.sameDump(before, "refused")
@@ -290,7 +290,7 @@ func TestGrants(t *testing.T) {
 		for _, f := range []string{"others", "events"} {
 			spec := eventsSpec()
 			spec.Name, spec.Table = f, f
-			if g := x.add(spec).Granted(); !g.IsZero() {
+			if g := x.add(spec).Admin().Granted(); !g.IsZero() {
 				t.Errorf("a feed that is made anew: %+v", g)
 			}
 		}
@@ -337,7 +337,7 @@ func TestReaderVerifies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+				if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 					t.Errorf("%s: %q, %v", name, problems, err)
 				}
 			}
@@ -347,12 +347,12 @@ func TestReaderVerifies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = others.Verify(x.ctx)
+		_, err = others.Admin().Verify(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
 		for _, s := range x.dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.exec(s.SQL)
 		}
-		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != x.routines() {
+		if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) != x.routines() {
 			t.Errorf("%q, %v", problems, err)
 		}
 	})

@@ -91,17 +91,17 @@ func TestOperatorsElsewhere(t *testing.T) {
 		f := x.add(rowfeed.FeedSpec{Name: "users", Table: "users"})
 		_, cursor := x.drain(f, "")
 		// The session's search_path has no operators of citext, and would compare as text.
-		if unknown, err := f.UnknownKeys(x.ctx, rowfeed.Key{"A", 1}); err != nil || len(unknown) > 0 {
+		if unknown, err := f.Admin().UnknownKeys(x.ctx, rowfeed.Key{"A", 1}); err != nil || len(unknown) > 0 {
 			x.Errorf("unknown: %v, %v", unknown, err)
 		}
 		x.exec("ALTER EXTENSION citext SET SCHEMA now")
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "operators") {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "operators") {
 			x.Errorf("%q, %v", problems, err)
 		}
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 1 {
 			x.Errorf("%q, %v", mended, err)
 		}
-		if n, err := f.RepublishWhere(x.ctx, "", 1, nil); n != 3 || err != nil {
+		if n, err := f.Admin().RepublishWhere(x.ctx, "", 1, nil); n != 3 || err != nil {
 			x.Errorf("%d republished, %v", n, err)
 		}
 		x.wantDrain(f, cursor, `upsert {"mail":"a","part":1}`, `upsert {"mail":"B","part":1}`, `upsert {"mail":"c","part":2}`)

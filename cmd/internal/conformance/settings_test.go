@@ -187,7 +187,7 @@ func (x *env) life(s surroundings, own bool) (told []string) {
 					tell("%s, %s, shard %d: %s", what, f.Name(), shard, line(e))
 				}
 			}
-			findings, err := f.Check(x.ctx)
+			findings, err := f.Admin().Check(x.ctx)
 			for _, finding := range findings {
 				key := ""
 				if finding.Key != nil {
@@ -195,8 +195,8 @@ func (x *env) life(s surroundings, own bool) (told []string) {
 				}
 				tell("%s, %s: %s %s", what, f.Name(), finding.Problem, key)
 			}
-			problems, verified := f.Verify(x.ctx)
-			n, repaired := f.Repair(x.ctx)
+			problems, verified := f.Admin().Verify(x.ctx)
+			n, repaired := f.Admin().Repair(x.ctx)
 			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n, repaired)
 		}
 	}
@@ -210,11 +210,11 @@ func (x *env) life(s surroundings, own bool) (told []string) {
 			}
 			keys = append(keys, key)
 		}
-		unknown, err := f.UnknownKeys(x.ctx, keys...)
+		unknown, err := f.Admin().UnknownKeys(x.ctx, keys...)
 		tell("%s, %s: of %d keys unknown are %v %v", what, f.Name(), len(keys), unknown, err)
 		err = f.InOwnTx(x.ctx, func(tx rowfeed.Tx) error { return f.Republish(x.ctx, tx, keys...) })
 		tell("%s, %s: republished, %v", what, f.Name(), err)
-		n, err := f.RepublishWhere(x.ctx, "", 1, nil)
+		n, err := f.Admin().RepublishWhere(x.ctx, "", 1, nil)
 		tell("%s, %s: republished %d, %v", what, f.Name(), n, err)
 	}
 	var feeds []*rowfeed.Feed
@@ -234,7 +234,7 @@ func (x *env) life(s surroundings, own bool) (told []string) {
 			"mysql":    "DROP TRIGGER IF EXISTS rowfeed_" + names[i] + "_update",
 			"postgres": "DROP TRIGGER IF EXISTS rowfeed_" + names[i] + "_capture ON " + names[i],
 		}))
-		mended, err := f.Upgrade(x.ctx)
+		mended, err := f.Admin().Upgrade(x.ctx)
 		tell("%s: upgraded, %q %v", f.Name(), mended, err)
 	}
 	undo()
@@ -363,7 +363,7 @@ func TestSettingsRefused(t *testing.T) {
 			refused("publish", err)
 			_, err = f.Fetch(x.ctx, rowfeed.Request{})
 			refused("fetch", err)
-			_, err = f.Upgrade(x.ctx)
+			_, err = f.Admin().Upgrade(x.ctx)
 			refused("feed upgrade", err)
 			if after := x.db.Dump(t); after != before {
 				t.Errorf("changed:\n%s\nfrom:\n%s", after, before)

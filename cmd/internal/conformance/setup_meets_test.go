@@ -123,7 +123,7 @@ func TestUpgradeAfterDrop(t *testing.T) {
 		if err := other.DropFeed(x.ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
-		_, err = f.Upgrade(x.ctx)
+		_, err = f.Admin().Upgrade(x.ctx)
 		x.wantCode(err, rowfeed.UnknownFeed)
 		if got := x.db.Dump(x.T); got != fresh {
 			x.Errorf("feed upgrade made\n%s\nwant\n%s", got, fresh)

@@ -66,7 +66,7 @@ func TestDropAfterTable(t *testing.T) {
 		x.exec("DROP TABLE kv")
 		_, err := f.Fetch(x.ctx, rowfeed.Request{})
 		x.wantCode(err, rowfeed.Refused)
-		if status, err := f.Status(x.ctx); err != nil || len(status.Problems) == 0 {
+		if status, err := f.Admin().Status(x.ctx); err != nil || len(status.Problems) == 0 {
 			x.Errorf("status: %+v %v", status, err)
 		}
 		if err := x.rf.DropFeed(x.ctx, "kv"); err != nil {
@@ -206,7 +206,7 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 		}
 		group.Wait()
 		x := openEnv(t, db, nil)
-		all, err := x.rf.Migrations(x.ctx)
+		all, err := x.rf.Admin().Migrations(x.ctx)
 		if err != nil || len(all) == 0 || !all[len(all)-1].Applied {
 			t.Errorf("%+v %v", all, err)
 		}
@@ -366,7 +366,7 @@ func TestForeignPath(t *testing.T) {
 		x.exec("SET search_path = evil, pg_catalog, public; UPDATE public.limited SET id = 3; RESET search_path",
 			"ALTER TABLE limited ALTER COLUMN id TYPE small")
 		x.exec("ALTER FUNCTION rowfeed_limited_capture() RESET search_path")
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 1 {
 			x.Errorf("%q, %v", problems, err)
 		}
 	})
@@ -449,7 +449,7 @@ func TestRefusesHiddenRows(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.exec("ALTER TABLE kv ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON kv USING (id > 100)")
-		if problems, err := g.Verify(x.ctx); err != nil || !strings.Contains(strings.Join(problems, "; "),
+		if problems, err := g.Admin().Verify(x.ctx); err != nil || !strings.Contains(strings.Join(problems, "; "),
 			"row security policies hide rows") {
 			x.Errorf("problems %q, %v", problems, err)
 		}

@@ -359,18 +359,18 @@ func TestBucketIndexMissing(t *testing.T) {
 		want, _ := x.part(f, rowfeed.Part(1, 3), "", 7)
 		inOrder := func(when string, order bool) {
 			x.Helper()
-			if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+			if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 				x.Fatalf("%s: %v, %v", when, problems, err)
 			}
-			problem, err := f.VerifyParts(x.ctx)
+			problem, err := f.Admin().VerifyParts(x.ctx)
 			if err != nil || (problem == "") != order || !order && !strings.Contains(problem, "no index by bucket") {
 				x.Fatalf("%s: %q, %v", when, problem, err)
 			}
-			findings, err := f.Check(x.ctx)
+			findings, err := f.Admin().Check(x.ctx)
 			if err != nil || (len(findings) == 0) != order || !order && findings[0].Rule != "index-by-bucket" {
 				x.Fatalf("%s: %v, %v", when, findings, err)
 			}
-			status, err := f.Status(x.ctx)
+			status, err := f.Admin().Status(x.ctx)
 			if err != nil || (len(status.Problems) == 0) != order {
 				x.Fatalf("%s: %v, %v", when, status, err)
 			}
@@ -409,7 +409,7 @@ func TestBucketIndexMissing(t *testing.T) {
 		if problems := other.Problems(); len(problems) > 0 {
 			x.Errorf("its publisher is not ready: %v", problems)
 		}
-		if mended, err := f.Upgrade(x.ctx); err != nil || len(mended) != 1 {
+		if mended, err := f.Admin().Upgrade(x.ctx); err != nil || len(mended) != 1 {
 			x.Fatalf("%v, %v", mended, err)
 		}
 		inOrder("upgraded", true)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	relays "github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -86,7 +87,7 @@ func TestRelayOnceWaits(t *testing.T) {
 			return term
 		}
 
-		term := hold(rowfeed.JobLease(testGroup, relayShards, 1))
+		term := hold(admin.JobLease(testGroup, relayShards, 1))
 		ended := once("test", relayShards, nil)
 		x.eventually("it says what it waits for", func() bool { return len(said.of(rowfeed.JobStandsBy)) > 0 })
 		shard := 1

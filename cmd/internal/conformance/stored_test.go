@@ -212,9 +212,9 @@ func (x *env) readStored() {
 	for _, s := range all {
 		f, err := x.rf.Feed(x.ctx, s.name)
 		x.must(err)
-		_, err = f.AdoptDatabase(x.ctx) // the server is another one
+		_, err = f.Admin().AdoptDatabase(x.ctx) // the server is another one
 		x.must(err)
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 			x.Errorf("%s: verify: %q %v", s.name, problems, err)
 		}
 		x.publish(f)

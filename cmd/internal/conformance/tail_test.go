@@ -234,7 +234,7 @@ func TestTailIsNoCache(t *testing.T) {
 			x.Errorf("after a purge: %v", err)
 		}
 		page(rowfeed.Request{After: "22"})
-		if _, err := x.feedOf("kv").Bump(x.ctx); err != nil {
+		if _, err := x.feedOf("kv").Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		if _, err := tl.feed.Fetch(x.ctx, rowfeed.Request{After: "22", Limit: 50}); !errors.Is(err, rowfeed.GenerationChanged) {

@@ -23,7 +23,7 @@ func (x *env) age(by time.Duration, condition string) {
 
 func (x *env) purge(f *rowfeed.Feed, want int) {
 	x.Helper()
-	if n, err := f.Purge(x.ctx); err != nil || n != want {
+	if n, err := f.Admin().Purge(x.ctx); err != nil || n != want {
 		x.Fatalf("purged %d, %v, want %d", n, err, want)
 	}
 }
@@ -149,7 +149,7 @@ func TestPurgeIsAtomic(t *testing.T) {
 				return nil
 			}}, nil)
 			armed = true
-			_, err := g.Purge(x.ctx)
+			_, err := g.Admin().Purge(x.ctx)
 			count, below := x.tombstones()
 			if err == nil {
 				if count != 0 || below != 5 {
@@ -227,7 +227,7 @@ func TestPurgeBesideRevival(t *testing.T) {
 		purger := x.tapped(testdb.Hooks{Before: held.Before}, nil)
 		results := make(chan error, 2)
 		go func() {
-			_, err := purger.Purge(x.ctx)
+			_, err := purger.Admin().Purge(x.ctx)
 			results <- err
 		}()
 		<-held.Reached

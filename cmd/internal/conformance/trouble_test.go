@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -93,15 +94,15 @@ func TestMissingTriggers(t *testing.T) {
 		if problems := g.Problems(); len(problems) == 0 || !strings.Contains(e.Err.Error(), "feed upgrade kv") {
 			x.Errorf("problems %q, trouble %v", problems, e.Err)
 		}
-		if mended, err := g.Upgrade(x.ctx); err != nil || len(mended) == 0 {
+		if mended, err := g.Admin().Upgrade(x.ctx); err != nil || len(mended) == 0 {
 			x.Errorf("upgrade: %q %v", mended, err)
 		}
 		if len(g.Problems()) != 0 {
 			x.Errorf("after upgrade: %q", g.Problems())
 		}
-		var status *rowfeed.Status
+		var status *admin.Status
 		x.eventually("status counts the rows that have vanished", func() bool { // for two seconds it tries to
-			if status, err = f.Status(x.ctx); err != nil {
+			if status, err = f.Admin().Status(x.ctx); err != nil {
 				x.Fatal(err)
 			}
 			return status.Vanished != nil
@@ -223,7 +224,7 @@ func TestRepublish(t *testing.T) {
 		}
 		all, cursor := x.drain(f, "")
 		for _, batch := range []int{1, 3, 35, 100} {
-			if n, err := f.RepublishWhere(x.ctx, "", batch, nil); n != 35 || err != nil {
+			if n, err := f.Admin().RepublishWhere(x.ctx, "", batch, nil); n != 35 || err != nil {
 				x.Fatalf("batch %d: %d rows, %v", batch, n, err)
 			}
 			again, next := x.drain(f, cursor)
@@ -231,13 +232,13 @@ func TestRepublish(t *testing.T) {
 				x.Errorf("batch %d: %d entries of %d", batch, len(again), len(all))
 			}
 		}
-		if n, err := f.RepublishWhere(x.ctx, "a = 3 AND b > 'b2'", 1, nil); n != 2 || err != nil {
+		if n, err := f.Admin().RepublishWhere(x.ctx, "a = 3 AND b > 'b2'", 1, nil); n != 2 || err != nil {
 			x.Errorf("where: %d rows, %v", n, err)
 		}
 		if some, _ := x.drain(f, cursor); len(some) != 2 {
 			x.Errorf("where: %q", some)
 		}
-		_, err := f.RepublishWhere(x.ctx, "nonsense(", 10, nil)
+		_, err := f.Admin().RepublishWhere(x.ctx, "nonsense(", 10, nil)
 		if err == nil {
 			x.Error("a broken condition was accepted")
 		}
@@ -257,14 +258,14 @@ func TestUnknownKeys(t *testing.T) {
 		x.exec("DELETE FROM kv WHERE id = 2")
 		x.publish(f)
 		x.exec("INSERT INTO kv VALUES (3, 'c', 0)") // not published yet
-		unknown, err := f.UnknownKeys(x.ctx, rowfeed.Key{int64(1)}, rowfeed.Key{int64(2)}, rowfeed.Key{int64(3)}, rowfeed.Key{int64(9)})
+		unknown, err := f.Admin().UnknownKeys(x.ctx, rowfeed.Key{int64(1)}, rowfeed.Key{int64(2)}, rowfeed.Key{int64(3)}, rowfeed.Key{int64(9)})
 		if err != nil || len(unknown) != 1 || unknown[0][0] != int64(9) {
 			x.Errorf("unknown keys: %v (%v)", unknown, err)
 		}
 		for _, text := range []string{`["one"]`, "one", "[true]", "[1.5]", `{"id":"1x"}`, "[null]", "[1,2]"} {
 			key, err := f.ParseKey(text)
 			if err == nil && x.family() == "sqlite" { // whose columns take any value: a look tells
-				_, err = f.UnknownKeys(x.ctx, key)
+				_, err = f.Admin().UnknownKeys(x.ctx, key)
 			}
 			if sensible := x.family() == "sqlite" && (text == "[true]" || text == "[1.5]"); !sensible && !isCode(err, rowfeed.InvalidRequest) {
 				x.Errorf("%s: %v (%v)", text, key, err)
@@ -332,7 +333,7 @@ func TestPreparedWriter(t *testing.T) {
 		}
 		named := func(when string) {
 			x.Helper()
-			status, err := f.Status(x.ctx)
+			status, err := f.Admin().Status(x.ctx)
 			if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != "prepared transaction "+name {
 				x.Errorf("%s: %+v, %v", when, status.Blockers, err)
 			}
@@ -343,7 +344,7 @@ func TestPreparedWriter(t *testing.T) {
 		}
 		named("when its session has ended")
 		x.exec("ROLLBACK PREPARED '" + name + "'")
-		if status, err := f.Status(x.ctx); err != nil || len(status.Blockers) != 0 {
+		if status, err := f.Admin().Status(x.ctx); err != nil || len(status.Blockers) != 0 {
 			x.Errorf("when it is over: %+v, %v", status, err)
 		}
 	})

@@ -47,7 +47,7 @@ func TestULIDBadRows(t *testing.T) {
 					}
 				}
 			}
-			findings, err := e.feed.Check(x.ctx)
+			findings, err := e.feed.Admin().Check(x.ctx)
 			if err != nil || len(findings) != 1 || findings[0].Key == nil || !strings.Contains(findings[0].Problem, `"ulid" holds no ULID of 16 bytes`) {
 				t.Fatalf("%s: %+v, %v", row, findings, err)
 			}

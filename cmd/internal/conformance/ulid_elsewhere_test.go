@@ -91,7 +91,7 @@ func TestULIDOtherDatabase(t *testing.T) {
 				x.Error("records were moved in another database")
 			}
 		}
-		problems, err := fresh.Verify(x.ctx)
+		problems, err := fresh.Admin().Verify(x.ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "feed bump events") {
 			x.Errorf("verify: %q, %v", problems, err)
 		}
@@ -103,7 +103,7 @@ func TestULIDOtherDatabase(t *testing.T) {
 		if page := x.page(replica, 0, "", 1); len(page.Entries) != 1 {
 			x.Errorf("of a replica: %+v", page)
 		}
-		if _, err := x.feed.Bump(x.ctx); err != nil {
+		if _, err := x.feed.Admin().Bump(x.ctx); err != nil {
 			x.Fatal(err)
 		}
 		_, err = fresh.Fetch(x.ctx, rowfeed.Request{After: cursor, Shards: rowfeed.One(0)})
@@ -114,7 +114,7 @@ func TestULIDOtherDatabase(t *testing.T) {
 		x.wantIDs(page, false, 3)
 		elsewhere()
 		refused(x.feed, page.Cursor)
-		if changed, err := x.feed.AdoptDatabase(x.ctx); err != nil || !changed {
+		if changed, err := x.feed.Admin().AdoptDatabase(x.ctx); err != nil || !changed {
 			x.Fatal(changed, err)
 		}
 		put(4, 0)

@@ -30,7 +30,7 @@ func TestULIDHiddenIndex(t *testing.T) {
 		e := &events{x, x.add(eventsSpec())}
 		e.write(7, 1, 2)
 		x.exec(alter + hide)
-		if problems, err := e.feed.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "is invisible") {
+		if problems, err := e.feed.Admin().Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "is invisible") {
 			t.Errorf("%v, %v", problems, err)
 		}
 		if page, err := e.feed.Fetch(x.ctx, rowfeed.Request{Shards: rowfeed.One(7)}); err == nil {

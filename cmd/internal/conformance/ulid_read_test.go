@@ -383,8 +383,8 @@ func TestULIDAdd(t *testing.T) {
 		refused(rowfeed.Conflict, "hold the positions", func(s *rowfeed.FeedSpec) { s.Name = "other" })
 		for _, err := range []error{
 			f.Republish(x.ctx, rowfeed.InTx(x.begin(sql.LevelReadCommitted)), rowfeed.Key{1}),
-			func() error { _, err := f.Repair(x.ctx); return err }(),
-			func() error { _, err := f.Reshard(x.ctx, 2, nil); return err }(),
+			func() error { _, err := f.Admin().Repair(x.ctx); return err }(),
+			func() error { _, err := f.Admin().Reshard(x.ctx, 2, nil); return err }(),
 		} {
 			if x.wantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 				x.Error(err)
@@ -393,12 +393,12 @@ func TestULIDAdd(t *testing.T) {
 		if n := x.publish(f); n != 0 {
 			x.Errorf("%d keys published", n)
 		}
-		if _, err := f.Status(x.ctx); err != nil {
+		if _, err := f.Admin().Status(x.ctx); err != nil {
 			x.Error(err)
 		}
 		// Without its index pages are refused, and Verify says why.
 		x.exec(x.by(map[string]string{"sqlite": "DROP INDEX events_feed", "postgres": "DROP INDEX events_feed", "mysql": "DROP INDEX events_feed ON events"}))
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "no unique index") {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "no unique index") {
 			x.Errorf("%v, %v", problems, err)
 		}
 		for range 2 {

@@ -268,7 +268,7 @@ func (m *misuse) savepoint() string {
 // wantFinding asserts that check finds what was made without a lock.
 func (m *misuse) wantFinding(words string) {
 	m.Helper()
-	findings, err := m.feed.Check(m.ctx)
+	findings, err := m.feed.Admin().Check(m.ctx)
 	if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, words) {
 		m.Errorf("check: %v, %v; want %q", findings, err, words)
 	}

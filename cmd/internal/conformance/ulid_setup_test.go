@@ -29,7 +29,7 @@ func init() {
 		"ulid upgrade": func(ctx context.Context, rf *rowfeed.DB) error {
 			f, err := rf.Feed(ctx, "events")
 			if err == nil {
-				_, err = f.Upgrade(ctx)
+				_, err = f.Admin().Upgrade(ctx)
 			}
 			return err
 		},
@@ -113,7 +113,7 @@ func TestULIDAddKilledAtEveryStatement(t *testing.T) {
 			when := fmt.Sprintf("killed at n=%d (%s)", n, before)
 			x.feed = x.add(ulidSetups[setup])
 			x.sameDump(undisturbed, when)
-			if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != 0 {
+			if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) != 0 {
 				x.Errorf("%s: %v %v", when, problems, err)
 			}
 			x.wantSound(x.feed)
@@ -195,10 +195,10 @@ func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
 		g := x.logins(setup)
 		x.made(setup, g)
 		x.breakIt(setup)
-		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) == 0 {
+		if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) == 0 {
 			t.Fatalf("%v %v", problems, err)
 		}
-		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) == 0 {
+		if mended, err := x.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) == 0 {
 			t.Fatalf("%v %v", mended, err)
 		}
 		undisturbed := x.db.Dump(x.T)
@@ -206,20 +206,20 @@ func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
 		for ; ; n += step {
 			if setup == "blocking" && x.family() == "postgres" {
 				x.exec("ALTER TABLE events ALTER COLUMN ulid TYPE uuid USING encode(ulid, 'hex')::uuid")
-				if _, err := x.feed.Upgrade(x.ctx); err != nil {
+				if _, err := x.feed.Admin().Upgrade(x.ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
 			x.breakIt(setup)
 			before := x.killed("ulid upgrade", n)
-			if _, err := x.feed.Upgrade(x.ctx); err != nil {
+			if _, err := x.feed.Admin().Upgrade(x.ctx); err != nil {
 				t.Fatal(err)
 			}
 			x.sameDump(undisturbed, fmt.Sprintf("killed at n=%d (%s)", n, before))
-			if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != 0 {
+			if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) != 0 {
 				t.Fatalf("killed at n=%d (%s): %v %v", n, before, problems, err)
 			}
-			if got := x.feed.Granted(); len(got.Writers) != len(g.Writers) || len(got.Readers) != len(g.Readers) {
+			if got := x.feed.Admin().Granted(); len(got.Writers) != len(g.Writers) || len(got.Readers) != len(g.Readers) {
 				t.Fatalf("killed at n=%d (%s): granted: %+v", n, before, got)
 			}
 			if before == "" {
@@ -264,7 +264,7 @@ func TestULIDUpgradeKeeps(t *testing.T) {
 			"mysql":    {"DROP FUNCTION rowfeed_ulid_events", "DROP PROCEDURE rowfeed_lock_events"},
 		}[x.family()] {
 			x.exec(change)
-			mended, err := x.feed.Upgrade(x.ctx)
+			mended, err := x.feed.Admin().Upgrade(x.ctx)
 			if err != nil || len(mended) == 0 && x.family() != "sqlite" {
 				t.Fatalf("%s: %v, %v", change, mended, err)
 			}

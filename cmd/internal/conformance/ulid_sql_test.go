@@ -165,10 +165,10 @@ func TestULIDBySQL(t *testing.T) {
 		for _, s := range x.dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.exec(s.SQL)
 		}
-		if problems, err := x.feed.Verify(x.ctx); err != nil || len(problems) != x.routines() {
+		if problems, err := x.feed.Admin().Verify(x.ctx); err != nil || len(problems) != x.routines() {
 			x.Errorf("%v, %v", problems, err)
 		}
-		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) != x.routines() {
+		if mended, err := x.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) != x.routines() {
 			x.Errorf("%v, %v", mended, err)
 		}
 		// So are others of their names.
@@ -177,7 +177,7 @@ func TestULIDBySQL(t *testing.T) {
 		} else {
 			x.exec("DROP FUNCTION rowfeed_ulid_events", "CREATE FUNCTION rowfeed_ulid_events(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16) DETERMINISTIC NO SQL RETURN UNHEX(MD5(i))")
 		}
-		if mended, err := x.feed.Upgrade(x.ctx); err != nil || len(mended) != 1 || !strings.Contains(mended[0], "rowfeed_ulid_events") {
+		if mended, err := x.feed.Admin().Upgrade(x.ctx); err != nil || len(mended) != 1 || !strings.Contains(mended[0], "rowfeed_ulid_events") {
 			x.Errorf("%v, %v", mended, err)
 		}
 	})

@@ -103,7 +103,7 @@ func TestULIDCursors(t *testing.T) {
 		}
 		x.write(0, 4, 4)
 		x.wantIDs(x.page(x.feed, 0, head, 10), false, 4)
-		if _, err := x.feed.Bump(x.ctx); err != nil {
+		if _, err := x.feed.Admin().Bump(x.ctx); err != nil {
 			t.Fatal(err)
 		}
 		refused(head, rowfeed.GenerationChanged)
@@ -357,7 +357,7 @@ func TestULIDMadeElsewhere(t *testing.T) {
 		if again := x.page(x.feed, 0, page.Cursor, 10); len(again.Entries) != 0 || again.Cursor != page.Cursor {
 			t.Errorf("%+v", again)
 		}
-		findings, err := x.feed.Check(x.ctx)
+		findings, err := x.feed.Admin().Check(x.ctx)
 		if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "shard 0") {
 			t.Errorf("check: %+v, %v", findings, err)
 		}

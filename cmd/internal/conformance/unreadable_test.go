@@ -60,20 +60,20 @@ func TestUnreadableFeed(t *testing.T) {
 			told(err)
 			_, err = late.Info(x.ctx)
 			told(err)
-			_, err = late.Verify(x.ctx)
+			_, err = late.Admin().Verify(x.ctx)
 			told(err)
-			_, err = late.Check(x.ctx)
+			_, err = late.Admin().Check(x.ctx)
 			told(err)
-			_, err = late.Repair(x.ctx)
+			_, err = late.Admin().Repair(x.ctx)
 			told(err)
-			_, err = late.Upgrade(x.ctx)
+			_, err = late.Admin().Upgrade(x.ctx)
 			told(err)
-			_, err = late.Reshard(x.ctx, 4, nil)
+			_, err = late.Admin().Reshard(x.ctx, 4, nil)
 			told(err)
 			told(rf.DropFeed(x.ctx, "late"))
 			_, err = rf.AddFeed(x.ctx, rowfeed.FeedSpec{Name: "late", Table: "kv"}, nil)
 			told(err)
-			if s, err := late.Status(x.ctx); err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0], broken.words) {
+			if s, err := late.Admin().Status(x.ctx); err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0], broken.words) {
 				t.Errorf("%+v, %v", s, err)
 			}
 			if err := rf.MigrateDown(x.ctx); err == nil || !strings.Contains(err.Error(), "there are feeds: kv, late") {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -95,13 +96,13 @@ func upgradeSaved(x *env) {
 		x.Fatal(err)
 	}
 	for _, f := range feeds {
-		if _, err := f.AdoptDatabase(x.ctx); err != nil {
+		if _, err := f.Admin().AdoptDatabase(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := f.Upgrade(x.ctx); err != nil {
+		if _, err := f.Admin().Upgrade(x.ctx); err != nil {
 			x.Fatal(err)
 		}
-		if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+		if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 			x.Errorf("feed %s after its upgrade: %q %v", f.Name(), problems, err)
 		}
 	}
@@ -110,7 +111,7 @@ func upgradeSaved(x *env) {
 	// Row 3 was deleted, 5 updated and 11 inserted behind the consumers; 12 was not published.
 	x.wantIDs("lines", x.consumes(kv, "lines"), 3, 5, 11, 12)
 	letters, err := x.rf.Admin().DeadLetters(x.ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil)
-	if err != nil || len(letters) != 1 || !rowfeed.SameKey(letters[0].Key, json.RawMessage(`{"id":4}`)) {
+	if err != nil || len(letters) != 1 || !admin.SameKey(letters[0].Key, json.RawMessage(`{"id":4}`)) {
 		x.Fatalf("dead letters: %+v %v", letters, err)
 	}
 	x.wantIDs("hook", x.consumes(kv, "hook"), 3, 5, 11, 12)
@@ -136,7 +137,7 @@ func upgradeSaved(x *env) {
 	if i := slices.IndexFunc(feeds, func(f *rowfeed.Feed) bool { return f.Name() == "ev" }); i >= 0 {
 		x.wantIDs("evlines", x.consumes(feeds[i], "evlines"), 4)
 	}
-	findings, err := kv.Check(x.ctx)
+	findings, err := kv.Admin().Check(x.ctx)
 	if err != nil || len(findings) > 0 {
 		x.Errorf("check: %+v %v", findings, err)
 	}

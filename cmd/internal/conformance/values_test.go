@@ -363,7 +363,7 @@ func TestKeysOfEveryType(t *testing.T) {
 			// In batches of one, each goes on after the key of the one before.
 			x.exec(fmt.Sprintf("INSERT INTO %s VALUES (%s, 2)", name, parts[1]))
 			x.publish(f)
-			rows, err := f.RepublishWhere(x.ctx, "", 1, nil)
+			rows, err := f.Admin().RepublishWhere(x.ctx, "", 1, nil)
 			if err != nil || rows != 2 {
 				x.Errorf("key %s: republished %d rows of 2, %v", decl, rows, err)
 				continue

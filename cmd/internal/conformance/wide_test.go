@@ -114,7 +114,7 @@ func TestWidestTables(t *testing.T) {
 					last != int64(1) {
 					x.Errorf("%d columns, the last is %v", len(page.Columns), last)
 				}
-				if problems, err := f.Verify(x.ctx); err != nil || len(problems) > 0 {
+				if problems, err := f.Admin().Verify(x.ctx); err != nil || len(problems) > 0 {
 					x.Errorf("problems %q, %v", problems, err)
 				}
 				x.wantSound(f)

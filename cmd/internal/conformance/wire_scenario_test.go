@@ -21,7 +21,7 @@ func (w *recording) database() {
 	w.migrate()
 	w.step("migrate again, and list the migrations")
 	w.migrate()
-	_, err := w.rf.Migrations(w.ctx)
+	_, err := w.rf.Admin().Migrations(w.ctx)
 	w.must(err)
 
 	w.step("acquire, renew, assert and release a lease")
@@ -239,78 +239,78 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 func (w *recording) operate(f *rowfeed.Feed, l layout) {
 	blocking, sequence := l.spec.Mode == rowfeed.ModeBlocking, l.spec.Mode == ""
 	w.step("status")
-	_, err := f.Status(w.ctx)
+	_, err := f.Admin().Status(w.ctx)
 	w.must(err)
-	_, err = f.Backlog(w.ctx, 10)
+	_, err = f.Admin().Backlog(w.ctx, 10)
 	w.must(err)
-	_, _, err = f.Blockers(w.ctx)
+	_, _, err = f.Admin().Blockers(w.ctx)
 	w.must(err)
 	if !sequence {
 		w.step("who has the shards")
-		_, _, err = f.Shards(w.ctx)
+		_, _, err = f.Admin().Shards(w.ctx)
 		w.must(err)
-		_, _ = f.Unblock(w.ctx, rowfeed.UnblockRequest{DryRun: true}) // refused by databases that cannot end sessions
+		_, _ = f.Admin().Unblock(w.ctx, admin.UnblockRequest{DryRun: true}) // refused by databases that cannot end sessions
 	}
 	w.step("verify")
-	_, err = f.Verify(w.ctx)
+	_, err = f.Admin().Verify(w.ctx)
 	w.must(err)
-	_, err = f.VerifyParts(w.ctx)
+	_, err = f.Admin().VerifyParts(w.ctx)
 	w.must(err)
-	_, err = f.VerifyPartitions(w.ctx)
+	_, err = f.Admin().VerifyPartitions(w.ctx)
 	w.must(err)
 
 	if sequence {
 		w.step("republish, unpublish and delete keys")
-		_, err = f.UnknownKeys(w.ctx, l.key(1))
+		_, err = f.Admin().UnknownKeys(w.ctx, l.key(1))
 		w.must(err)
 		own := func(do func(tx rowfeed.Tx) error) { w.Helper(); w.must(f.InOwnTx(w.ctx, do)) }
 		own(func(tx rowfeed.Tx) error { return f.Republish(w.ctx, tx, l.key(1), l.key(2)) })
 		own(func(tx rowfeed.Tx) error { return f.Unpublish(w.ctx, tx, l.key(5)) })
 		own(func(tx rowfeed.Tx) error { return f.Delete(w.ctx, tx, l.key(6)) })
-		_, err = f.CountWhere(w.ctx, "v > 0")
+		_, err = f.Admin().CountWhere(w.ctx, "v > 0")
 		w.must(err)
-		_, err = f.RepublishWhere(w.ctx, "v > 0", 2, nil)
+		_, err = f.Admin().RepublishWhere(w.ctx, "v > 0", 2, nil)
 		w.must(err)
 		w.publish(f)
 		w.step("purge deletes")
 		w.exec("UPDATE rowfeed_positions_kv SET published_at = 0 WHERE deleted = 1")
 	} else if !blocking {
 		w.step("purge entries, and back-fill rows")
-		w.must(f.SetRetention(w.ctx, rowfeed.Retention{Count: 3}))
+		w.must(f.Admin().SetRetention(w.ctx, rowfeed.Retention{Count: 3}))
 	}
-	_, err = f.Purge(w.ctx)
+	_, err = f.Admin().Purge(w.ctx)
 	if !blocking {
 		w.must(err)
 	}
 	if !sequence && !blocking {
-		w.must(f.SetRetention(w.ctx, rowfeed.Retention{}))
-		_, err = f.BackFill(w.ctx, nil)
+		w.must(f.Admin().SetRetention(w.ctx, rowfeed.Retention{}))
+		_, err = f.Admin().BackFill(w.ctx, nil)
 		w.refused(err) // it does not go behind a purge
 	}
 
 	w.step("check")
-	_, err = f.Check(w.ctx)
+	_, err = f.Admin().Check(w.ctx)
 	w.must(err)
 	w.step("repair")
 	w.damage(l)
-	if _, err = f.Repair(w.ctx); sequence {
+	if _, err = f.Admin().Repair(w.ctx); sequence {
 		w.must(err)
 		w.publish(f)
 	}
 	w.step("upgrade")
 	w.damageSchema(f, l)
-	_, err = f.Upgrade(w.ctx)
+	_, err = f.Admin().Upgrade(w.ctx)
 	w.must(err)
 	if l.spec.Mode == "" {
 		w.step("divide by another number of data shards")
-		_, err = f.Reshard(w.ctx, 8, nil)
+		_, err = f.Admin().Reshard(w.ctx, 8, nil)
 		w.must(err)
 		w.publish(f)
 	}
 	w.step("adopt the database, and begin a new generation")
-	_, err = f.AdoptDatabase(w.ctx)
+	_, err = f.Admin().AdoptDatabase(w.ctx)
 	w.must(err)
-	_, err = f.Bump(w.ctx)
+	_, err = f.Admin().Bump(w.ctx)
 	w.must(err)
 	if w.family() != "sqlite" {
 		w.grants(f)
@@ -329,8 +329,8 @@ func (w *recording) grants(f *rowfeed.Feed) {
 	if f.Capture() != feedtype.CaptureTrigger {
 		logins.Writers = logins.Readers
 	}
-	w.must(f.Grant(w.ctx, logins))
-	w.must(f.Revoke(w.ctx, logins))
+	w.must(f.Admin().Grant(w.ctx, logins))
+	w.must(f.Admin().Revoke(w.ctx, logins))
 }
 
 // damage makes something that repair mends.

@@ -159,7 +159,7 @@ func finish(ctx context.Context, cfg Config, feed *rowfeed.Feed, w *writers, pub
 	if _, err := feed.Publish(ctx); err != nil {
 		return err
 	}
-	findings, err := feed.Check(ctx)
+	findings, err := feed.Admin().Check(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 
-	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -142,7 +142,7 @@ func (c *campaign) prepare() {
 	}
 	c.takeOvers = newTakeOvers(relay.LeaseName(consumer, "kv"))
 	if c.shards > 1 {
-		first := rowfeed.JobLease(rowfeed.ConsumerGroup(consumer, "kv"), c.shards, 0)
+		first := admin.JobLease(admin.ConsumerGroup(consumer, "kv"), c.shards, 0)
 		c.takeOvers = newTakeOvers(strings.TrimSuffix(first, "0"))
 	}
 }

@@ -139,7 +139,7 @@ func TestTablesElsewhere(t *testing.T) {
 		h.sql("INSERT INTO `odd ``name.✓` VALUES (1, 2)")
 		for _, f := range feeds {
 			h.expect(f, "", `1 upsert {"the key":1} {"the key":1,"seq":2}`)
-			if problems, err := f.Verify(h.ctx()); err != nil || len(problems) > 0 {
+			if problems, err := f.Admin().Verify(h.ctx()); err != nil || len(problems) > 0 {
 				t.Errorf("verify: %v %v", problems, err)
 			}
 		}

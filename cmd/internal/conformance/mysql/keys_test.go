@@ -79,7 +79,7 @@ func TestKeysOfEveryType(t *testing.T) {
 					f, err := other.Feed(h.ctx(), table)
 					h.must(err)
 					for _, batch := range []int{1, 3} {
-						n, err := f.RepublishWhere(h.ctx(), "", batch, nil)
+						n, err := f.Admin().RepublishWhere(h.ctx(), "", batch, nil)
 						if err != nil || int(n) != want {
 							t.Errorf("batches of %d: %d of %d keys, %v", batch, n, want, err)
 						}
@@ -87,7 +87,7 @@ func TestKeysOfEveryType(t *testing.T) {
 							t.Errorf("published %d of %d keys, %v", n, want, err)
 						}
 					}
-					if findings, err := f.Check(h.ctx()); err != nil || len(findings) > 0 {
+					if findings, err := f.Admin().Check(h.ctx()); err != nil || len(findings) > 0 {
 						t.Errorf("check: %v %v", findings, err)
 					}
 				})

@@ -440,9 +440,9 @@ func TestSessionsAreLeftAsTheyWere(t *testing.T) {
 		f := h.add(db, "t")
 		h.sql("INSERT INTO t VALUES (1)")
 		h.expect(f, "", `1 upsert {"id":1} {"id":1}`)
-		_, err = f.Check(h.ctx())
+		_, err = f.Admin().Check(h.ctx())
 		h.must(err)
-		_, err = f.Status(h.ctx())
+		_, err = f.Admin().Status(h.ctx())
 		h.must(err)
 		after := state()
 		for i := range before {

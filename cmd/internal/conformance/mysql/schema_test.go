@@ -225,7 +225,7 @@ func TestSortsOfTables(t *testing.T) {
 				if got, _ := h.drain(f, at); len(got) != 2 {
 					t.Errorf("got %q", got)
 				}
-				if findings, err := f.Check(h.ctx()); err != nil || len(findings) > 0 {
+				if findings, err := f.Admin().Check(h.ctx()); err != nil || len(findings) > 0 {
 					t.Errorf("check: %v %v", findings, err)
 				}
 			})
