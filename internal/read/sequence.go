@@ -12,7 +12,7 @@ import (
 )
 
 // sequencePager is the Pager of feeds whose positions are numbers of one sequence.
-type SequencePager struct{ *Reader }
+type SequencePager struct{ Reader *Reader }
 
 // Select chooses a range of the data shards. A part without any data shard has no position.
 func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
@@ -36,7 +36,8 @@ func (SequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
 // At: the publisher's times never go back from one position to a higher one, so a
 // binary search finds it in as many probes of the position's index as the head has bits.
 // The place is good for every part.
-func (f SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
+func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
+	f := p.Reader
 	if f.Record.Load().Capture == feedtype.CaptureColumn {
 		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.Name), Cause: "with capture column nothing tells when a row was published",
 			Next: `start at the beginning (after="") or at the head (after=now)`}

@@ -16,7 +16,7 @@ import (
 // itself; a reading that cannot tell does not.
 func TestTailPart(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
-	f.Pager = func() (Pager, error) { return SequencePager{f}, nil }
+	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
 	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2), feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
@@ -103,7 +103,7 @@ func TestTailPart(t *testing.T) {
 // it: nobody has looked whether they are served.
 func TestTailOfNoParts(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
-	f.Pager = func() (Pager, error) { return SequencePager{f}, nil }
+	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
 		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}, Head: feedtype.Numbered(1)}}
