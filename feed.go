@@ -8,8 +8,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/gap"
-	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/publish"
@@ -22,69 +20,14 @@ type Feed struct {
 	db      *DB
 	catalog *catalog.Feed
 
+	kinds     map[string]kind // by mode
 	reader    *read.Reader
-	sequence  *publish.Sequence
-	outbox    *shards.Outbox
-	shards    *shards.Shards
-	locks     *shards.Locks
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
+	shards    *shards.Shards
+	locks     *shards.Locks
 	installed *install.Feed
-	grants    *install.Grants
 	inspector *inspect.Inspector
-	checker   *inspect.Checker
-}
-
-func (db *DB) newFeed(name string) *Feed {
-	c := &catalog.Feed{Name: name, Store: db.store}
-	c.Gone = func() {
-		db.mu.Lock()
-		delete(db.feeds, name)
-		db.mu.Unlock()
-	}
-	f := &Feed{db: db, catalog: c}
-	cfg, database := db.cfg, &install.Database{Store: db.store}
-	c.Diagnose = func(ctx context.Context, doing string, err error) error {
-		return database.Diagnose(ctx, c, doing, err)
-	}
-	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
-	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
-		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
-	f.sequence = &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
-	f.outbox = &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
-	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
-	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
-	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
-	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
-	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
-	f.installed = &install.Feed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
-		Partitions: &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:   &install.Resharding{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
-	f.publisher.Keeper = f.installed
-	f.grants = &install.Grants{Feed: c, DB: database}
-	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
-	f.checker = &inspect.Checker{Feed: c, Install: f.installed}
-	return f
-}
-
-// pager and positioner are the tables of what reads, and gives, the positions of each kind.
-func (f *Feed) pager() (read.Pager, error) {
-	r := f.catalog.Record.Load()
-	return map[string]read.Pager{
-		ModeSequence: read.SequencePager{Reader: f.reader},
-		ModeBlocking: f.shards,
-		ModeOutbox:   shards.OutboxPager{Shards: f.shards, Outbox: f.outbox},
-	}[r.Mode], r.Unreadable
-}
-
-func (f *Feed) positioner() (publish.Positioner, error) {
-	r := f.catalog.Record.Load()
-	return map[string]publish.Positioner{
-		ModeSequence: f.sequence,
-		ModeBlocking: shards.Blocking{Feed: f.catalog.Name},
-		ModeOutbox:   f.outbox,
-	}[r.Mode], r.Unreadable
 }
 
 // Name is the feed's name.
