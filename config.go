@@ -94,8 +94,11 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,12}$`)
 func (c Config) validate() error {
 	switch {
 	case !prefixPattern.MatchString(c.Prefix):
-		return feedtype.Invalid("prefix", "%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)",
-			c.Prefix)
+		return feedtype.Invalid(
+			"prefix",
+			"%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)",
+			c.Prefix,
+		)
 	case c.BatchSize < 1:
 		return feedtype.Invalid("batch size", "%d must be positive", c.BatchSize)
 	case c.IdlePoll < 0:

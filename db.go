@@ -30,8 +30,8 @@ type DB struct {
 	feeds map[string]*Feed
 }
 
-// Open prepares rowfeed on a pool that the caller opened and will close. The pool needs at least two connections. cfg may be
-// nil. Open creates nothing in the database: see Migrate.
+// Open prepares rowfeed on a pool that the caller opened and will close. The pool needs at least two connections. cfg
+// may be nil. Open creates nothing in the database: see Migrate.
 func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -132,11 +132,12 @@ func (db *DB) forget(name string) {
 	delete(db.feeds, name)
 }
 
-// AddFeed makes a feed of a table, which may have rows and be written to. It makes the triggers first. Then it records the
-// keys of the rows as changes, in batches; when it breaks off, a second call goes on from there. A second call with the same
-// spec changes nothing; with another spec it fails with the code Conflict and names the differences. progress may be nil. It
-// is called with the number of rows that this call has recorded so far. If keys keep their positions and get data shards
-// ([FeedSpec.Adopt], or a feed that is being divided anew), it is called with the number of keys looked at.
+// AddFeed makes a feed of a table, which may have rows and be written to. It makes the triggers first. Then it records
+// the keys of the rows as changes, in batches; when it breaks off, a second call goes on from there. A second call with
+// the same spec changes nothing; with another spec it fails with the code Conflict and names the differences. progress
+// may be nil. It is called with the number of rows that this call has recorded so far. If keys keep their positions and
+// get data shards ([FeedSpec.Adopt], or a feed that is being divided anew), it is called with the number of keys looked
+// at.
 func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
 	if err := (&install.Database{Store: db.store}).Create(ctx, spec); err != nil {
 		return nil, err
@@ -163,8 +164,8 @@ func (db *DB) DropFeed(ctx context.Context, name string) error {
 	return err
 }
 
-// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions applied. Several callers
-// at once are safe: they take turns.
+// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions applied. Several
+// callers at once are safe: they take turns.
 func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 	return (&install.Schema{Store: db.store}).Migrate(ctx)
 }

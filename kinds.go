@@ -13,14 +13,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-// kind is what reads the positions of a feed, and what gives them. The kinds of installing and of inspecting are tables of
-// their own packages.
+// kind is what reads the positions of a feed, and what gives them. The kinds of installing and of inspecting are tables
+// of their own packages.
 type kind struct {
 	read.Pager
 	publish.Positioner
 }
 
-// newFeed composes a feed of its parts. Only here do implementations meet the interfaces of packages that do not know them.
+// newFeed composes a feed of its parts. Only here do implementations meet the interfaces of packages that do not know
+// them.
 func (db *DB) newFeed(name string) *Feed {
 	cfg, database := db.cfg, &install.Database{Store: db.store}
 	c := &catalog.Feed{Name: name, Store: db.store}
@@ -51,9 +52,17 @@ func (db *DB) newFeed(name string) *Feed {
 	}
 
 	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: outbox}
-	f.installed = &install.Feed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
-		Partitions: &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:   &install.Resharding{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
+	f.installed = &install.Feed{
+		Feed:        c,
+		DB:          database,
+		History:     past,
+		Reader:      f.reader,
+		Recorder:    f.recorder,
+		Rows:        rows,
+		Partitions:  &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
+		Division:    &install.Resharding{Feed: c, Recorder: f.recorder},
+		SetProblems: f.publisher.SetProblems,
+	}
 	f.publisher.Keeper = f.installed
 	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}
