@@ -21,43 +21,55 @@ const script = `<script>alert(1)</script>"'&`
 
 func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]admin.ConsumerStatus, error) {
 	behind, age := int64(1234567), 93784.0
-	all := []admin.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script, Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
+	all := []admin.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script,
+		Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
 		Lease: &rowfeed.LeaseStatus{Owner: script}}}
 	return append(all, admin.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
 }
 
 func (hostile) Acts(_ context.Context, before int64, limit int) ([]admin.Act, error) {
-	return []admin.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act", Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
+	return []admin.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act",
+		Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
 }
 
 func (hostile) CurrentLeases(context.Context) ([]*rowfeed.LeaseStatus, error) {
-	return []*rowfeed.LeaseStatus{{Name: script, Owner: script, State: rowfeed.LeaseHeld, Epoch: 4321, ExpiresInSeconds: 8}}, nil
+	return []*rowfeed.LeaseStatus{
+		{Name: script, Owner: script, State: rowfeed.LeaseHeld, Epoch: 4321, ExpiresInSeconds: 8},
+	}, nil
 }
 
 func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	age := 3.0
-	s := rowfeed.Session{Session: script, User: script, Host: script, Application: script, State: script, Statement: script, AgeSeconds: &age}
-	return console.Blocked{Blockers: []rowfeed.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
-		Shards: []rowfeed.ShardStatus{{Shard: -5, Holder: &s, Waiting: []rowfeed.Session{s, {}}}}, Told: rowfeed.HoldersAll}, nil
+	s := rowfeed.Session{Session: script, User: script, Host: script, Application: script, State: script,
+		Statement: script, AgeSeconds: &age}
+	return console.Blocked{Blockers: []rowfeed.Blocker{
+		{Session: script, User: script, Host: script, Statement: script, Scope: script},
+	},
+		Shards: []rowfeed.ShardStatus{{Shard: -5, Holder: &s, Waiting: []rowfeed.Session{s, {}}}},
+		Told:   rowfeed.HoldersAll}, nil
 }
 
 // TestHostileContent: nothing that others have written becomes part of a page.
 func TestHostileContent(t *testing.T) {
 	_, db := consumed(t)
-	h := as(access.Everyone(), console.NewHandler(feedhttp.Of(db), hostile{console.Of(db)}, &console.Config{Problems: func(string) []string { return []string{script} }}))
-	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters", "/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
+	h := as(access.Everyone(), console.NewHandler(feedhttp.Of(db), hostile{console.Of(db)},
+		&console.Config{Problems: func(string) []string { return []string{script} }}))
+	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters",
+		"/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
 		"/confirm?act=%3Cscript%3E", "/dead-letters?consumer=%3Cscript%3E", "/feeds/kv?key=%3Cscript%3E"} {
 		r, body := get(t, h, path)
-		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") || r.StatusCode >= 500 {
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") ||
+			r.StatusCode >= 500 {
 			t.Errorf("%s: %s has it as it stands: %s", path, r.Status, body)
 		}
 	}
 	for path, want := range map[string][]string{
-		"/consumers":              {"1,234,567", "1 d 2 h", "failing", "2 shards"},
-		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`, ">paused<"},
-		"/leases":                 {"4,321", "8 s"},
-		"/blocked":                {">-5<", "3 s"},
-		"/audit":                  {"1 h 30 min ago", `title="20`, ">0 100<"},
+		"/consumers": {"1,234,567", "1 d 2 h", "failing", "2 shards"},
+		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`,
+			">paused<"},
+		"/leases":  {"4,321", "8 s"},
+		"/blocked": {">-5<", "3 s"},
+		"/audit":   {"1 h 30 min ago", `title="20`, ">0 100<"},
 	} {
 		if _, body := get(t, h, path); path != "" {
 			for _, w := range want {
@@ -72,7 +84,10 @@ func TestHostileContent(t *testing.T) {
 // Where there is nothing, a page says what to do next.
 func TestEmptyPages(t *testing.T) {
 	_, db := open(t)
-	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay", "/leases": "rowfeed serve", "/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status", "/audit": "rowfeed audit list"} {
+	for path, want := range map[string]string{
+		"/": "rowfeed feed add", "/consumers": "rowfeed relay", "/leases": "rowfeed serve",
+		"/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status", "/audit": "rowfeed audit list",
+	} {
 		if r, body := get(t, pages(db, nil), path); r.StatusCode != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s: %s lacks %q", path, r.Status, want)
 		}

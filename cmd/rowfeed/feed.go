@@ -12,7 +12,8 @@ import (
 )
 
 func newFeed(a *app) *cobra.Command {
-	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds, and say who may use them", `Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
+	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds, and say who may use them",
+		`Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
 is the ordered stream of one table's rows.`, `  rowfeed feed add kv --table kv
   rowfeed feed list
   rowfeed feed show kv`)
@@ -114,7 +115,8 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	}
 	lines, rows := []feedLine{}, []table.Row{}
 	for _, f := range feeds {
-		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(), f.DataShards()}
+		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(),
+			f.DataShards()}
 		lines = append(lines, l)
 		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}
@@ -163,8 +165,10 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
 		}
 		if err := a.printTable(table.Row{"feed", info.Name}, append([]table.Row{
-			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
-			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
+			{"table",
+				f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
+			{"generation",
+				info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"writers", loginsText(f.Granted().Writers)}, {"readers", loginsText(f.Granted().Readers)},
 		}, own...)); err != nil {
 			return err

@@ -91,14 +91,17 @@ func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
 	if q.Waiting {
 		a.At = make(map[Key]Standing)
 		feeds := l.Store.Table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+" s JOIN "+feeds+"s.name")
+		parts = append(parts,
+			"SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+" s JOIN "+feeds+"s.name")
 		if len(q.Shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+Among(b, q.Shards))
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+
+				l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+Among(b, q.Shards))
 		}
 	}
 	for _, feed := range q.asleep {
 		if first := l.Feeds.FirstWaiting(feed); first != "" {
-			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", l.Store.Dialect.Literal(feed), changed, first))
+			parts = append(parts,
+				fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w", l.Store.Dialect.Literal(feed), changed, first))
 		}
 	}
 	if len(parts) == 0 {

@@ -113,8 +113,10 @@ type answer struct {
 }
 
 func New(waiting, asleep time.Duration, look look, pages func() any) *Watcher {
-	return &Watcher{look: look, pages: pages, asleep: asleep, paces: Pace{Longest: waiting}, poke: make(chan struct{}, 1),
-		known: make(map[Key]known), Crowds: make(map[watched]*Crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
+	return &Watcher{look: look, pages: pages, asleep: asleep, paces: Pace{Longest: waiting},
+		poke:  make(chan struct{}, 1),
+		known: make(map[Key]known), Crowds: make(map[watched]*Crowd), sleepers: make(map[*sleeper]struct{}),
+		serving: make(map[string]int)}
 }
 
 // Verdict is how waiting ended.

@@ -138,7 +138,14 @@ func (r *run) measure(ctx context.Context) (err error) {
 	for _, m := range []struct {
 		name string
 		take func(context.Context) error
-	}{{Writers, r.writers}, {Drain, r.drain}, {Pages, r.pages}, {Consume, r.consume}, {Latency, r.latency}, {Idle, r.idle}} {
+	}{
+		{Writers, r.writers},
+		{Drain, r.drain},
+		{Pages, r.pages},
+		{Consume, r.consume},
+		{Latency, r.latency},
+		{Idle, r.idle},
+	} {
 		if !r.takes(m.name) {
 			continue
 		}
@@ -167,7 +174,9 @@ func (r *run) library(ctx context.Context, pool *sql.DB, cfg rowfeed.Config) (*r
 }
 
 // follow makes a feed of one of the run's tables.
-func (r *run) follow(ctx context.Context, db *rowfeed.DB, feed, table string, capture dialect.Capture) (*rowfeed.Feed, error) {
+func (r *run) follow(
+	ctx context.Context, db *rowfeed.DB, feed, table string, capture dialect.Capture,
+) (*rowfeed.Feed, error) {
 	return db.AddFeed(ctx, rowfeed.FeedSpec{Name: feed, Table: r.given(table), Capture: capture}, nil)
 }
 

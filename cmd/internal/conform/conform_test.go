@@ -55,7 +55,11 @@ func written(t *testing.T) (*sql.DB, *rowfeed.Feed, http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, spec := range []rowfeed.FeedSpec{{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"}, {Name: "log", Table: "log", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "s"}, {Name: "none", Table: "none"}} {
+	for _, spec := range []rowfeed.FeedSpec{
+		{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"},
+		{Name: "log", Table: "log", Mode: rowfeed.ModeOutbox, Capture: dialect.CaptureTrigger, ShardColumn: "s"},
+		{Name: "none", Table: "none"},
+	} {
 		if _, err := db.AddFeed(t.Context(), spec, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +115,8 @@ func TestOurServerConforms(t *testing.T) {
 			}
 		}
 		// Shards that are feeds by themselves are no parts of one, and have any number: 4.1, 4.3.
-		if most := map[string]int{"kv": 0, "log": 2}; slices.Contains([]string{"kv", "log"}, feed) && untried > most[feed] {
+		if most := map[string]int{"kv": 0, "log": 2}; slices.Contains([]string{"kv", "log"}, feed) &&
+			untried > most[feed] {
 			t.Errorf("%q: %d were not tried", feed, untried)
 		}
 	}
@@ -161,7 +166,8 @@ func changed(h http.Handler, alter func(r *http.Request, w *httptest.ResponseRec
 // pages alters JSON pages.
 func pages(h http.Handler, alter func(r *http.Request, page map[string]any)) http.Handler {
 	return changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
-		if !strings.Contains(r.URL.Path, "/fetch/") || w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Encoding") != "" {
+		if !strings.Contains(r.URL.Path, "/fetch/") || w.Code != 200 ||
+			w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Encoding") != "" {
 			return
 		}
 		var page map[string]any
@@ -230,12 +236,14 @@ func TestBrokenServersAreCaught(t *testing.T) {
 		}), "2.5"},
 		"repeats an entry at the seam": {query(h, func(r *http.Request) {
 			values := r.URL.Query()
-			if n, err := strconv.Atoi(values.Get("after")); err == nil && n > 1 && strings.Contains(r.URL.Path, "/fetch/") {
+			if n, err := strconv.Atoi(values.Get("after")); err == nil && n > 1 &&
+				strings.Contains(r.URL.Path, "/fetch/") {
 				values.Set("after", fmt.Sprint(n-1))
 				r.URL.RawQuery = values.Encode()
 			}
 		}), "3.2"},
-		"turns the order": {pages(h, func(_ *http.Request, page map[string]any) { slices.Reverse(entries(page)) }), "2.3"},
+		"turns the order": {pages(h, func(_ *http.Request, page map[string]any) { slices.Reverse(entries(page)) }),
+			"2.3"},
 		"takes any limit": {query(h, without("limit")), "2.4"},
 		"says the end too early": {pages(h, func(_ *http.Request, page map[string]any) {
 			page["more"] = false
@@ -287,7 +295,8 @@ func TestBrokenServersAreCaught(t *testing.T) {
 		}), "3.5"},
 		"generations are not told apart": {query(h, func(r *http.Request) {
 			values := r.URL.Query()
-			if _, position, ok := strings.Cut(values.Get("after"), ":"); ok && !strings.HasPrefix(values.Get("after"), "at:") {
+			if _, position, ok := strings.Cut(values.Get("after"), ":"); ok &&
+				!strings.HasPrefix(values.Get("after"), "at:") {
 				values.Set("after", position)
 				r.URL.RawQuery = values.Encode()
 			}
@@ -332,21 +341,31 @@ func TestBrokenServersAreCaught(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}), "5.2"},
-		"a stream of JSON":        {query(h, func(r *http.Request) { r.URL.Path = strings.Replace(r.URL.Path, "/stream/", "/fetch/", 1) }), "6.1"},
-		"ids that are no cursors": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(ids{w}, r) }), "6.2"},
+		"a stream of JSON": {query(h, func(r *http.Request) {
+			r.URL.Path = strings.Replace(r.URL.Path, "/stream/", "/fetch/", 1)
+		}), "6.1"},
+		"ids that are no cursors": {
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(ids{w}, r) }), "6.2",
+		},
 		"feeds without names": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
 			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"name"`), []byte(`"title"`)))
 		}), "1.1"},
 		"feeds without a head": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
 			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"head"`), []byte(`"end"`)))
 		}), "1.2"},
-		"no batches":               {query(h, func(r *http.Request) { r.Header.Del("Accept") }), "8.3"},
-		"batches without a cursor": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) { w.Header().Del("Rowfeed-Cursor") }), "8.3"},
-		"no http-feeds":            {query(h, func(r *http.Request) { r.URL.Path = strings.Replace(r.URL.Path, "/http-feeds/", "/none/of/", 1) }), "8.4"},
-		"ids that lead nowhere":    {query(h, without("lastEventId")), "8.4"},
-		"no description":           {query(h, func(r *http.Request) { r.URL.Path = strings.TrimSuffix(r.URL.Path, "/openapi.json") }), "8.5"},
-		"tags for nothing":         {query(h, func(r *http.Request) { r.Header.Del("If-None-Match") }), "9.2"},
-		"streams begin anew":       {query(h, func(r *http.Request) { r.Header.Del("Last-Event-ID") }), "6.3"},
+		"no batches": {query(h, func(r *http.Request) { r.Header.Del("Accept") }), "8.3"},
+		"batches without a cursor": {
+			changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) { w.Header().Del("Rowfeed-Cursor") }), "8.3",
+		},
+		"no http-feeds": {query(h, func(r *http.Request) {
+			r.URL.Path = strings.Replace(r.URL.Path, "/http-feeds/", "/none/of/", 1)
+		}), "8.4"},
+		"ids that lead nowhere": {query(h, without("lastEventId")), "8.4"},
+		"no description": {
+			query(h, func(r *http.Request) { r.URL.Path = strings.TrimSuffix(r.URL.Path, "/openapi.json") }), "8.5",
+		},
+		"tags for nothing":   {query(h, func(r *http.Request) { r.Header.Del("If-None-Match") }), "9.2"},
+		"streams begin anew": {query(h, func(r *http.Request) { r.Header.Del("Last-Event-ID") }), "6.3"},
 		"problems of 200": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) {
 			if w.Code >= 400 {
 				w.Code = 200
@@ -414,7 +433,8 @@ func TestBrokenServersAreCaught(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(c.server)
 			defer s.Close()
-			results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: "kv", Only: []string{c.catches}, Patience: patience, Hold: hold, Tries: 1})
+			results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: "kv", Only: []string{c.catches},
+				Patience: patience, Hold: hold, Tries: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
