@@ -65,13 +65,18 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 	var id int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(db.store.Dialect)
-		values := []string{b.Arg(mark), db.store.Dialect.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)), b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
-		if _, err := tx.Exec(ctx, "INSERT INTO "+db.store.Table("audit")+" (mark, at, actor, act, object, detail, outcome) VALUES ("+strings.Join(values, ", ")+")", b.Args()...); err != nil {
+		values := []string{b.Arg(mark), db.store.Dialect.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)),
+			b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
+		if _, err := tx.Exec(ctx, "INSERT INTO "+db.store.Table("audit")+
+			" (mark, at, actor, act, object, detail, outcome) VALUES ("+strings.Join(values, ", ")+
+			")", b.Args()...); err != nil {
 			return err
 		}
 		// From the newest back, which it is, or nearly: no index is needed.
 		b = dialect.NewBuilder(db.store.Dialect)
-		return dialect.QueryRow(ctx, tx, "SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+" ORDER BY id DESC LIMIT 1", b.Args(), &id)
+		return dialect.QueryRow(ctx, tx,
+			"SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+" ORDER BY id DESC LIMIT 1",
+			b.Args(), &id)
 	})
 	if err != nil {
 		return nil, db.store.Fail("audit log", "record "+act.Act, err)
@@ -81,7 +86,9 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 		defer cancel()
 		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
 			b := dialect.NewBuilder(db.store.Dialect)
-			_, err := tx.Exec(bounded, "UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+" WHERE id = "+b.Arg(id), b.Args()...)
+			_, err := tx.Exec(bounded,
+				"UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+" WHERE id = "+b.Arg(id),
+				b.Args()...)
 			return err
 		})
 		return db.store.FailOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
@@ -154,8 +161,9 @@ const (
 // many there were. Nothing forgets them by itself: who runs all the time needs no right to delete from the log.
 func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total int64, err error) {
 	if olderThan < minAuditRetention {
-		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log", Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
-			Next: "give a duration like 400d"}
+		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log",
+			Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
+			Next:  "give a duration like 400d"}
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
@@ -168,14 +176,16 @@ func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total 
 	for n := int64(1); n > 0; total += n {
 		// Ids grow with time, so that nothing is read behind the first that stay.
 		b := dialect.NewBuilder(db.store.Dialect)
-		ids, err := dialect.QueryAll(ctx, db.store.On(), "SELECT id FROM "+db.store.Table("audit")+" WHERE id > "+b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
+		ids, err := dialect.QueryAll(ctx, db.store.On(), "SELECT id FROM "+db.store.Table("audit")+" WHERE id > "+
+			b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
 			func(rows dialect.Rows) (id int64, err error) { return id, rows.Scan(&id) })
 		if err != nil || len(ids) == 0 {
 			return total, db.store.Fail("audit log", "read it", err)
 		}
 		err = db.store.InTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
 			b := dialect.NewBuilder(db.store.Dialect)
-			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+" AND id <= "+b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
+			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+
+				" AND id <= "+b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
 			return err
 		})
 		if err != nil {

@@ -55,7 +55,8 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 		return nil, err
 	}
 	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+
+	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+
+		db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+
 		" ORDER BY consumer, feed, shard", b.Args(), consume.ScanCursor)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
@@ -72,8 +73,10 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 	byFeed := map[string][]*ConsumerStatus{}
 	all := make([]ConsumerStatus, len(rows))
 	for i, row := range rows {
-		s := ConsumerStatus{Consumer: row.Consumer, Feed: row.Feed, Shard: row.Shard, ShardCount: row.ShardCount, Cursor: row.Value, Generation: row.Generation,
-			Epoch: row.Epoch, Paused: row.Paused, DeadLetters: row.Aside, MovedAt: time.UnixMicro(row.UpdatedAt).UTC(), Failure: row.Failure}
+		s := ConsumerStatus{Consumer: row.Consumer, Feed: row.Feed, Shard: row.Shard, ShardCount: row.ShardCount,
+			Cursor: row.Value, Generation: row.Generation,
+			Epoch: row.Epoch, Paused: row.Paused, DeadLetters: row.Aside, MovedAt: time.UnixMicro(row.UpdatedAt).UTC(),
+			Failure: row.Failure}
 		job := row.Shard
 		if whole := workers[[2]string{row.Consumer, row.Feed}]; whole != nil {
 			job = consume.JobOf(row.Shard, row.ShardCount)
@@ -103,7 +106,8 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 // PausedShards are the shards of a consumer that are paused.
 func (db *Admin) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
-	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
+	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+
+		consume.WhereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
@@ -124,7 +128,8 @@ func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing st
 	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if id.Shard == nil {
 			b := dialect.NewBuilder(db.store.Dialect)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+", version = version + 1 WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+
+				", version = version + 1 WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
 				return "", err
 			}
 		}
@@ -207,8 +212,10 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 		for i, row := range rows {
 			one := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.Shard}
 			b := dialect.NewBuilder(db.store.Dialect)
-			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+consume.WhereID(b, one), b.Args()...)
+			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+
+				", generation = "+b.Arg(at[i].Generation())+
+				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+
+				consume.WhereID(b, one), b.Args()...)
 			if err != nil {
 				return err
 			}
@@ -221,7 +228,10 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 
 // moveCursors changes rows of cursors. A consumer at work notices by its
 // compare-and-set, whatever was changed.
-func (db *Admin) moveCursors(ctx context.Context, id feedtype.ConsumerID, doing string, set func(dialect.Querier, *dialect.Builder) (string, error)) (n int64, err error) {
+func (db *Admin) moveCursors(
+	ctx context.Context, id feedtype.ConsumerID, doing string,
+	set func(dialect.Querier, *dialect.Builder) (string, error),
+) (n int64, err error) {
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
@@ -237,7 +247,8 @@ func (db *Admin) moveCursors(ctx context.Context, id feedtype.ConsumerID, doing 
 		if err != nil {
 			return err
 		}
-		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
+		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+
+			", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
 			" WHERE "+consume.WhereID(b, id), b.Args()...)
 		if err != nil || n > 0 {
 			return err
@@ -278,7 +289,8 @@ func (db *Admin) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n in
 				}
 			}
 			b := dialect.NewBuilder(db.store.Dialect)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
+			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+consume.WhereID(b, id),
+				b.Args()...); err != nil {
 				return err
 			}
 		}

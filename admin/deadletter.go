@@ -23,7 +23,9 @@ func (db *Admin) ConsumerEpoch(ctx context.Context, consumer, feed string) (int6
 
 // DeadLetters lists a consumer's dead letters, the oldest first; those of every
 // consumer where id names none. key, where it is not nil, is one key, as JSON object.
-func (db *Admin) DeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) ([]feedtype.DeadLetter, error) {
+func (db *Admin) DeadLetters(
+	ctx context.Context, id feedtype.ConsumerID, key json.RawMessage,
+) ([]feedtype.DeadLetter, error) {
 	return db.consumers.DeadLetters(ctx, id, key)
 }
 
@@ -43,7 +45,9 @@ func (db *Admin) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, ke
 // PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
 // come again, and those of older generations. Without a cursor (Beginning) it is that
 // of the consumer of this name in this database. It answers how many there were.
-func (db *Admin) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
+func (db *Admin) PurgeProcessed(
+	ctx context.Context, consumer, feed string, upTo feedtype.Cursor,
+) (total int64, err error) {
 	return db.consumers.PurgeProcessed(ctx, consumer, feed, upTo)
 }
 

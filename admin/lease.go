@@ -25,7 +25,8 @@ func (db *Admin) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, er
 	if err != nil || !slices.ContainsFunc(all, isConsumers) {
 		return all, err
 	}
-	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+db.store.Table("cursors")+
+	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+
+		db.store.Table("cursors")+
 		" UNION SELECT consumer, feed, shard_count FROM "+db.store.Table("consumers"), nil,
 		func(rows dialect.Rows) (prefix string, err error) {
 			var consumer, feed string
@@ -37,7 +38,8 @@ func (db *Admin) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, er
 		return nil, db.store.Fail("leases", "list the consumers", err)
 	}
 	return slices.DeleteFunc(all, func(s *feedtype.LeaseStatus) bool {
-		return isConsumers(s) && !lease.Held(s) && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
+		return isConsumers(s) && !lease.Held(s) &&
+			!slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) })
 	}), nil
 }
 

@@ -100,7 +100,8 @@ func tokenObject(name string) string { return fmt.Sprintf("token %q", name) }
 func IsTokenText(text string) bool {
 	rest, ok := strings.CutPrefix(text, tokenPrefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
-	return ok && err == nil && len(raw) == tokenBytes && len(rest) == base64.RawURLEncoding.EncodedLen(tokenBytes) // line breaks are decoded as nothing
+	// line breaks are decoded as nothing
+	return ok && err == nil && len(raw) == tokenBytes && len(rest) == base64.RawURLEncoding.EncodedLen(tokenBytes)
 }
 
 // hashToken is what the database has of a token. It needs neither salt nor stretching: the
@@ -113,11 +114,15 @@ func hashToken(text string) string {
 func (s TokenSpec) validate() error {
 	switch {
 	case s.Name == "everyone":
-		return feedtype.Invalid("name", "%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
+		return feedtype.Invalid("name",
+			"%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
 	case !tokenNamePattern.MatchString(s.Name):
-		return feedtype.Invalid("name", "%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'", s.Name)
+		return feedtype.Invalid("name",
+			"%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'",
+			s.Name)
 	case len(s.Grants) == 0:
-		return feedtype.Invalid("right", "a token without a right is good for nothing: give one of read, publish, administer")
+		return feedtype.Invalid("right",
+			"a token without a right is good for nothing: give one of read, publish, administer")
 	case s.Expires < 0 || s.Expires > 0 && s.Expires < time.Second || s.Expires > maxExpires:
 		return feedtype.Invalid("expires", "%s must be from 1s to 100 years", s.Expires)
 	}
@@ -126,7 +131,9 @@ func (s TokenSpec) validate() error {
 			return feedtype.Invalid("right", "%q is none of read, publish, administer", g.Right)
 		}
 		if g.Right == RightAdminister && !s.View.IsZero() {
-			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "right", Object: tokenObject(s.Name), Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, in dead letters for instance",
+			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "right", Object: tokenObject(s.Name),
+				Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, " +
+					"in dead letters for instance",
 				Next: "make two tokens, one with the view and one with the right"}
 		}
 		if g.Feed == EveryFeed {
@@ -165,7 +172,8 @@ func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *
 	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw)
 	b := dialect.NewBuilder(db.store.Dialect)
 	columns := []string{"name", "sha256", "grants", "view", "created_at", "expires_at"}
-	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)), db.store.Dialect.Now(), "NULL"}
+	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)),
+		db.store.Dialect.Now(), "NULL"}
 	if spec.Expires > 0 {
 		values[5] = db.store.Dialect.Now() + " + " + b.Arg(spec.Expires.Microseconds())
 	}
@@ -173,8 +181,9 @@ func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *
 	err = db.store.InTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
-			err = &feedtype.Error{Code: feedtype.Conflict, Object: tokenObject(spec.Name), Cause: "there is, or was, a token of this name",
-				Next: "take another name: the audit log tells tokens by theirs"}
+			err = &feedtype.Error{Code: feedtype.Conflict, Object: tokenObject(spec.Name),
+				Cause: "there is, or was, a token of this name",
+				Next:  "take another name: the audit log tells tokens by theirs"}
 		}
 		return err
 	})
@@ -238,11 +247,13 @@ func (db *Admin) TokenOf(ctx context.Context, text string) (*Token, error) {
 	return db.tokenOf(ctx, text)
 }
 
-var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token", Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
+var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token",
+	Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
 
 func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
-	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)), b.Args(), scanToken)
+	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)),
+		b.Args(), scanToken)
 	switch {
 	case err != nil:
 		return nil, db.store.FailOwn(ctx, "tokens", "look one up", err)
@@ -261,7 +272,8 @@ func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Tok
 		for i, t := range some {
 			hashes[i] = b.Arg(t.sha256)
 		}
-		found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
+		found, err := dialect.QueryAll(ctx, db.store.On(),
+			db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
 		if err != nil {
 			return nil, db.store.FailOwn(ctx, "tokens", "look which of them hold", err)
 		}
@@ -287,7 +299,8 @@ func (db *Admin) Tokens(ctx context.Context) ([]*Token, error) {
 }
 
 func (db *Admin) tokenColumns() string {
-	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() + " FROM " + db.store.Table("tokens")
+	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() +
+		" FROM " + db.store.Table("tokens")
 }
 
 func scanToken(rows dialect.Rows) (*Token, error) {
@@ -336,18 +349,21 @@ func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err 
 	var n, known int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
 		b := dialect.NewBuilder(db.store.Dialect)
-		query := "UPDATE " + db.store.Table("tokens") + " SET revoked_at = " + db.store.Dialect.Now() + " WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
+		query := "UPDATE " + db.store.Table("tokens") + " SET revoked_at = " + db.store.Dialect.Now() +
+			" WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
 		if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
 			return err
 		}
 		b = dialect.NewBuilder(db.store.Dialect)
-		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("tokens")+" WHERE name = "+b.Arg(name), b.Args(), &known)
+		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("tokens")+" WHERE name = "+b.Arg(name),
+			b.Args(), &known)
 	})
 	switch {
 	case err != nil:
 		return false, db.store.Fail(tokenObject(name), "revoke it", err)
 	case known == 0:
-		return false, &feedtype.Error{Code: feedtype.UnknownToken, Object: tokenObject(name), Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
+		return false, &feedtype.Error{Code: feedtype.UnknownToken, Object: tokenObject(name),
+			Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
 	}
 	return n == 1, nil
 }

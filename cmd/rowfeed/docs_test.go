@@ -65,7 +65,8 @@ func documented(words []string, whole bool) error {
 	}
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
-	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && strings.ToLower(rest[0]) == rest[0] {
+	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") &&
+		strings.ToLower(rest[0]) == rest[0] {
 		return unknownCommand(cmd, rest[0])
 	}
 	if !whole {

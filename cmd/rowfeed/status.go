@@ -133,19 +133,34 @@ func printStatus(a *app, all []*admin.Status) error {
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
 		if p := s.Publisher; p != nil {
-			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)", s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"%s: published by %s since %s (epoch %d)",
+					s.Name,
+					process(p.Owner),
+					p.Since.Format(time.RFC3339),
+					p.Epoch,
+				),
+			)
 		}
 		for _, p := range s.Problems {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}
 		for _, b := range s.Blockers {
-			if slices.ContainsFunc(s.Shards, func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
+			if slices.ContainsFunc(
+				s.Shards,
+				func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session },
+			) {
 				continue // is named with the shard
 			}
 			notes = append(notes, s.Name+": session "+blockerLine(b))
 		}
 		if u := s.BlockersUnseen; u != nil {
-			notes = append(notes, fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next))
+			notes = append(
+				notes,
+				fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next),
+			)
 		}
 		for _, line := range newShardsPaused(s.Consumers) {
 			notes = append(notes, s.Name+": consumer "+line)
@@ -218,11 +233,17 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 		}
 		notes = append(notes, note)
 		for i := range shard.Waiting {
-			notes = append(notes, fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])))
+			notes = append(
+				notes,
+				fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])),
+			)
 		}
 	}
 	if idle > shardsShown {
-		notes = append(notes, fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")))
+		notes = append(
+			notes,
+			fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")),
+		)
 	}
 	switch s.HoldersTold {
 	case admin.HoldersWaitedFor:

@@ -96,13 +96,21 @@ func TestSleepEnds(t *testing.T) {
 	}{
 		{"when its time is over", nil, nil, time.Minute},
 		{"when it is woken", func(_ *Watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
-		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) { time.AfterFunc(time.Second, end) }, nil, time.Second},
-		{"by a change", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"kv": true}}) }, 3 * watchTestPause},
-		{"not by another feed's", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"other": true}}) }, time.Minute},
+		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) {
+			time.AfterFunc(time.Second, end)
+		}, nil, time.Second},
+		{"by a change", nil, func() (answer, error) {
+			return finds(answer{changed: map[string]bool{"kv": true}})
+		}, 3 * watchTestPause},
+		{"not by another feed's", nil, func() (answer, error) {
+			return finds(answer{changed: map[string]bool{"other": true}})
+		}, time.Minute},
 		{"by a commit", nil, func() (answer, error) { return finds(answer{stirred: true}) }, 3 * watchTestPause},
 		{"by a failure", nil, func() (answer, error) { return answer{}, errors.New("away") }, 3 * watchTestPause},
 		{"before it begins", func(w *Watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
-		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) { w.outage = time.Second }, nil, watchTestPause},
+		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) {
+			w.outage = time.Second
+		}, nil, watchTestPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			looks := 0

@@ -58,7 +58,8 @@ var idleMeasure = peerMeasure{
 func (c *cell) statements() int64 {
 	c.Helper()
 	if c.Family == "postgres" {
-		return c.Number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+		return c.Number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE " +
+			"'%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	}
 	return c.status("Questions") - 1
 }

@@ -116,7 +116,8 @@ func main() {
 			for i := range next {
 				results[i] = try(linker, chosen[i])
 				how := map[bool]string{true: ", linked"}[results[i].linked]
-				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome, results[i].took.Seconds(), how)
+				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome,
+					results[i].took.Seconds(), how)
 			}
 		})
 	}

@@ -196,7 +196,8 @@ func removeSharedMemory(data string) {
 	}
 	// The id may be another segment's by now.
 	var segment unix.SysvShmDesc
-	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || int(segment.Perm.Key) != key || segment.Nattch > 0 {
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || int(segment.Perm.Key) != key ||
+		segment.Nattch > 0 {
 		return
 	}
 	_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
