@@ -3,13 +3,14 @@ package consume
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/lease"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Consumer is a Consumer with its database; see there.
@@ -36,12 +37,6 @@ type Consumer struct {
 	OnComplete     func(ctx context.Context, tx *sql.Tx) error
 }
 
-// Consumers are those of a database.
-type Consumers struct {
-	Store  *store.Store
-	Tracer feedtype.Tracer
-}
-
 const (
 	defaultAttempts    = 5
 	defaultBackoff     = 100 * time.Millisecond
@@ -56,11 +51,10 @@ const (
 	pausedPoll, cursorPoll = time.Second, time.Second
 )
 
-var ConsumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+// defaultConsumerLease is the default of Consumer.Lease.
+const defaultConsumerLease = 10 * time.Second
 
-func consumerObject(name, feed string) string {
-	return fmt.Sprintf("consumer %q of feed %q", name, feed)
-}
+var ConsumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
 
 func (c *Consumer) validate() error {
 	switch {
@@ -104,4 +98,60 @@ func exactlyOne(all ...bool) bool {
 		}
 	}
 	return n == 1
+}
+
+func (c *Consumer) attempts() int {
+	if c.Retry.MaxAttempts > 0 {
+		return c.Retry.MaxAttempts
+	}
+	return defaultAttempts
+}
+
+// backoffs are the first and the longest of the pauses after failures.
+func (c *Consumer) backoffs() (first, most time.Duration) {
+	first, most = c.Retry.Backoff, c.Retry.MaxBackoff
+	if first == 0 {
+		first = defaultBackoff
+	}
+	if most == 0 {
+		most = max(defaultMaxBackoff, first)
+	}
+	return first, most
+}
+
+func (c *Consumer) leaseTTL() time.Duration {
+	if c.Lease > 0 {
+		return c.Lease
+	}
+	return defaultConsumerLease
+}
+
+// watermarks are how far the feed's shards are at this moment. A source that only lists them
+// says nothing of any.
+func (c *Consumer) watermarks(ctx context.Context, info *feedtype.Info) (*feedtype.Standings, error) {
+	if source, can := c.Source.(feedtype.ShardSource); can {
+		return source.Standings(ctx, "", 0)
+	}
+	if info.MoreShardIDs {
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(info.Name), Cause: fmt.Sprintf("it has more shards than the %d that a description lists", feedtype.MaxShardIDs),
+			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
+	}
+	now := &feedtype.Standings{Shards: make(map[int]string, len(info.ShardIDs))}
+	for _, shard := range info.ShardIDs {
+		now.Shards[shard] = ""
+	}
+	return now, nil
+}
+
+// deliverOf calls DeliverShard; a panic is an error, like Deliver's.
+func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]feedtype.Refusal, error), err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if deliver = c.DeliverShard(shard, epoch); deliver == nil {
+		err = errors.New("it answered no function")
+	}
+	return deliver, err
 }

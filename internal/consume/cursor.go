@@ -8,7 +8,18 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+// Consumers are those of a database.
+type Consumers struct {
+	Store  *store.Store
+	Tracer feedtype.Tracer
+}
+
+func consumerObject(name, feed string) string {
+	return fmt.Sprintf("consumer %q of feed %q", name, feed)
+}
 
 // CursorRow is a row of the table of cursors.
 type CursorRow struct {
@@ -62,7 +73,7 @@ func (db *Consumers) ConsumerShardCount(ctx context.Context, consumer, feed stri
 
 // countOf is that number, 0 where the consumer is new.
 func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
-	whole, err := db.wholeOf(ctx, db.Store.On(), consumer, feed)
+	whole, err := db.consumerRowOf(ctx, db.Store.On(), consumer, feed)
 	if err != nil || whole != nil {
 		return whole.count(), err
 	}
@@ -71,35 +82,6 @@ func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, e
 		return 0, err
 	}
 	return rows[0].ShardCount, nil
-}
-
-// loadCursor reads the shard's cursor. It is there since the consumer was started: if it
-// is not, the consumer was dropped, and begins anew, or another instance has changed the
-// number of shards.
-func (r *consuming) loadCursor(ctx context.Context) (*CursorRow, error) {
-	db := r.c.DB
-	for made := false; ; made = true {
-		row, err := db.cursorOf(ctx, db.Store.On(), r.c.Name, r.feed, r.shard)
-		switch {
-		case err != nil:
-			return nil, err
-		case row != nil && row.ShardCount != r.count:
-			return nil, r.recounted(row.ShardCount)
-		case row != nil:
-			return row, nil
-		case made: // and dropped again at once
-			return nil, errOvertaken
-		}
-		if err := r.open(ctx, false); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// recounted is the error of an instance that finds another number of shards than it has.
-func (r *consuming) recounted(count int) error {
-	return &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, r.count),
-		Next: "give all instances the same number of shards, then start this one again"}
 }
 
 // compareAndSet writes next where the row is still as it was read, and answers the
@@ -173,4 +155,64 @@ func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id 
 		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
 	}
 	return e
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// consumerRow is what a consumer has for all shards of a feed each of which is one by itself: a row
+// of the table of consumers. Who makes cursors, or moves or claims one, locks it first: so no
+// cursor is made of another number of workers than the others have.
+type consumerRow struct {
+	shardCount int
+	Paused     bool // a shard that comes is paused, too
+}
+
+func (r *consumerRow) count() int {
+	if r == nil {
+		return 0
+	}
+	return r.shardCount
+}
+
+func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*consumerRow, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.Store.Table("consumers")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*consumerRow, error) {
+		r, paused := &consumerRow{}, 0
+		err := rows.Scan(&r.shardCount, &paused)
+		r.Paused = paused != 0
+		return r, err
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// Workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
+func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	found := map[[2]string]*consumerRow{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.Store.Table("consumers")+" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+		func(rows dialect.Rows) (struct{}, error) {
+			var who [2]string
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&who[0], &who[1], &r.shardCount, &paused)
+			r.Paused = paused != 0
+			found[who] = r
+			return struct{}{}, err
+		})
+	return found, err
+}
+
+// LockWhole locks the rows of the consumers that id names, and answers how many there are. It
+// counts in them, which has workers read their cursors: see check.
+func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	return tx.Exec(ctx, "UPDATE "+db.Store.Table("consumers")+" SET version = version + 1 WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }

@@ -121,3 +121,11 @@ func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, 
 	}
 	return total, nil
 }
+
+// ForgetPlaces says of dead letters that their positions are of a pass that is over:
+// the next one brings every key that is there.
+func (db *Consumers) ForgetPlaces(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+	b := dialect.NewBuilder(db.Store.Dialect)
+	_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
+	return err
+}

@@ -29,21 +29,23 @@ func JobOf(shard, n int) int {
 
 // worker has the shards of one job, in one goroutine.
 type worker struct {
-	r      *consuming // without a shard, what all of them have
-	job    int
-	shards map[int]*ownShard
+	*assignment // without a shard, what all of them have
+	in          *instance
+	retry       retry
+	job         int
+	shards      map[int]*ownShard
 
-	standings *feedtype.Standings // as they were looked at last
-	lookedAt  time.Time
-	vain      int       // looks in a row that brought news, but nothing to do
-	checkedAt time.Time // when it was looked last whether somebody has moved a cursor
-	changes   int64     // of the consumer's row, as it was then
-	begun     bool
+	watermarks *feedtype.Standings // as they were looked at last
+	lookedAt   time.Time
+	vain       int       // looks in a row that brought news, but nothing to do
+	checkedAt  time.Time // when it was looked last whether somebody has moved a cursor
+	changes    int64     // of the consumer's row, as it was then
+	begun      bool
 }
 
 // ownShard is one shard of a worker's.
 type ownShard struct {
-	one *consuming
+	one *shardRun
 	// due: there is, or may be, something to do.
 	due bool
 	// vain counts the pages in a row that did not come to where the source says the shard is.
@@ -59,8 +61,8 @@ type ownShard struct {
 }
 
 // inTurns works on the shards of a job: up to their heads, if once, or until the end of until.
-func (r *consuming) inTurns(ctx, until context.Context, job int, epoch int64) error {
-	w := &worker{r: r.bare(until, -1, epoch), job: job, shards: map[int]*ownShard{}, changes: unread}
+func (in *instance) inTurns(ctx, until context.Context, job int, epoch int64) error {
+	w := in.newWorker(until, job, epoch)
 	for until.Err() == nil {
 		done, err := w.round(ctx)
 		switch {
@@ -73,6 +75,11 @@ func (r *consuming) inTurns(ctx, until context.Context, job int, epoch int64) er
 		}
 	}
 	return ctx.Err()
+}
+
+func (in *instance) newWorker(until context.Context, job int, epoch int64) *worker {
+	a := in.of(until, -1, epoch)
+	return &worker{assignment: a, in: in, retry: retry{assignment: a}, job: job, shards: map[int]*ownShard{}, changes: unread}
 }
 
 // outcome, if once, is the error of the shards that stand still.
@@ -89,23 +96,15 @@ func (w *worker) outcome() (first error) {
 	return andMore(first, more)
 }
 
-// andMore is an error for several shards.
-func andMore(first error, more int) error {
-	if more > 0 {
-		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
-	}
-	return first
-}
-
 // round looks what there is to do, and does a page of every shard that has something. done
 // says, if once, that every shard is at the head of the moment at which it began.
 func (w *worker) round(ctx context.Context) (done bool, err error) {
 	if err := w.look(ctx); err != nil {
 		return false, w.survive(ctx, err)
 	}
-	w.r.outages = 0
+	w.retry.outages = 0
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
-		if w.r.until.Err() != nil {
+		if w.until.Err() != nil {
 			return false, nil
 		}
 		if t := w.shards[shard]; t.ready() {
@@ -116,13 +115,13 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 	}
 	next, due := w.next()
 	switch {
-	case !due && w.r.once:
+	case !due && w.once:
 		return true, nil
-	case w.r.once || time.Until(next) <= 0:
-		return false, w.r.pause(ctx, max(time.Until(next), 0))
+	case w.once || time.Until(next) <= 0:
+		return false, w.retry.pause(ctx, max(time.Until(next), 0))
 	}
 	if w.vain > 0 { // others' shards move, or servers do not agree
-		if err := w.r.pause(ctx, min(store.Jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
+		if err := w.retry.pause(ctx, min(store.Jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
 			return false, err
 		}
 	}
@@ -131,14 +130,11 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 
 // survive is that of a shard. Who is to hand over survives everything.
 func (w *worker) survive(ctx context.Context, err error) error {
-	if err != nil && w.r.until.Err() != nil {
+	if err != nil && w.until.Err() != nil {
 		return ctx.Err()
 	}
-	return w.r.survive(ctx, err)
+	return w.retry.survive(ctx, err)
 }
-
-// ready tells whether it is its turn.
-func (t *ownShard) ready() bool { return t.due && !time.Now().Before(t.one.notBefore) }
 
 // next is when there is something to do next, as far as is known; due tells whether a shard
 // has something, now or then.
@@ -147,8 +143,8 @@ func (w *worker) next() (next time.Time, due bool) {
 	for _, t := range w.shards {
 		if t.due {
 			due = true
-			if t.one.notBefore.Before(next) {
-				next = t.one.notBefore
+			if t.one.retry.notBefore.Before(next) {
+				next = t.one.retry.notBefore
 			}
 		}
 	}
@@ -161,11 +157,11 @@ func (w *worker) look(ctx context.Context) error {
 		if err := w.check(ctx); err != nil {
 			return err
 		}
-		if w.begun && !w.r.once {
+		if w.begun && !w.once {
 			w.sweep()
 		}
 	}
-	if w.begun && (w.r.once || time.Since(w.lookedAt) < lookPoll) {
+	if w.begun && (w.once || time.Since(w.lookedAt) < lookPoll) {
 		return nil
 	}
 	if err := w.meet(ctx, 0); err != nil {
@@ -180,8 +176,8 @@ func (w *worker) look(ctx context.Context) error {
 // a cursor.
 func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	since := ""
-	if w.standings != nil {
-		since = w.standings.Digest
+	if w.watermarks != nil {
+		since = w.watermarks.Digest
 	}
 	now, err := w.ask(ctx, since, wait)
 	if err != nil {
@@ -194,19 +190,19 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	}
 	w.vain++
 	var was map[int]string
-	if w.standings != nil {
-		was = w.standings.Shards
+	if w.watermarks != nil {
+		was = w.watermarks.Shards
 	}
 	var unknown []int
 	for shard, at := range now.Shards {
-		if JobOf(shard, w.r.count) != w.job {
+		if JobOf(shard, w.count) != w.job {
 			continue
 		}
 		t := w.shards[shard]
 		switch {
 		case t == nil:
 			unknown = append(unknown, shard)
-		case (at != t.one.standing || at == "") && !t.due && !t.one.parked:
+		case (at != t.one.watermark || at == "") && !t.due && !t.one.parked:
 			t.due, w.vain = true, 0
 		case at != was[shard] && t.vain == 0:
 			w.vain = 0 // its own shards move, and it is there, or at it
@@ -215,31 +211,31 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	if len(unknown) > 0 {
 		w.vain = 0
 		slices.Sort(unknown)
-		if err := w.r.newShards(ctx, unknown); err != nil {
+		if err := w.newShards(ctx, unknown); err != nil {
 			return err
 		}
 		if err := w.check(ctx); err != nil {
 			return err
 		}
 	}
-	w.standings = now
+	w.watermarks = now
 	return nil
 }
 
 // ask asks the source how far the shards are. One that only lists them says nothing of any:
 // each is then read again and again.
 func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
-	if source, can := w.r.c.Source.(feedtype.ShardSource); can {
-		return source.Standings(w.r.until, since, wait)
+	if source, can := w.c.Source.(feedtype.ShardSource); can {
+		return source.Standings(w.until, since, wait)
 	}
-	if err := w.r.pause(ctx, wait); err != nil {
+	if err := w.retry.pause(ctx, wait); err != nil {
 		return nil, err
 	}
-	info, err := w.r.c.Source.Info(ctx)
+	info, err := w.c.Source.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return w.r.standingsOf(ctx, info)
+	return w.c.watermarks(ctx, info)
 }
 
 // sweep lets one shard have its turn that nothing is known of, the one that was read the
@@ -259,24 +255,24 @@ func (w *worker) sweep() {
 // take does one thing for a shard: releases a dead letter, or handles a page.
 func (w *worker) take(ctx context.Context, t *ownShard) error {
 	one := t.one
-	one.notBefore, t.readAt, t.failure = time.Time{}, time.Now(), nil
+	one.retry.notBefore, t.readAt, t.failure = time.Time{}, time.Now(), nil
 	if err := w.prepare(t); err != nil {
 		return err
 	}
-	before := one.version
+	before := one.cursor.version
 	done, err := one.step(ctx)
-	if one.row != nil {
-		t.last = one.row
+	if one.cursor.row != nil {
+		t.last = one.cursor.row
 	}
 	switch {
-	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.r.once && waitsAlone(err)):
+	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.once && waitsAlone(err)):
 		return w.rest(ctx, t, err)
 	case err != nil:
 		return err
 	case one.parked:
 		t.due = false
 	case done:
-		w.settle(t, one.version != before)
+		w.afterPage(t, one.cursor.version != before)
 	}
 	return nil
 }
@@ -285,24 +281,35 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 // says that it is elsewhere than the page has shown, it has; or what the source has said is older than
 // a page that brought something, and is asked for anew; or it is another server, which
 // lags: then that is asked for ever less often.
-func (w *worker) settle(t *ownShard, moved bool) {
+func (w *worker) afterPage(t *ownShard, moved bool) {
 	at := ""
-	if w.standings != nil {
-		at = w.standings.Shards[t.one.shard]
+	if w.watermarks != nil {
+		at = w.watermarks.Shards[t.one.shard]
 	}
-	elsewhere := at != "" && at != t.one.standing && !w.r.once
+	elsewhere := at != "" && at != t.one.watermark && !w.once
 	t.due = elsewhere && !moved
 	switch {
 	case moved:
 		t.vain = 0
 		if elsewhere {
-			w.standings, w.lookedAt = &feedtype.Standings{Shards: w.standings.Shards}, time.Time{} // since "": all of them
+			w.watermarks, w.lookedAt = &feedtype.Standings{Shards: w.watermarks.Shards}, time.Time{} // since "": all of them
 		}
 	case t.due:
 		t.vain++
-		t.one.notBefore = time.Now().Add(store.Jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
+		t.one.retry.notBefore = time.Now().Add(store.Jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
 	}
 }
+
+// andMore is an error for several shards.
+func andMore(first error, more int) error {
+	if more > 0 {
+		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
+	}
+	return first
+}
+
+// ready tells whether it is its turn.
+func (t *ownShard) ready() bool { return t.due && !time.Now().Before(t.one.retry.notBefore) }
 
 // maxVain is the longest pause between two pages of a shard that do not show what the source
 // says is there.
@@ -310,13 +317,11 @@ const maxVain = 5 * time.Second
 
 // prepare asks for the shard's Deliver, once.
 func (w *worker) prepare(t *ownShard) error {
-	if t.made || w.r.c.DeliverShard == nil {
+	if t.made {
 		return nil
 	}
-	one, err := w.r.one(w.r.until, t.one.shard, w.r.epoch)
-	if err == nil {
-		t.one.c, t.made = one.c, true
-	}
+	err := w.in.deliverTo(t.one)
+	t.made = err == nil
 	return err
 }
 
@@ -325,16 +330,16 @@ func (w *worker) prepare(t *ownShard) error {
 func (w *worker) rest(ctx context.Context, t *ownShard, why error) error {
 	one := t.one
 	t.failure = why
-	if w.r.once {
+	if w.once {
 		t.due = false
 		return nil
 	}
-	one.row = nil
+	one.cursor.row = nil
 	one.trouble(why)
-	if _, err := one.noteFailure(ctx, why); err != nil && ctx.Err() == nil {
+	if _, err := one.cursor.noteFailure(ctx, why); err != nil && ctx.Err() == nil {
 		one.trouble(err)
 	}
-	_, most := one.backoffs()
-	one.notBefore = time.Now().Add(store.Jitter(most))
+	_, most := one.c.backoffs()
+	one.retry.notBefore = time.Now().Add(store.Jitter(most))
 	return ctx.Err()
 }

@@ -17,25 +17,70 @@ const (
 	staleAhead = time.Second
 )
 
+// pageReader reads the pages of a shard, and the next one ahead.
+type pageReader struct {
+	*assignment
+	asked   int                 // entries, where Consumer.Limit does not say: see limit
+	slow    bool                // the last batch took so long that a page read ahead would be too old
+	next    *ahead              // the page behind the one that was handled last
+	reading *feedtype.FirstSpan // of the page that is handled; nil where nobody traces
+}
+
 // limit is the number of entries to ask for.
-func (r *consuming) limit() int {
-	if r.c.Limit > 0 {
-		return r.c.Limit
+func (p *pageReader) limit() int {
+	if p.c.Limit > 0 {
+		return p.c.Limit
 	}
-	return max(r.asked, feedtype.DefaultLimit)
+	return max(p.asked, feedtype.DefaultLimit)
 }
 
 // learn adapts it to what became of a batch.
-func (r *consuming) learn(page feedtype.Page, took time.Duration, err error) {
-	r.slow = took >= staleAhead
+func (p *pageReader) learn(page feedtype.Page, took time.Duration, err error) {
+	p.slow = took >= staleAhead
 	switch {
 	case err != nil:
-		r.asked = 0 // whatever is at fault is found sooner among few
+		p.asked = 0 // whatever is at fault is found sooner among few
 	case took > slowBatch:
-		r.asked = max(r.limit()/2, feedtype.DefaultLimit)
+		p.asked = max(p.limit()/2, feedtype.DefaultLimit)
 	case page.More && took < quickBatch:
-		r.asked = min(r.limit()*2, mostAsked)
+		p.asked = min(p.limit()*2, mostAsked)
 	}
+}
+
+// fetch reads the page above the cursor, unless it was read ahead.
+func (p *pageReader) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.Page, error) {
+	if a := p.next; a != nil && a.after == after {
+		<-a.done
+		// An error is met again, if it has not passed, and at the head there is waiting.
+		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
+			p.next, p.reading = nil, a.span
+			a.end()
+			return a.page, nil
+		}
+	}
+	p.drop()
+	ctx, span := p.traced(p.until)
+	p.reading = span
+	return p.c.Source.Fetch(ctx, feedtype.Request{After: after, Limit: p.limit(), Shards: p.shards(), Wait: wait})
+}
+
+// readAhead has the next page read while this one is handled, where there is one: a page that
+// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
+// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
+func (p *pageReader) readAhead(page feedtype.Page) {
+	if !page.More || len(page.Entries) == 0 || p.slow || p.ofShard || p.c.NoReadAhead {
+		return
+	}
+	ctx, end := context.WithCancel(p.until)
+	ctx, span := p.traced(ctx)
+	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
+	req := feedtype.Request{After: page.Cursor, Limit: p.limit(), Shards: p.shards()}
+	go func() {
+		defer close(a.done)
+		a.page, a.err = p.c.Source.Fetch(ctx, req)
+		a.at = time.Now()
+	}()
+	p.next = a
 }
 
 // ahead is the page behind the batch that is being handled, read meanwhile. It is good for
@@ -52,54 +97,18 @@ type ahead struct {
 	at   time.Time // when it had been read
 }
 
-// readAhead has the next page read while this one is handled, where there is one: a page that
-// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
-// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
-func (r *consuming) readAhead(page feedtype.Page) {
-	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.slow || r.ofShard || r.c.NoReadAhead {
-		return
-	}
-	ctx, end := context.WithCancel(r.until)
-	ctx, span := r.traced(ctx)
-	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
-	req := feedtype.Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
-	go func() {
-		defer close(a.done)
-		a.page, a.err = r.c.Source.Fetch(ctx, req)
-		a.at = time.Now()
-	}()
-	r.next = a
-}
-
-// fetch reads the page above the cursor, unless it was read ahead.
-func (r *consuming) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.Page, error) {
-	if a := r.next; a != nil && a.after == after {
-		<-a.done
-		// An error is met again, if it has not passed, and at the head there is waiting.
-		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
-			r.next, r.reading = nil, a.span
-			a.end()
-			return a.page, nil
-		}
-	}
-	r.dropAhead()
-	ctx, span := r.traced(r.until)
-	r.reading = span
-	return r.c.Source.Fetch(ctx, feedtype.Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
-}
-
 // traced is ctx for the reading of a page, whose span is told to those that the entries get.
-func (r *consuming) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
-	if r.c.DB == nil || r.c.DB.Tracer == nil {
+func (p *pageReader) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
+	if p.c.DB == nil || p.c.DB.Tracer == nil {
 		return ctx, nil
 	}
 	return feedtype.WithFirstSpan(ctx)
 }
 
-// dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.
-func (r *consuming) dropAhead() {
-	if a := r.next; a != nil {
-		r.next = nil
+// drop forgets the page that was read ahead, and waits until nobody reads it any more.
+func (p *pageReader) drop() {
+	if a := p.next; a != nil {
+		p.next = nil
 		a.end()
 		<-a.done
 	}

@@ -26,8 +26,8 @@ func (p *pages) Info(context.Context) (*feedtype.Info, error) {
 	return nil, errors.New("not asked for")
 }
 
-func reads(p *pages) *consuming {
-	return &consuming{c: &Consumer{Source: p}, count: 1, until: context.Background()}
+func reads(p *pages) *pageReader {
+	return &pageReader{assignment: &assignment{c: &Consumer{Source: p}, count: 1, until: context.Background()}}
 }
 
 // TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that
@@ -79,7 +79,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 			<-time.After(staleAhead)
 			r.learn(page, time.Since(begun), nil)
 		}
-		if r.dropAhead(); p.read != batches+1 { // the first one could not know
+		if r.drop(); p.read != batches+1 { // the first one could not know
 			t.Errorf("%d pages were read for %d batches", p.read, batches)
 		}
 		page, _ := r.fetch("20", 0)
@@ -87,7 +87,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 		if r.readAhead(page); r.next == nil {
 			t.Error("none is read ahead where batches are quick again")
 		}
-		r.dropAhead()
+		r.drop()
 	})
 }
 

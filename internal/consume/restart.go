@@ -10,11 +10,6 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// isRefusal tells whether a source's error is about the cursor.
-func isRefusal(err error) bool {
-	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
-}
-
 // restart begins again at the beginning, in one transaction with what the receiver
 // does about that. Of dead letters nothing is known any more but that the key may be
 // gone: see release. A new generation is a beginning for every shard, since it may have
@@ -22,25 +17,25 @@ func isRefusal(err error) bool {
 // others now, and a shard that asks later may not see it any more. Tombstones that are gone
 // concern the shard alone, and entries that are: every other one that has missed some is refused by itself. So is
 // everything about a shard that is a feed by itself.
-func (r *consuming) restart(ctx context.Context, refusal error) error {
-	var all *division
+func (r *shardRun) restart(ctx context.Context, refusal error) error {
+	var all *rebalance
 	if r.count > 1 && !r.ofShard && !concernsShardAlone(refusal) {
 		info, err := r.c.Source.Info(ctx)
 		if err == nil {
-			all, err = r.division(info, false)
+			all, err = newRebalance(r.c, r.count, info, false)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
+	err := r.applier.inTx(ctx, func(tx *sql.Tx, t *batchTx) error {
 		if all != nil {
 			return t.restartAll(ctx, tx, all, refusal)
 		}
 		if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
 			return err
 		}
-		if r.row.Aside > 0 {
+		if r.cursor.row.Aside > 0 {
 			if err := r.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
 				return err
 			}
@@ -48,17 +43,15 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 		return t.advance(ctx, feedtype.Beginning, 0)
 	})
 	if err == nil && all != nil {
-		r.row = nil
-		if r.setBack != nil {
-			*r.setBack = true
-		}
+		r.cursor.row = nil
+		r.setBack = true
 	}
 	var failed *handlerError
 	if errors.As(err, &failed) {
 		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
 	}
 	if err == nil {
-		r.complete = false
+		r.applier.complete = false
 		r.trouble(refusal)
 	}
 	return err
@@ -67,24 +60,24 @@ func (r *consuming) restart(ctx context.Context, refusal error) error {
 // restartAll sets every shard back. All rows are locked before anything else, in the order
 // in which everybody locks them: of two shards that are refused at once the second waits
 // for the first, and finds that its cursor is set back already.
-func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, refusal error) error {
-	r := t.r
+func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, refusal error) error {
+	a := t.a
 	all.aside = true // letters that others set aside meanwhile are locked with them
 	rows, err := all.lock(ctx, t.q)
 	if err != nil {
 		return err
 	}
-	was := *r.row
+	was := *a.cursor.row
 	if !slices.ContainsFunc(rows, func(row *CursorRow) bool {
 		return row.Shard == was.Shard && row.ShardCount == was.ShardCount && row.Value == was.Value && row.Generation == was.Generation &&
 			row.Epoch == was.Epoch && row.version == was.version+1 && !row.Paused // the lock counts as a write
 	}) {
 		return errOvertaken
 	}
-	if err := t.handle(ctx, func() error { return r.c.OnRefused(ctx, tx, refusal) }); err != nil {
+	if err := t.handle(ctx, func() error { return a.c.OnRefused(ctx, tx, refusal) }); err != nil {
 		return err
 	}
-	if err := r.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed}); err != nil {
+	if err := a.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: a.c.Name, Feed: a.feed}); err != nil {
 		return err
 	}
 	return all.restart(ctx, t.q, rows)
@@ -94,9 +87,9 @@ func (t *consumerTx) restartAll(ctx context.Context, tx *sql.Tx, all *division, 
 // another shard's cursor is of an older generation than its page: keys may have come from
 // that one's part, and would go from new versions back to old ones. It asks at a beginning
 // only.
-func (r *consuming) leftBehind(ctx context.Context, page feedtype.Page) error {
+func (r *shardRun) leftBehind(ctx context.Context, page feedtype.Page) error {
 	g := page.Cursor.Generation()
-	if r.count == 1 || r.ofShard || g == 0 || !r.row.Value.IsBeginning() {
+	if r.count == 1 || r.ofShard || g == 0 || !r.cursor.row.Value.IsBeginning() {
 		return nil
 	}
 	rows, err := r.c.DB.CursorsOf(ctx, r.c.DB.Store.On(), r.c.Name, r.feed)

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// homeless is a dead letter whose shard is to be found out.
-type homeless struct {
+// storedLetter is a dead letter whose shard is to be found out.
+type storedLetter struct {
 	shard      int
 	digest     string
 	key        string // JSON
@@ -21,17 +21,17 @@ type homeless struct {
 }
 
 // letters reads the consumer's dead letters.
-func (d *division) letters(ctx context.Context, q dialect.Querier) ([]homeless, error) {
+func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
 	b := dialect.NewBuilder(d.c.DB.Store.Dialect)
 	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.Store.Table("dead_letters")+
-		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l homeless, err error) {
+		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l storedLetter, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
 }
 
-// home is the shard that has a dead letter's key. An entry's data shard is good for its
+// owner is the shard that has a dead letter's key. An entry's data shard is good for its
 // generation; in another one the key tells.
-func (d *division) home(l homeless) int {
+func (d *rebalance) owner(l storedLetter) int {
 	if d.count == 1 {
 		return 0
 	}
@@ -45,8 +45,8 @@ func (d *division) home(l homeless) int {
 	return partOf(shard, d.count, d.dataShards())
 }
 
-// settle gives every dead letter to the shard that has its key, and counts those of each.
-func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*CursorRow) ([]int64, error) {
+// reassign gives every dead letter to the shard that has its key, and counts those of each.
+func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []*CursorRow) ([]int64, error) {
 	aside := make([]int64, d.count)
 	if !slices.ContainsFunc(cursors, func(r *CursorRow) bool { return r.Aside > 0 }) {
 		return aside, nil
@@ -58,7 +58,7 @@ func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*Cu
 	table := d.c.DB.Store.Table("dead_letters")
 	for i, l := range letters {
 		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
-		home, set := d.home(l), ""
+		home, set := d.owner(l), ""
 		here := func() string {
 			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
 		}
@@ -83,7 +83,7 @@ func (d *division) settle(ctx context.Context, tx dialect.Querier, cursors []*Cu
 }
 
 // dataShardOf is the data shard of a dead letter's key.
-func (d *division) dataShardOf(key string) (int, error) {
+func (d *rebalance) dataShardOf(key string) (int, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(key), &members); err != nil {
 		return 0, err

@@ -2,11 +2,30 @@ package consume
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
+
+// ConsumerLeases begins the names of the leases of consumers' shards.
+const ConsumerLeases = "consumer:"
+
+// ConsumerGroup is the name of the group whose jobs are a consumer's shards: with it
+// JobLease names the lease of each. Of a name that is too long for that a digest is left.
+func ConsumerGroup(consumer, feed string) string {
+	name := ConsumerLeases + feed + ":" + consumer
+	if len(name) <= lease.MaxGroupName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "~" + hex.EncodeToString(sum[:8])
+	return name[:lease.MaxGroupName-len(digest)] + digest
+}
 
 // droppedLease is the name of a lease that nobody ever holds: its epoch is the highest that
 // a consumer had when it was dropped. Receivers remember epochs, and know nothing of drops
@@ -104,4 +123,25 @@ func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feed
 		}
 	}
 	return nil
+}
+
+// ShardLeases are the leases of cursors' shards that somebody holds, by name. It asks
+// nobody where no consumer has more than one shard.
+func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[string]*feedtype.LeaseStatus, error) {
+	if !slices.ContainsFunc(rows, func(r *CursorRow) bool { return r.ShardCount > 1 }) {
+		return nil, nil
+	}
+	b := dialect.NewBuilder(db.Store.Dialect)
+	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(ConsumerLeases)+
+		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
+	if err != nil {
+		return nil, db.Store.Fail("leases", "list those of consumers", err)
+	}
+	held := map[string]*feedtype.LeaseStatus{}
+	for _, s := range all {
+		if lease.Held(s) {
+			held[s.Name] = s
+		}
+	}
+	return held, nil
 }

@@ -3,7 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -20,46 +20,63 @@ var (
 	errTxEnded = errors.New("the handler ended the transaction that it was handed")
 )
 
+// errIncomplete marks a failure of OnComplete, which is no entry's fault.
+var errIncomplete = errors.New("OnComplete failed")
+
 // handlerError is a failure that counts: of the handler, or of the database because of
 // what the handler did.
 type handlerError struct{ err error }
 
 func (e *handlerError) Error() string { return e.err.Error() }
+
 func (e *handlerError) Unwrap() error { return e.err }
 
-// settle decides what an error of a page means: go on, pause and go on, or end.
-func (r *consuming) settle(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
+func isHandlerError(err error) bool {
 	var failed *handlerError
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, errTxEnded):
-		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
-			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
-	case errors.Is(err, errOvertaken):
-		return r.pause(ctx, store.Backoff(1))
-	case errors.As(err, &failed):
-		r.failures++
-		r.row = nil // an operator may have paused the consumer, or moved its cursor
-		if errors.Is(err, errIncomplete) && r.failures >= r.attempts() {
-			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.failures), Err: failed.err,
-				Next: "mend it and start again; the pass is complete but for it"}
-		}
-		if r.failures == r.attempts() {
-			r.denials, r.outages = 0, 0 // each entry by itself is shown the same patience
-		}
-		r.trouble(failed.err)
-		return r.pause(ctx, r.backoff(r.failures))
-	}
-	return r.survive(ctx, err)
+	return errors.As(err, &failed)
+}
+
+// entryError is the error of an entry that cannot be handled, where nothing is passed over
+// (OnFailure: Stop).
+type entryError struct{ err error }
+
+func (e *entryError) Error() string { return e.err.Error() }
+
+func (e *entryError) Unwrap() error { return e.err }
+
+// isRefusal tells whether a source's error is about the cursor.
+func isRefusal(err error) bool {
+	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
+}
+
+// concernsShardAlone tells whether an error that ends the work on a shard says nothing of
+// the others.
+func concernsShardAlone(err error) bool {
+	var entry *entryError
+	return errors.As(err, &entry) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
+}
+
+// waitsAlone tells the same of errors that pass: a shard that is a
+// feed by itself is tried again while its worker goes on with others.
+func waitsAlone(err error) bool {
+	return errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Locked) || errors.Is(err, feedtype.Filling)
+}
+
+// retry counts the failures of a shard's, and pauses between attempts.
+type retry struct {
+	*assignment
+	failedAt feedtype.Cursor // the cursor above which the handler failed
+	failures int             // how often in a row
+	outages  int             // of the source or the database, in a row
+	missed   int             // calls of Deliver without a decision, in a row
+	denials  int             // deadlocks, locks and the like in the handler's way, in a row
+	// notBefore is when a shard that has its turns is to have the next one.
+	notBefore time.Time
 }
 
 // survive pauses after an error of the source or the database that will pass, and
 // answers those that will not.
-func (r *consuming) survive(ctx context.Context, err error) error {
+func (r *retry) survive(ctx context.Context, err error) error {
 	if err == nil {
 		r.outages = 0
 		return nil
@@ -83,7 +100,7 @@ func (r *consuming) survive(ctx context.Context, err error) error {
 }
 
 // explain adds to a refused cursor what a consumer can do about it.
-func (r *consuming) explain(err error) error {
+func (r *retry) explain(err error) error {
 	var e *feedtype.Error
 	if !errors.As(err, &e) || r.feed == "" {
 		return err
@@ -103,39 +120,9 @@ func (r *consuming) explain(err error) error {
 	return err
 }
 
-func (r *consuming) object() string {
-	if r.feed == "" {
-		return fmt.Sprintf("consumer %q", r.c.Name)
-	}
-	if r.ofShard {
-		return fmt.Sprintf("%s, shard %d", consumerObject(r.c.Name, r.feed), r.shard)
-	}
-	if r.count > 1 && r.shard >= 0 {
-		return fmt.Sprintf("%s, shard %d of %d", consumerObject(r.c.Name, r.feed), r.shard, r.count)
-	}
-	return consumerObject(r.c.Name, r.feed)
-}
-
-func (r *consuming) trouble(err error) {
-	r.c.DB.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0), ShardCount: r.count, Err: err})
-}
-
-// consumed tells of entries that were handed over, and of those that joined letters.
-func (r *consuming) consumed(entries, collapsed int, at feedtype.Cursor, started time.Time) {
-	r.c.DB.Store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: r.c.Name, Feed: r.feed, Shard: r.shard, ShardCount: r.count,
-		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
-}
-
-func (r *consuming) attempts() int {
-	if r.c.Retry.MaxAttempts > 0 {
-		return r.c.Retry.MaxAttempts
-	}
-	return defaultAttempts
-}
-
 // backoff is the pause after the n-th failure in a row.
-func (r *consuming) backoff(n int) time.Duration {
-	first, most := r.backoffs()
+func (r *retry) backoff(n int) time.Duration {
+	first, most := r.c.backoffs()
 	shift := min(n-1, 20)
 	if first > most>>shift { // so that nothing overflows
 		return store.Jitter(most)
@@ -143,14 +130,25 @@ func (r *consuming) backoff(n int) time.Duration {
 	return store.Jitter(first << shift)
 }
 
-// backoffs are the first and the longest of the pauses after failures.
-func (r *consuming) backoffs() (first, most time.Duration) {
-	first, most = r.c.Retry.Backoff, r.c.Retry.MaxBackoff
-	if first == 0 {
-		first = defaultBackoff
+// pause waits, or answers the context's error; it ends early where there is no use in
+// waiting any more. A shard that has its turns only says so: it holds nobody up.
+func (r *retry) pause(ctx context.Context, d time.Duration) error {
+	if r.ofShard {
+		r.notBefore = time.Now().Add(d)
+		return nil
 	}
-	if most == 0 {
-		most = max(defaultMaxBackoff, first)
+	if err := store.Pause(r.until, d); err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return first, most
+	return nil
+}
+
+// letterText is an error as a dead letter keeps it: valid text of bounded length.
+func letterText(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	const most = 4000
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " …"
+	}
+	return text
 }

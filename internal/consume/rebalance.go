@@ -10,62 +10,62 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// division is the work of an instance that makes its consumer's cursors, or changes their
+// rebalance is the work of an instance that makes its consumer's cursors, or changes their
 // number.
-type division struct {
+type rebalance struct {
 	c        *Consumer
 	info     *feedtype.Info
 	count    int
 	starting bool
 	at       map[feedtype.Cursor]feedtype.CursorState // what cursors "at:" stand for
 	aside    bool                                     // there were dead letters when it was looked for them
-	former   *wholeRow                                // of a feed that had the name, and whose shards were feeds by themselves
+	ulid     *consumerRow                             // of a feed that had the name, and whose shards were feeds by themselves
 }
 
-// division is what it takes to divide the feed among the consumer's shards; an error where
+// newRebalance is what it takes to divide the feed among the consumer's shards; an error where
 // it has too many.
-func (r *consuming) division(info *feedtype.Info, starting bool) (*division, error) {
-	d := &division{c: r.c, info: info, count: r.count, starting: starting}
-	if r.count <= d.dataShards() {
+func newRebalance(c *Consumer, count int, info *feedtype.Info, starting bool) (*rebalance, error) {
+	d := &rebalance{c: c, info: info, count: count, starting: starting}
+	if count <= d.dataShards() {
 		return d, nil
 	}
-	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count", Object: consumerObject(r.c.Name, info.Name),
-		Cause: fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", r.count, d.dataShards()),
+	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count", Object: consumerObject(c.Name, info.Name),
+		Cause: fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", count, d.dataShards()),
 		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or take fewer shards"}
 }
 
 // arrange sees to it that the consumer has a cursor for each of its shards, and every dead
 // letter the shard that has its key. Mostly that is so, and one statement tells.
-func (r *consuming) arrange(ctx context.Context, info *feedtype.Info, starting bool) error {
-	d, err := r.division(info, starting)
+func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, starting bool) error {
+	d, err := newRebalance(c, count, info, starting)
 	if err != nil {
 		return err
 	}
 	for {
-		done, err := d.arranged(ctx)
+		done, err := d.isDone(ctx)
 		if done || err != nil {
 			return err
 		}
-		err = r.c.DB.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.divide(ctx, tx) })
+		err = c.DB.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.change(ctx, tx) })
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
 	}
 }
 
-func (d *division) dataShards() int { return max(d.info.DataShards, 1) }
+func (d *rebalance) dataShards() int { return max(d.info.DataShards, 1) }
 
-// arranged tells whether nothing is to be done, and learns what is needed otherwise.
-func (d *division) arranged(ctx context.Context) (bool, error) {
+// isDone tells whether nothing is to be done, and learns what is needed otherwise.
+func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	db := d.c.DB
 	rows, err := db.CursorsOf(ctx, db.Store.On(), d.c.Name, d.info.Name)
 	if err != nil {
 		return false, err
 	}
-	if d.former, err = db.wholeOf(ctx, db.Store.On(), d.c.Name, d.info.Name); err != nil {
+	if d.ulid, err = db.consumerRowOf(ctx, db.Store.On(), d.c.Name, d.info.Name); err != nil {
 		return false, err
 	}
-	same, whole, aside := len(rows) == d.count && d.former == nil, true, int64(0)
+	same, whole, aside := len(rows) == d.count && d.ulid == nil, true, int64(0)
 	var values []feedtype.Cursor
 	for i, row := range rows {
 		same = same && row.Shard == i && row.ShardCount == d.count
@@ -82,7 +82,7 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		same = !slices.ContainsFunc(letters, func(l homeless) bool { return l.shard != d.home(l) })
+		same = !slices.ContainsFunc(letters, func(l storedLetter) bool { return l.shard != d.owner(l) })
 	}
 	if same {
 		return true, nil
@@ -90,7 +90,7 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 	d.at = map[feedtype.Cursor]feedtype.CursorState{}
 	for _, c := range values {
 		if _, is, _ := c.Time(); is {
-			if d.at[c], err = d.place(ctx, c); err != nil {
+			if d.at[c], err = d.resolve(ctx, c); err != nil {
 				return false, err
 			}
 		}
@@ -98,8 +98,8 @@ func (d *division) arranged(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// place is where the source finds a time.
-func (d *division) place(ctx context.Context, at feedtype.Cursor) (feedtype.CursorState, error) {
+// resolve is where the source finds a time.
+func (d *rebalance) resolve(ctx context.Context, at feedtype.Cursor) (feedtype.CursorState, error) {
 	page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: at, Limit: 1})
 	if err != nil {
 		return feedtype.CursorState{}, err
@@ -115,12 +115,12 @@ func (d *division) place(ctx context.Context, at feedtype.Cursor) (feedtype.Curs
 	return p, err
 }
 
-// divide makes the cursors, in one transaction that has all of them locked: whatever a
+// change makes the cursors, in one transaction that has all of them locked: whatever a
 // worker of the former shards has in hand finds another shard_count when it is to be
 // stored, and is rolled back.
-func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
-	if d.former != nil {
-		return d.fromShards(ctx, tx)
+func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
+	if d.ulid != nil {
+		return d.fromULIDs(ctx, tx)
 	}
 	old, err := d.lock(ctx, tx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 	for i := range next {
 		next[i] = CursorRow{Shard: i, ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
 	}
-	var before []former
+	var before []oldCursor
 	for _, row := range old {
 		recounting = recounting || row.ShardCount != d.count
 		if row.Generation > d.info.Generation {
@@ -146,23 +146,23 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 		if err != nil {
 			return err
 		}
-		before = append(before, former{from: from, to: to, value: row.Value, paused: row.Paused})
+		before = append(before, oldCursor{from: from, to: to, value: row.Value, paused: row.Paused})
 	}
 	switch {
 	case recounting && !d.starting:
-		return (&consuming{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).recounted(old[0].ShardCount)
+		return (&assignment{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).shardCountChanged(old[0].ShardCount)
 	case recounting:
-		if next, err = recount(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
+		if next, err = rebalanced(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
 		}
-		// Receivers that refuse lower epochs do so whatever the division.
+		// Receivers that refuse lower epochs do so whatever the rebalance.
 		for i := range next {
 			for _, row := range old {
 				next[i].Epoch = max(next[i].Epoch, row.Epoch)
 			}
 		}
 	}
-	aside, err := d.settle(ctx, tx, old)
+	aside, err := d.reassign(ctx, tx, old)
 	if err != nil {
 		return err
 	}
@@ -181,8 +181,8 @@ func (d *division) divide(ctx context.Context, tx dialect.Querier) error {
 // keys may be divided in another way from here on: so each cursor's epoch is above all that
 // there were. Of a data shard epochs then grow, whichever shard it belonged to, and every
 // term at work is over: see awaitDeposed.
-func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*CursorRow) error {
-	aside, err := d.settle(ctx, tx, old)
+func (d *rebalance) restart(ctx context.Context, tx dialect.Querier, old []*CursorRow) error {
+	aside, err := d.reassign(ctx, tx, old)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (d *division) restart(ctx context.Context, tx dialect.Querier, old []*Curso
 }
 
 // own is the condition that a row is of this consumer of this feed.
-func (d *division) own(b *dialect.Builder) string {
+func (d *rebalance) own(b *dialect.Builder) string {
 	return WhereID(b, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
 }
 
@@ -212,7 +212,7 @@ func (d *division) own(b *dialect.Builder) string {
 // letters, then cursors by their shards. The first shard's row is made where there is
 // none, so that of two instances the second waits there for what the first makes of it. It
 // answers the cursors that there were.
-func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
+func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
 	db := d.c.DB
 	if d.aside {
 		b := dialect.NewBuilder(db.Store.Dialect)
@@ -254,7 +254,7 @@ func (d *division) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, 
 }
 
 // insert makes a cursor unless it is there.
-func (d *division) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
+func (d *rebalance) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
 	db := d.c.DB
 	b := dialect.NewBuilder(db.Store.Dialect)
 	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)), b.Arg(r.Generation),
@@ -264,15 +264,8 @@ func (d *division) insert(ctx context.Context, tx dialect.Querier, r *CursorRow)
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)
 }
 
-func number(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // save stores a cursor where it differs from what there is.
-func (d *division) save(ctx context.Context, tx dialect.Querier, old []*CursorRow, next *CursorRow) error {
+func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorRow, next *CursorRow) error {
 	if slices.ContainsFunc(old, func(r *CursorRow) bool { return *r == *next }) {
 		return nil
 	}
@@ -285,4 +278,45 @@ func (d *division) save(ctx context.Context, tx dialect.Querier, old []*CursorRo
 		_, err = d.insert(ctx, tx, next)
 	}
 	return err
+}
+
+// fromULIDs makes a consumer's cursors of one that has read a feed of this name whose shards
+// were feeds by themselves. Nothing of those says anything of this feed: it refuses them, as
+// cursors of another generation, until the consumer is set back.
+func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
+	db, id := d.c.DB, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}
+	if n, err := db.LockWhole(ctx, tx, id); err != nil || n == 0 {
+		if err == nil {
+			err = errOvertaken // another instance has done it
+		}
+		return err
+	}
+	rows, err := db.CursorsOf(ctx, tx, d.c.Name, d.info.Name)
+	if err != nil {
+		return err
+	}
+	next := CursorRow{ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
+	for i, row := range rows {
+		if i == 0 || row.Generation != 0 && (next.Generation == 0 || row.Generation < next.Generation) {
+			next.Value, next.Generation = row.Value, row.Generation
+		}
+		next.Epoch, next.Paused = max(next.Epoch, row.Epoch), next.Paused || row.Paused
+	}
+	aside, err := d.reassign(ctx, tx, rows)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{"cursors", "consumers"} {
+		b := dialect.NewBuilder(db.Store.Dialect)
+		if _, err := tx.Exec(ctx, "DELETE FROM "+db.Store.Table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
+			return err
+		}
+	}
+	for next.Shard = range d.count {
+		next.Aside = aside[next.Shard]
+		if _, err := d.insert(ctx, tx, &next); err != nil {
+			return err
+		}
+	}
+	return nil
 }

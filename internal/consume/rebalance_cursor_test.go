@@ -17,9 +17,9 @@ func TestRecount(t *testing.T) {
 		dataShards := 1 + r.IntN(64)
 		count := 1 + r.IntN(64) // may be above a former number of data shards
 		n := 1 + r.IntN(dataShards)
-		places := make([]feedtype.CursorState, count) // the zero place: never started
-		var all []former
-		for i := range places {
+		states := make([]feedtype.CursorState, count) // the zero state: never started
+		var all []oldCursor
+		for i := range states {
 			if r.IntN(9+1) == 0 {
 				continue
 			}
@@ -30,14 +30,14 @@ func TestRecount(t *testing.T) {
 			if r.IntN(5+1) == 0 {
 				p = feedtype.CursorState{Start: true}
 			}
-			places[i] = p
+			states[i] = p
 			from, to, err := feedtype.Part(i, count).Range(dataShards)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, former{from: from, to: to, value: p.Cursor(), paused: i%2 == 0})
+			all = append(all, oldCursor{from: from, to: to, value: p.Cursor(), paused: i%2 == 0})
 		}
-		next, err := recount(all, dataShards, n, feedtype.Beginning, nil)
+		next, err := rebalanced(all, dataShards, n, feedtype.Beginning, nil)
 		if err != nil || len(next) != n {
 			t.Fatal(len(next), err)
 		}
@@ -56,7 +56,7 @@ func TestRecount(t *testing.T) {
 			least[i] = bound{feedtype.LastPosition, feedtype.LastPosition}
 		}
 		for shard := range dataShards {
-			old, i := places[owner(shard, count)], owner(shard, n)
+			old, i := states[owner(shard, count)], owner(shard, n)
 			seen := old.Seen()
 			if old.Position.IsZero() { // it has seen nothing
 				seen = feedtype.LastPosition

@@ -7,19 +7,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// former is a cursor that a consumer had before the number of its shards was changed, for
+// oldCursor is a cursor that a consumer had before the number of its shards was changed, for
 // the data shards from, inclusive, to to.
-type former struct {
+type oldCursor struct {
 	from, to int
 	value    feedtype.Cursor
 	paused   bool
 }
 
-// recount divides dataShards data shards among n shards of a consumer that has had other
+// rebalanced divides dataShards data shards among n shards of a consumer that has had other
 // ones. Each new cursor is the lowest of the former ones that share a data shard with it,
 // and start stands for data shards that had none: entries come again, and none is passed
 // over. It is paused where one of them was. at has the places of cursors "at:".
-func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
+func rebalanced(all []oldCursor, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
 	overlap := make([][]feedtype.Cursor, n)
 	next := make([]CursorRow, n)
 	covered := make([]bool, dataShards)
@@ -63,7 +63,7 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 	if len(slices.Compact(slices.Clone(cursors))) == 1 {
 		return cursors[0], nil
 	}
-	var places []feedtype.CursorState
+	var states []feedtype.CursorState
 	generation := int64(math.MaxInt64)
 	for _, c := range cursors {
 		if c == feedtype.Now {
@@ -82,10 +82,10 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 		if !p.Start {
 			generation = min(generation, p.Generation)
 		}
-		places = append(places, p)
+		states = append(states, p)
 	}
 	low := feedtype.CursorState{Generation: generation, Position: feedtype.LastPosition, Mark: feedtype.LastPosition}
-	for _, p := range places {
+	for _, p := range states {
 		switch {
 		case p.Start:
 			low.Position = feedtype.Position{}

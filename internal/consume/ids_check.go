@@ -1,0 +1,212 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// unread is what nobody has counted yet.
+const unread = -1
+
+// newShards makes cursors of shards that have come to the feed while this instance works.
+func (w *worker) newShards(ctx context.Context, shards []int) error {
+	db, id := w.c.DB, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}
+	err := db.Store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
+		if _, err := db.LockWhole(ctx, tx, id); err != nil {
+			return err
+		}
+		whole, err := db.consumerRowOf(ctx, tx, w.c.Name, w.feed)
+		switch {
+		case err != nil:
+			return err
+		case whole == nil:
+			return errOvertaken
+		case whole.shardCount != w.count:
+			return w.shardCountChanged(whole.shardCount)
+		}
+		rows, err := db.CursorsOf(ctx, tx, w.c.Name, w.feed)
+		if err != nil {
+			return err
+		}
+		return (&shardCursors{w.assignment}).insert(ctx, tx, w.feed, whole.Paused, rows, shards, nil)
+	})
+	if errors.Is(err, errOvertaken) {
+		return w.open(ctx, false) // it was dropped, and begins anew
+	}
+	return err
+}
+
+// check looks whether somebody has moved a cursor of the worker's, and reads them all where any
+// of the consumer's was: whoever moves, makes or claims one counts in the consumer's row. What
+// a worker writes behind a page it need not tell; another instance that has the same shard
+// finds that when it writes.
+func (w *worker) check(ctx context.Context) error {
+	db := w.c.DB
+	b := dialect.NewBuilder(db.Store.Dialect)
+	var count int
+	var changes int64
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.Store.Table("consumers")+
+		" WHERE consumer = "+b.Arg(w.c.Name)+" AND feed = "+b.Arg(w.feed), b.Args(), &count, &changes)
+	switch {
+	case errors.Is(err, store.ErrNoRows): // it was dropped, and begins anew
+		clear(w.shards)
+		w.watermarks, w.changes = nil, unread
+		return w.open(ctx, false)
+	case err != nil:
+		return err
+	case count != w.count:
+		return w.shardCountChanged(count)
+	}
+	if changes != w.changes {
+		if err := w.read(ctx); err != nil {
+			return err
+		}
+		w.changes = changes
+	}
+	if err := w.releases(ctx); err != nil {
+		return err
+	}
+	w.checkedAt = time.Now()
+	return nil
+}
+
+// read reads the worker's cursors, which are its lease's from then on.
+func (w *worker) read(ctx context.Context) error {
+	rows, err := w.mine(ctx)
+	if err != nil {
+		return err
+	}
+	var earlier []int
+	for _, row := range rows {
+		if row.Epoch < w.epoch {
+			earlier = append(earlier, row.Shard)
+		}
+	}
+	if len(earlier) > 0 {
+		if err := w.claim(ctx, earlier); err != nil {
+			return err
+		}
+		if rows, err = w.mine(ctx); err != nil {
+			return err
+		}
+	}
+	there := make(map[int]bool, len(rows))
+	for _, row := range rows {
+		there[row.Shard] = true
+		if w.epoch != 0 && row.Epoch > w.epoch {
+			return &feedtype.Error{Code: feedtype.LeaseLost, Object: w.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.epoch, row.Shard, row.Epoch),
+				Next: "acquire the lease again"}
+		}
+		t := w.shards[row.Shard]
+		if t == nil {
+			t = &ownShard{one: newShardRun(w.of(w.until, row.Shard, w.epoch), w.in.slots)}
+			t.one.ofShard = true
+			w.shards[row.Shard] = t
+		} else if t.one.cursor.version == row.version {
+			continue
+		}
+		one := t.one
+		t.last = row
+		one.cursor.known(row)
+		one.parked, one.retry.notBefore = row.Paused && !w.once, time.Time{}
+		t.due = !one.parked
+	}
+	for shard := range w.shards {
+		if !there[shard] {
+			delete(w.shards, shard)
+			w.watermarks = nil // it may come again
+		}
+	}
+	return nil
+}
+
+// mine are the cursors of the worker's shards.
+func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
+	rows, err := w.c.DB.CursorsOf(ctx, w.c.DB.Store.On(), w.c.Name, w.feed)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.ShardCount != w.count {
+			return nil, w.shardCountChanged(row.ShardCount)
+		}
+	}
+	return slices.DeleteFunc(rows, func(row *CursorRow) bool { return JobOf(row.Shard, w.count) != w.job }), nil
+}
+
+// claim makes cursors the lease's, see claim of one.
+func (w *worker) claim(ctx context.Context, shards []int) error {
+	db := w.c.DB
+	const most = 500
+	for some := range slices.Chunk(shards, most) {
+		err := db.Store.InTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
+			if _, err := db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}); err != nil {
+				return err
+			}
+			b := dialect.NewBuilder(db.Store.Dialect)
+			query := "UPDATE " + db.Store.Table("cursors") + " SET epoch = " + b.Arg(w.epoch) + ", version = version + 1, updated_at = " + db.Store.Dialect.Now() +
+				" WHERE consumer = " + b.Arg(w.c.Name) + " AND feed = " + b.Arg(w.feed) + " AND shard_count = " + b.Arg(w.count)
+			epoch := b.Arg(w.epoch)
+			list := make([]string, len(some))
+			for i, shard := range some {
+				list[i] = b.Arg(shard)
+			}
+			_, err := tx.Exec(ctx, query+" AND epoch < "+epoch+" AND shard IN ("+strings.Join(list, ", ")+")", b.Args()...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releases asks, where keys are set aside, for which shards an operator wants some back.
+func (w *worker) releases(ctx context.Context) error {
+	aside := false
+	for _, t := range w.shards {
+		aside = aside || t.last.Aside > 0
+	}
+	if !aside {
+		return nil
+	}
+	db := w.c.DB
+	b := dialect.NewBuilder(db.Store.Dialect)
+	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.Store.Table("dead_letters")+" WHERE consumer = "+b.Arg(w.c.Name)+
+		" AND feed = "+b.Arg(w.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.Value.Settled() {
+			t.one.cursor.releases, t.due, t.one.retry.notBefore = true, true, time.Time{}
+		}
+	}
+	return nil
+}
+
+// pausedOf answers an error where a shard of a job is paused, or the number of workers is
+// another one by now.
+func (in *instance) pausedOf(ctx context.Context, job int) error {
+	w := in.newWorker(in.until, job, 0)
+	rows, err := w.mine(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Paused {
+			one := in.of(in.until, row.Shard, 0)
+			one.ofShard = true
+			return one.isPaused()
+		}
+	}
+	return nil
+}
