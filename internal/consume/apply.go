@@ -14,7 +14,7 @@ import (
 // apply hands entries to the handler and stores the cursor behind them, in one
 // transaction; nothing of it happens unless all of it does.
 func (a *applier) apply(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) (err error) {
-	ctx, end := feedtype.StartSpan(ctx, a.c.DB.Tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0), ShardCount: a.count, Behind: a.pages.reading.Context()})
+	ctx, end := feedtype.StartSpan(ctx, a.db.Tracer, feedtype.Span{Op: feedtype.SpanConsume, Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0), ShardCount: a.count, Behind: a.pages.reading.Context()})
 	defer func() { end(feedtype.SpanEnd{Entries: len(entries), Err: err}) }()
 	if a.deliver != nil {
 		return a.deliverBatch(ctx, entries, to)
@@ -34,10 +34,7 @@ func (a *applier) apply(ctx context.Context, entries []feedtype.Entry, to feedty
 				return err
 			}
 		}
-		if err := t.complete(ctx, tx, to, len(entries)); err != nil {
-			return err
-		}
-		return t.advance(ctx, to, 0)
+		return t.finish(ctx, tx, to, len(entries), 0)
 	})
 	if err != nil {
 		return err
@@ -84,9 +81,9 @@ func (a *applier) oneByOne(ctx context.Context, after feedtype.Cursor, page feed
 func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
 	err := a.inTx(ctx, func(tx *sql.Tx, t *batchTx) error {
 		key := e.Key.AppendJSON(nil)
-		now := a.c.DB.Store.Dialect.Now()
-		b := dialect.NewBuilder(a.c.DB.Store.Dialect)
-		n, err := t.q.Exec(ctx, a.c.DB.Store.Dialect.InsertNew(a.dead.table(),
+		now := a.db.now()
+		b := a.db.builder()
+		n, err := t.q.Exec(ctx, a.db.Store.Dialect.InsertNew(a.dead.table(),
 			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
 			[]string{b.Arg(a.c.Name), b.Arg(a.feed), b.Arg(a.cursor.row.Shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
 				b.Arg(string(e.Op)), b.Arg(feedtype.LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
@@ -97,14 +94,11 @@ func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cu
 		case n != 1:
 			return errOvertaken
 		}
-		if err := t.complete(ctx, tx, to, 1); err != nil {
-			return err
-		}
-		return t.advance(ctx, to, 1)
+		return t.finish(ctx, tx, to, 1, 1)
 	})
 	if err == nil {
 		a.complete = true
-		a.c.DB.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: a.c.Name, Feed: a.feed, Shard: max(a.shard, 0), ShardCount: a.count, Attempts: attempts})
+		a.db.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: a.c.Name, Feed: a.feed, Shard: max(a.shard, 0), ShardCount: a.count, Attempts: attempts})
 	}
 	return err
 }
@@ -114,9 +108,9 @@ func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cu
 // the cursor stands still meanwhile, or the compare-and-set says so, and no newer
 // version can come between.
 func (a *applier) release(ctx context.Context) (released bool, err error) {
-	b := dialect.NewBuilder(a.c.DB.Store.Dialect)
+	b := a.db.builder()
 	var l letter
-	err = dialect.QueryRow(ctx, a.c.DB.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+a.dead.table()+
+	err = dialect.QueryRow(ctx, a.db.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+a.dead.table()+
 		" WHERE "+a.dead.own(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
 		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -145,7 +139,7 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 				return err
 			}
 		}
-		b := dialect.NewBuilder(a.c.DB.Store.Dialect)
+		b := a.db.builder()
 		n, err := t.q.Exec(ctx, "DELETE FROM "+a.dead.table()+" WHERE "+a.dead.exactly(b, l), b.Args()...)
 		switch {
 		case err != nil:
@@ -173,6 +167,6 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 
 // consumed tells of entries that were handed over, and of those that joined letters.
 func (a *applier) consumed(entries, collapsed int, at feedtype.Cursor, started time.Time) {
-	a.c.DB.Store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: a.c.Name, Feed: a.feed, Shard: a.shard, ShardCount: a.count,
+	a.db.Store.Observer.Consumed(feedtype.ConsumeEvent{Consumer: a.c.Name, Feed: a.feed, Shard: a.shard, ShardCount: a.count,
 		Entries: entries, Collapsed: collapsed, Cursor: at, Took: time.Since(started)})
 }

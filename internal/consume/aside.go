@@ -35,7 +35,7 @@ func (d *deadLetters) own(b *dialect.Builder) string {
 	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " + b.Arg(d.cursor.row.Shard)
 }
 
-func (d *deadLetters) table() string { return d.c.DB.Store.Table("dead_letters") }
+func (d *deadLetters) table() string { return d.db.table("dead_letters") }
 
 // which tells which of the entries are of keys that are set aside; it asks nobody
 // where there are none.
@@ -47,7 +47,7 @@ func (d *deadLetters) which(ctx context.Context, entries []feedtype.Entry) (map[
 	for i, e := range entries {
 		digests[i] = keyDigest(e.Key.AppendJSON(nil))
 	}
-	found, err := d.among(ctx, d.c.DB.Store.On(), digests)
+	found, err := d.among(ctx, d.db.Store.On(), digests)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier, entries [
 			rest = append(rest, e)
 			continue
 		}
-		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+		b := d.db.builder()
 		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
-			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+d.c.DB.Store.Dialect.Now()+
+			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+d.db.now()+
 			" WHERE "+d.own(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
 		switch {
 		case err != nil:
@@ -102,7 +102,7 @@ func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []st
 	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
-		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+		b := d.db.builder()
 		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.own(b)
 		few := d.cursor.row.Aside <= chunk
 		if !few {
@@ -140,10 +140,10 @@ func (d *deadLetters) exactly(b *dialect.Builder, l letter) string {
 
 // keep notes that another attempt has failed.
 func (d *deadLetters) keep(ctx context.Context, l letter, cause error) error {
-	return d.c.DB.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+	return d.db.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
+		b := d.db.builder()
 		_, err := tx.Exec(ctx, "UPDATE "+d.table()+" SET state = "+b.Arg(feedtype.LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
-			", last_at = "+d.c.DB.Store.Dialect.Now()+" WHERE "+d.exactly(b, l), b.Args()...)
+			", last_at = "+d.db.now()+" WHERE "+d.exactly(b, l), b.Args()...)
 		return err
 	})
 }

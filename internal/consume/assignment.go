@@ -10,6 +10,7 @@ import (
 // assignment is what one goroutine of a consumer works on: a shard of a feed, under a lease.
 type assignment struct {
 	c            *Consumer
+	db           *Consumers
 	once         bool
 	shard, count int   // it has shard of count; all of them, where shard is below 0
 	epoch        int64 // of the lease under which it works, see Consumer.Epoch
@@ -47,7 +48,7 @@ func (a *assignment) object() string {
 }
 
 func (a *assignment) trouble(err error) {
-	a.c.DB.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0), ShardCount: a.count, Err: err})
+	a.db.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0), ShardCount: a.count, Err: err})
 }
 
 func (a *assignment) isPaused() error {

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -64,7 +65,7 @@ func (c *Consumer) validate() error {
 		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
 	case c.DB == nil:
 		return feedtype.Invalid("db", "there is none: give the database for the cursor and the effects")
-	case !exactlyOne(c.Handle != nil, c.Deliver != nil, c.DeliverShard != nil):
+	case number(c.Handle != nil)+number(c.Deliver != nil)+number(c.DeliverShard != nil) != 1:
 		return feedtype.Invalid("handle", "give one function for entries: Handle, Deliver or DeliverShard")
 	case c.Handle == nil && (c.OnBegin != nil || c.OnComplete != nil):
 		return feedtype.Invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
@@ -90,40 +91,15 @@ func (c *Consumer) validate() error {
 	return nil
 }
 
-func exactlyOne(all ...bool) bool {
-	n := 0
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n == 1
-}
-
-func (c *Consumer) attempts() int {
-	if c.Retry.MaxAttempts > 0 {
-		return c.Retry.MaxAttempts
-	}
-	return defaultAttempts
-}
-
-// backoffs are the first and the longest of the pauses after failures.
-func (c *Consumer) backoffs() (first, most time.Duration) {
-	first, most = c.Retry.Backoff, c.Retry.MaxBackoff
-	if first == 0 {
-		first = defaultBackoff
-	}
-	if most == 0 {
-		most = max(defaultMaxBackoff, first)
-	}
-	return first, most
-}
-
-func (c *Consumer) leaseTTL() time.Duration {
-	if c.Lease > 0 {
-		return c.Lease
-	}
-	return defaultConsumerLease
+// withDefaults is c with the defaults where a field says nothing.
+func (c *Consumer) withDefaults() *Consumer {
+	full := *c
+	full.Wait = cmp.Or(c.Wait, defaultWait)
+	full.Lease = cmp.Or(c.Lease, defaultConsumerLease)
+	full.Retry.MaxAttempts = cmp.Or(c.Retry.MaxAttempts, defaultAttempts)
+	full.Retry.Backoff = cmp.Or(c.Retry.Backoff, defaultBackoff)
+	full.Retry.MaxBackoff = cmp.Or(c.Retry.MaxBackoff, max(defaultMaxBackoff, full.Retry.Backoff))
+	return &full
 }
 
 // watermarks are how far the feed's shards are at this moment. A source that only lists them

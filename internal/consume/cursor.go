@@ -17,6 +17,13 @@ type Consumers struct {
 	Tracer feedtype.Tracer
 }
 
+func (db *Consumers) builder() *dialect.Builder { return dialect.NewBuilder(db.Store.Dialect) }
+
+func (db *Consumers) table(name string) string { return db.Store.Table(name) }
+
+// now is the database's time, as SQL.
+func (db *Consumers) now() string { return db.Store.Dialect.Now() }
+
 func consumerObject(name, feed string) string {
 	return fmt.Sprintf("consumer %q of feed %q", name, feed)
 }
@@ -48,15 +55,15 @@ func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 
 // CursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
 func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.Store.Table("cursors")+
+	b := db.builder()
+	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
 }
 
 // cursorOf reads a shard's cursor; nil where there is none.
 func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*CursorRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.Store.Table("cursors")+
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), ScanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -84,26 +91,6 @@ func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, e
 	return rows[0].ShardCount, nil
 }
 
-// compareAndSet writes next where the row is still as it was read, and answers the
-// number of rows affected. What a row means depends on its shard_count and generation
-// as much as on its value, so all of them are compared. version, which every write counts
-// up, tells of a cursor that was elsewhere meanwhile, and makes the row count as affected on
-// every database. A paused consumer is at rest.
-func (db *Consumers) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *CursorRow) (int64, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	return tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+
-		" SET value = "+b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", aside = "+b.Arg(next.Aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.Store.Dialect.Now()+
-		" WHERE consumer = "+b.Arg(was.Consumer)+" AND feed = "+b.Arg(was.Feed)+" AND shard = "+b.Arg(was.Shard)+
-		" AND shard_count = "+b.Arg(was.ShardCount)+
-		" AND version = "+b.Arg(was.version)+
-		" AND value = "+b.Arg(string(was.Value))+
-		" AND generation = "+b.Arg(was.Generation)+
-		" AND epoch = "+b.Arg(was.Epoch)+
-		" AND aside = "+b.Arg(was.Aside)+
-		" AND paused = 0", b.Args()...)
-}
-
 // where is the condition that a row is one of those named.
 func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	conditions := []string{"1 = 1"}
@@ -121,9 +108,9 @@ func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 
 // knowsConsumer answers an error where there is no cursor of those named.
 func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	var n int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id), b.Args(), &n)
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id), b.Args(), &n)
 	if err == nil && n == 0 {
 		err = db.UnknownConsumer(ctx, db.Store.On(), id)
 	}
@@ -133,12 +120,12 @@ func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) 
 // UnknownConsumer says what there is instead.
 func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
 	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
 	if failed != nil {
 		return e
 	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.Store.Table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
@@ -180,8 +167,8 @@ func (r *consumerRow) count() int {
 }
 
 func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*consumerRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.Store.Table("consumers")+
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*consumerRow, error) {
 		r, paused := &consumerRow{}, 0
 		err := rows.Scan(&r.shardCount, &paused)
@@ -196,9 +183,9 @@ func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consu
 
 // Workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
 func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	found := map[[2]string]*consumerRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.Store.Table("consumers")+" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
 			r, paused := &consumerRow{}, 0
@@ -213,6 +200,6 @@ func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype
 // LockWhole locks the rows of the consumers that id names, and answers how many there are. It
 // counts in them, which has workers read their cursors: see check.
 func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	return tx.Exec(ctx, "UPDATE "+db.Store.Table("consumers")+" SET version = version + 1 WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+	b := db.builder()
+	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }

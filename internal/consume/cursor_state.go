@@ -39,7 +39,7 @@ func (s *cursorState) stored(row *CursorRow) {
 // is not, the consumer was dropped, and begins anew, or another instance has changed the
 // number of shards.
 func (s *cursorState) load(ctx context.Context) (*CursorRow, error) {
-	db := s.c.DB
+	db := s.db
 	for made := false; ; made = true {
 		row, err := db.cursorOf(ctx, db.Store.On(), s.c.Name, s.feed, s.shard)
 		switch {
@@ -61,11 +61,11 @@ func (s *cursorState) load(ctx context.Context) (*CursorRow, error) {
 // claim makes the cursor's row the lease's whose epoch the consumer has: it is raised
 // before it is read, so that no holder of an earlier term can write it any more.
 func (s *cursorState) claim(ctx context.Context, row *CursorRow) (*CursorRow, error) {
-	db, epoch := s.c.DB, s.epoch
+	db, epoch := s.db, s.epoch
 	if epoch > row.Epoch {
 		err := db.Store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
-			b := dialect.NewBuilder(db.Store.Dialect)
-			_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.Store.Dialect.Now()+
+			b := db.builder()
+			_, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(epoch)+", version = version + 1, updated_at = "+db.now()+
 				" WHERE consumer = "+b.Arg(row.Consumer)+" AND feed = "+b.Arg(row.Feed)+" AND shard = "+b.Arg(row.Shard)+
 				" AND shard_count = "+b.Arg(row.ShardCount)+ // another division's epochs are not this lease's
 				" AND epoch < "+b.Arg(epoch), b.Args()...)
@@ -99,10 +99,10 @@ func (s *cursorState) isWanted(ctx context.Context) (bool, error) {
 	case row.Aside == 0 || !row.Value.Settled():
 		return false, nil
 	}
-	db := s.c.DB
-	b := dialect.NewBuilder(db.Store.Dialect)
+	db := s.db
+	b := db.builder()
 	var releases int
-	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT COUNT(*) FROM "+s.c.DB.Store.Table("dead_letters")+" WHERE consumer = "+b.Arg(s.c.Name)+
+	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT COUNT(*) FROM "+s.db.table("dead_letters")+" WHERE consumer = "+b.Arg(s.c.Name)+
 		" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.shard)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), &releases)
 	return releases > 0, err
 }
@@ -111,10 +111,10 @@ func (s *cursorState) isWanted(ctx context.Context) (bool, error) {
 // so only where the cursor is still as it was tried, and says whether it was. What moves or
 // pauses the cursor takes it away.
 func (s *cursorState) noteFailure(ctx context.Context, why error) (noted bool, err error) {
-	db := s.c.DB
+	db := s.db
 	err = db.Store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		query := "UPDATE " + db.Store.Table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
+		b := db.builder()
+		query := "UPDATE " + db.table("cursors") + " SET failure = " + b.Arg(letterText(why)) + ", version = version + 1" +
 			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
 			" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(s.version)
 		if s.epoch != 0 { // without a lease the cursor may have an epoch of before

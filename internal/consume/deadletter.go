@@ -26,9 +26,9 @@ func (db *Consumers) DeadLetters(ctx context.Context, id feedtype.ConsumerID, ke
 	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	all, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
-		db.Store.Table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
+		db.table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
 		var text string
 		var first, last int64
 		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
@@ -66,8 +66,8 @@ func SameKey(a, b json.RawMessage) bool {
 // again stays aside. It answers how many dead letters there are to retry.
 func (db *Consumers) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		return tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+", last_at = "+db.Store.Dialect.Now()+" WHERE "+whereLetter(b, l), b.Args()...)
+		b := db.builder()
+		return tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+", last_at = "+db.now()+" WHERE "+whereLetter(b, l), b.Args()...)
 	})
 }
 
@@ -75,15 +75,15 @@ func (db *Consumers) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerI
 // are never handed over; the next one is again.
 func (db *Consumers) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		n, err := tx.Exec(ctx, "DELETE FROM "+db.Store.Table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
+		b := db.builder()
+		n, err := tx.Exec(ctx, "DELETE FROM "+db.table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
 		if err != nil || n == 0 {
 			return n, err
 		}
 		// The cursor's row comes second, as in the consumer, so that the two cannot wait
 		// for each other.
-		b = dialect.NewBuilder(db.Store.Dialect)
-		_, err = tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
+		b = db.builder()
+		_, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
 			" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
 		return n, err
 	})
@@ -125,7 +125,7 @@ func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, 
 // ForgetPlaces says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
 func (db *Consumers) ForgetPlaces(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
+	b := db.builder()
+	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
 	return err
 }

@@ -31,7 +31,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 	if err != nil {
 		return err
 	}
-	if len(refused) > 0 && a.retry.failures+1 < a.c.attempts() {
+	if len(refused) > 0 && a.retry.failures+1 < a.c.Retry.MaxAttempts {
 		return &handlerError{refused[0].Err}
 	}
 	next := 0 // the entries before it are behind the cursor
@@ -139,10 +139,7 @@ func (a *applier) pass(ctx context.Context, entries []feedtype.Entry, aside map[
 				return errOvertaken
 			}
 		}
-		if err := t.complete(ctx, tx, behind, len(entries)); err != nil {
-			return err
-		}
-		return t.advance(ctx, behind, 0)
+		return t.finish(ctx, tx, behind, len(entries), 0)
 	})
 }
 

@@ -46,7 +46,7 @@ func (c *Consumer) Divide(ctx context.Context) error {
 // newInstance is the start of an instance, the only time at which it may change the number of
 // shards.
 func (c *Consumer) newInstance(ctx context.Context, once bool) (*instance, error) {
-	a := &assignment{c: c, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx}
+	a := &assignment{c: c.withDefaults(), db: c.DB, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx}
 	whole := &instance{assignment: a, retry: retry{assignment: a}}
 	for whole.feed == "" {
 		err := whole.retry.survive(ctx, whole.open(ctx, !c.KeepShardCount))
@@ -63,8 +63,10 @@ func (c *Consumer) newInstance(ctx context.Context, once bool) (*instance, error
 // everyShard works on the only shard there is; or, where there are more, on those that
 // this instance is to have; or, if once, on one after the other, up to the head.
 func (in *instance) everyShard(ctx context.Context) error {
-	if err := (&staleOwners{assignment: in.assignment, retry: &in.retry}).waitForOldCount(ctx); err != nil {
-		return err
+	if in.c.Handle == nil {
+		if err := (&staleOwners{assignment: in.assignment, retry: &in.retry}).waitForOldCount(ctx); err != nil {
+			return err
+		}
 	}
 	switch {
 	case in.count == 1 && !in.byShard:
@@ -142,14 +144,14 @@ func (in *instance) workOrRest(ctx, until context.Context, shard int, epoch int6
 // goroutine, and works until the end of until.
 func (in *instance) one(until context.Context, shard int, epoch int64) (*shardRun, error) {
 	one := newShardRun(in.of(until, shard, epoch), in.slots)
+	if in.c.DeliverShard == nil {
+		return one, nil
+	}
 	return one, in.deliverTo(one)
 }
 
 // deliverTo asks for the shard's Deliver.
 func (in *instance) deliverTo(one *shardRun) (err error) {
-	if in.c.DeliverShard == nil {
-		return nil
-	}
 	if one.applier.deliver, err = in.c.deliverOf(one.shard, one.epoch); err != nil {
 		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: in.object(), Cause: fmt.Sprintf("DeliverShard failed for shard %d", one.shard), Err: err,
 			Next: "have it answer a function for every shard"}
@@ -162,10 +164,10 @@ func (in *instance) deliverTo(one *shardRun) (err error) {
 func (in *instance) together(ctx context.Context) error {
 	// Handlers may have their transactions open for long. Where the pool is bounded they
 	// leave connections for pages, and for the leases' renewal above all.
-	if most := in.c.DB.Store.SQL.Stats().MaxOpenConnections; most > 0 {
+	if most := in.db.Store.SQL.Stats().MaxOpenConnections; most > 0 {
 		in.slots = make(chan struct{}, max(1, most-2))
 	}
-	g := lease.NewGroup(in.c.DB.Store, ConsumerGroup(in.c.Name, in.feed), in.count, in.c.leaseTTL())
+	g := lease.NewGroup(in.db.Store, ConsumerGroup(in.c.Name, in.feed), in.count, in.c.Lease)
 	g.Above = in.epochOf
 	return g.Run(ctx, func(ctx context.Context, j *lease.Job) error {
 		// A shard that somebody else is to have is not waited on any more; what is in hand
@@ -190,14 +192,14 @@ func (in *instance) together(ctx context.Context) error {
 // greater, also where the number of shards, and with it the lease, is another than before.
 func (in *instance) epochOf(ctx context.Context, shard int) (int64, error) {
 	if in.byShard { // a worker has had many, and any of them may be this one's
-		return in.c.DB.ConsumerEpoch(ctx, in.c.Name, in.feed)
+		return in.db.ConsumerEpoch(ctx, in.c.Name, in.feed)
 	}
-	row, err := in.c.DB.cursorOf(ctx, in.c.DB.Store.On(), in.c.Name, in.feed, shard)
+	row, err := in.db.cursorOf(ctx, in.db.Store.On(), in.c.Name, in.feed, shard)
 	if err != nil {
 		return 0, err
 	}
 	// In this order: who does not find the cursor any more finds what drop has kept of it.
-	kept, err := lease.Look(ctx, in.c.DB.Store, in.c.DB.Store.On(), droppedLease(in.c.Name, in.feed))
+	kept, err := lease.Look(ctx, in.db.Store, in.db.Store.On(), droppedLease(in.c.Name, in.feed))
 	switch {
 	case err != nil:
 		return 0, err
@@ -213,13 +215,13 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 	if in.c.Handle != nil {
 		return in.work(ctx, ctx, shard, 0)
 	}
-	turns := lease.New(in.c.DB.Store, lease.JobLease(ConsumerGroup(in.c.Name, in.feed), in.count, shard), in.c.leaseTTL())
+	turns := lease.New(in.db.Store, lease.JobLease(ConsumerGroup(in.c.Name, in.feed), in.count, shard), in.c.Lease)
 	turns.Above = func(ctx context.Context) (int64, error) { return in.epochOf(ctx, shard) }
 	told := int64(0)
 	turns.StandBy = func(ctx context.Context, s *feedtype.LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			in.c.DB.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(in.c.Name, in.feed), Jobs: in.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			in.db.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(in.c.Name, in.feed), Jobs: in.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
 		if in.byShard {

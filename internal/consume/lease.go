@@ -63,18 +63,18 @@ func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (
 func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	whole := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
 	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
-	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.Store.Table("consumers") + " k WHERE k.consumer = " + db.Store.Table("cursors") + ".consumer AND k.feed = " + db.Store.Table("cursors") + ".feed)"
+	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.table("consumers") + " k WHERE k.consumer = " + db.table("cursors") + ".consumer AND k.feed = " + db.table("cursors") + ".feed)"
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
-	b := dialect.NewBuilder(db.Store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts, b.Args()...); err != nil {
+	b := db.builder()
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts, b.Args()...); err != nil {
 		return err
 	}
 	type highest struct {
 		feed  string
 		epoch int64
 	}
-	b = dialect.NewBuilder(db.Store.Dialect)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, whole)+
+	b = db.builder()
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+WhereID(b, whole)+
 		parts+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
@@ -82,8 +82,8 @@ func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id fee
 	}
 	for _, h := range all {
 		id.Feed = h.feed
-		b := dialect.NewBuilder(db.Store.Dialect)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+WhereID(b, id), b.Args()...); err != nil {
+		b := db.builder()
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+WhereID(b, id), b.Args()...); err != nil {
 			return err
 		}
 	}
@@ -97,27 +97,27 @@ func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feed
 		epoch          int64
 	}
 	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
-	b := dialect.NewBuilder(db.Store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+	b := db.builder()
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
 		return err
 	}
-	b = dialect.NewBuilder(db.Store.Dialect)
-	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id)+
+	b = db.builder()
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id)+
 		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		name, now := droppedLease(h.consumer, h.feed), db.Store.Dialect.Now()
-		b := dialect.NewBuilder(db.Store.Dialect)
+		name, now := droppedLease(h.consumer, h.feed), db.now()
+		b := db.builder()
 		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
-		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
+		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
 			values, []string{"name"}), b.Args()...); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(db.Store.Dialect)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
+		b = db.builder()
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
 			" WHERE name = "+b.Arg(name)+" AND epoch < "+b.Arg(h.epoch), b.Args()...); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[st
 	if !slices.ContainsFunc(rows, func(r *CursorRow) bool { return r.ShardCount > 1 }) {
 		return nil, nil
 	}
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(ConsumerLeases)+
 		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
 	if err != nil {

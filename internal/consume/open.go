@@ -9,7 +9,7 @@ import (
 // open learns what the source is, and sees to it that the database has the consumer's
 // cursors, one for each shard. Only an instance that starts changes their number.
 func (a *assignment) open(ctx context.Context, starting bool) error {
-	if err := a.c.DB.Store.RequireSchema(ctx, a.c.DB.Store.On()); err != nil {
+	if err := a.db.Store.RequireSchema(ctx, a.db.Store.On()); err != nil {
 		return err
 	}
 	info, err := a.c.Source.Info(ctx)
@@ -28,7 +28,7 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 		return feedtype.Invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
 	}
 	if a.c.ShardCount == 0 && a.feed == "" {
-		if a.count, err = a.c.DB.ConsumerShardCount(ctx, a.c.Name, info.Name); err != nil {
+		if a.count, err = a.db.ConsumerShardCount(ctx, a.c.Name, info.Name); err != nil {
 			return err
 		}
 		counted := *a.c

@@ -20,67 +20,24 @@ const (
 // pageReader reads the pages of a shard, and the next one ahead.
 type pageReader struct {
 	*assignment
-	asked   int                 // entries, where Consumer.Limit does not say: see limit
+	limit   int                 // the number of entries to ask for
 	slow    bool                // the last batch took so long that a page read ahead would be too old
 	next    *ahead              // the page behind the one that was handled last
 	reading *feedtype.FirstSpan // of the page that is handled; nil where nobody traces
 }
 
-// limit is the number of entries to ask for.
-func (p *pageReader) limit() int {
-	if p.c.Limit > 0 {
-		return p.c.Limit
-	}
-	return max(p.asked, feedtype.DefaultLimit)
-}
-
-// learn adapts it to what became of a batch.
+// learn adapts the number of entries to ask for to what became of a batch.
 func (p *pageReader) learn(page feedtype.Page, took time.Duration, err error) {
 	p.slow = took >= staleAhead
 	switch {
+	case p.c.Limit > 0:
 	case err != nil:
-		p.asked = 0 // whatever is at fault is found sooner among few
+		p.limit = feedtype.DefaultLimit // whatever is at fault is found sooner among few
 	case took > slowBatch:
-		p.asked = max(p.limit()/2, feedtype.DefaultLimit)
+		p.limit = max(p.limit/2, feedtype.DefaultLimit)
 	case page.More && took < quickBatch:
-		p.asked = min(p.limit()*2, mostAsked)
+		p.limit = min(p.limit*2, mostAsked)
 	}
-}
-
-// fetch reads the page above the cursor, unless it was read ahead.
-func (p *pageReader) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.Page, error) {
-	if a := p.next; a != nil && a.after == after {
-		<-a.done
-		// An error is met again, if it has not passed, and at the head there is waiting.
-		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
-			p.next, p.reading = nil, a.span
-			a.end()
-			return a.page, nil
-		}
-	}
-	p.drop()
-	ctx, span := p.traced(p.until)
-	p.reading = span
-	return p.c.Source.Fetch(ctx, feedtype.Request{After: after, Limit: p.limit(), Shards: p.shards(), Wait: wait})
-}
-
-// readAhead has the next page read while this one is handled, where there is one: a page that
-// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
-// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
-func (p *pageReader) readAhead(page feedtype.Page) {
-	if !page.More || len(page.Entries) == 0 || p.slow || p.ofShard || p.c.NoReadAhead {
-		return
-	}
-	ctx, end := context.WithCancel(p.until)
-	ctx, span := p.traced(ctx)
-	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
-	req := feedtype.Request{After: page.Cursor, Limit: p.limit(), Shards: p.shards()}
-	go func() {
-		defer close(a.done)
-		a.page, a.err = p.c.Source.Fetch(ctx, req)
-		a.at = time.Now()
-	}()
-	p.next = a
 }
 
 // ahead is the page behind the batch that is being handled, read meanwhile. It is good for
@@ -97,12 +54,48 @@ type ahead struct {
 	at   time.Time // when it had been read
 }
 
-// traced is ctx for the reading of a page, whose span is told to those that the entries get.
-func (p *pageReader) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
-	if p.c.DB == nil || p.c.DB.Tracer == nil {
-		return ctx, nil
+// readAhead has the next page read while this one is handled, where there is one: a page that
+// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
+// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
+func (p *pageReader) readAhead(page feedtype.Page) {
+	if !page.More || len(page.Entries) == 0 || p.slow || p.ofShard || p.c.NoReadAhead {
+		return
 	}
-	return feedtype.WithFirstSpan(ctx)
+	ctx, end := context.WithCancel(p.until)
+	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{})}
+	req := feedtype.Request{After: page.Cursor, Limit: p.limit, Shards: p.shards()}
+	go func() {
+		defer close(a.done)
+		a.page, a.span, a.err = p.read(ctx, req)
+		a.at = time.Now()
+	}()
+	p.next = a
+}
+
+// fetch reads the page above the cursor, unless it was read ahead.
+func (p *pageReader) fetch(after feedtype.Cursor, wait time.Duration) (page feedtype.Page, err error) {
+	if a := p.next; a != nil && a.after == after {
+		<-a.done
+		// An error is met again, if it has not passed, and at the head there is waiting.
+		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
+			p.next, p.reading = nil, a.span
+			a.end()
+			return a.page, nil
+		}
+	}
+	p.drop()
+	page, p.reading, err = p.read(p.until, feedtype.Request{After: after, Limit: p.limit, Shards: p.shards(), Wait: wait})
+	return page, err
+}
+
+// read asks the source for a page. The span in which that is done is told to those that the entries get.
+func (p *pageReader) read(ctx context.Context, req feedtype.Request) (feedtype.Page, *feedtype.FirstSpan, error) {
+	var span *feedtype.FirstSpan
+	if p.db != nil && p.db.Tracer != nil {
+		ctx, span = feedtype.WithFirstSpan(ctx)
+	}
+	page, err := p.c.Source.Fetch(ctx, req)
+	return page, span, err
 }
 
 // drop forgets the page that was read ahead, and waits until nobody reads it any more.

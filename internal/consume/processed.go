@@ -36,9 +36,9 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 		return false, err
 	}
 	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
-	b := dialect.NewBuilder(db.Store.Dialect)
-	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.Store.Dialect.Now()}
-	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("processed"), columns, values, columns[:5]), b.Args()...)
+	b := db.builder()
+	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.now()}
+	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("processed"), columns, values, columns[:5]), b.Args()...)
 	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
@@ -75,8 +75,8 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	b := dialect.NewBuilder(db.Store.Dialect)
-	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.Store.Table("processed")+
+	b := db.builder()
+	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.table("processed")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation), b.Args(),
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
@@ -106,21 +106,21 @@ func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consume
 		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
 			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
 	}
-	b := dialect.NewBuilder(db.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.Store.Table("processed")+where(b, last)+
+	b := db.builder()
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where(b, last)+
 		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	b = dialect.NewBuilder(db.Store.Dialect)
-	return tx.Exec(ctx, "DELETE FROM "+db.Store.Table("processed")+where(b, last), b.Args()...)
+	b = db.builder()
+	return tx.Exec(ctx, "DELETE FROM "+db.table("processed")+where(b, last), b.Args()...)
 }
 
 // lowestCursor is the cursor of a consumer's shard that is furthest behind.
 func (db *Consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	id := feedtype.ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id), b.Args(),
+	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.table("cursors")+" WHERE "+WhereID(b, id), b.Args(),
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
 		return "", db.Store.Fail(id.String(), "read its cursors", err)

@@ -22,8 +22,8 @@ type storedLetter struct {
 
 // letters reads the consumer's dead letters.
 func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
-	b := dialect.NewBuilder(d.c.DB.Store.Dialect)
-	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.c.DB.Store.Table("dead_letters")+
+	b := d.db.builder()
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.db.table("dead_letters")+
 		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l storedLetter, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
@@ -55,9 +55,9 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 	if err != nil {
 		return nil, err
 	}
-	table := d.c.DB.Store.Table("dead_letters")
+	table := d.db.table("dead_letters")
 	for i, l := range letters {
-		b := dialect.NewBuilder(d.c.DB.Store.Dialect)
+		b := d.db.builder()
 		home, set := d.owner(l), ""
 		here := func() string {
 			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)

@@ -14,6 +14,7 @@ import (
 // number.
 type rebalance struct {
 	c        *Consumer
+	db       *Consumers
 	info     *feedtype.Info
 	count    int
 	starting bool
@@ -25,7 +26,7 @@ type rebalance struct {
 // newRebalance is what it takes to divide the feed among the consumer's shards; an error where
 // it has too many.
 func newRebalance(c *Consumer, count int, info *feedtype.Info, starting bool) (*rebalance, error) {
-	d := &rebalance{c: c, info: info, count: count, starting: starting}
+	d := &rebalance{c: c, db: c.DB, info: info, count: count, starting: starting}
 	if count <= d.dataShards() {
 		return d, nil
 	}
@@ -57,7 +58,7 @@ func (d *rebalance) dataShards() int { return max(d.info.DataShards, 1) }
 
 // isDone tells whether nothing is to be done, and learns what is needed otherwise.
 func (d *rebalance) isDone(ctx context.Context) (bool, error) {
-	db := d.c.DB
+	db := d.db
 	rows, err := db.CursorsOf(ctx, db.Store.On(), d.c.Name, d.info.Name)
 	if err != nil {
 		return false, err
@@ -172,8 +173,8 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			return err
 		}
 	}
-	b := dialect.NewBuilder(d.c.DB.Store.Dialect)
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.c.DB.Store.Table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	b := d.db.builder()
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
 	return err
 }
 
@@ -213,16 +214,16 @@ func (d *rebalance) own(b *dialect.Builder) string {
 // none, so that of two instances the second waits there for what the first makes of it. It
 // answers the cursors that there were.
 func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
-	db := d.c.DB
+	db := d.db
 	if d.aside {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
+		b := db.builder()
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
 			return nil, err
 		}
 	}
 	row := func(shard int) (int64, error) {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		return tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+		b := db.builder()
+		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
 	}
 	made := false
 	n, err := row(0)
@@ -255,11 +256,11 @@ func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow,
 
 // insert makes a cursor unless it is there.
 func (d *rebalance) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
-	db := d.c.DB
-	b := dialect.NewBuilder(db.Store.Dialect)
+	db := d.db
+	b := db.builder()
 	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)), b.Arg(r.Generation),
-		b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.Store.Dialect.Now()}
-	return tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("cursors"),
+		b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.now()}
+	return tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("cursors"),
 		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)
 }
@@ -269,11 +270,11 @@ func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorR
 	if slices.ContainsFunc(old, func(r *CursorRow) bool { return *r == *next }) {
 		return nil
 	}
-	db := d.c.DB
-	b := dialect.NewBuilder(db.Store.Dialect)
-	n, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+b.Arg(string(next.Value))+
+	db := d.db
+	b := db.builder()
+	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+b.Arg(string(next.Value))+
 		", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.Store.Dialect.Now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
+		", version = version + 1, failure = NULL, updated_at = "+db.now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}
@@ -284,7 +285,7 @@ func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorR
 // were feeds by themselves. Nothing of those says anything of this feed: it refuses them, as
 // cursors of another generation, until the consumer is set back.
 func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
-	db, id := d.c.DB, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}
+	db, id := d.db, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}
 	if n, err := db.LockWhole(ctx, tx, id); err != nil || n == 0 {
 		if err == nil {
 			err = errOvertaken // another instance has done it
@@ -307,8 +308,8 @@ func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
 		return err
 	}
 	for _, table := range []string{"cursors", "consumers"} {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		if _, err := tx.Exec(ctx, "DELETE FROM "+db.Store.Table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
+		b := db.builder()
+		if _, err := tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 			return err
 		}
 		if r.cursor.row.Aside > 0 {
-			if err := r.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
+			if err := r.db.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 	if err := t.handle(ctx, func() error { return a.c.OnRefused(ctx, tx, refusal) }); err != nil {
 		return err
 	}
-	if err := a.c.DB.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: a.c.Name, Feed: a.feed}); err != nil {
+	if err := a.db.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: a.c.Name, Feed: a.feed}); err != nil {
 		return err
 	}
 	return all.restart(ctx, t.q, rows)
@@ -89,10 +89,10 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 // only.
 func (r *shardRun) leftBehind(ctx context.Context, page feedtype.Page) error {
 	g := page.Cursor.Generation()
-	if r.count == 1 || r.ofShard || g == 0 || !r.cursor.row.Value.IsBeginning() {
+	if g == 0 {
 		return nil
 	}
-	rows, err := r.c.DB.CursorsOf(ctx, r.c.DB.Store.On(), r.c.Name, r.feed)
+	rows, err := r.db.CursorsOf(ctx, r.db.Store.On(), r.c.Name, r.feed)
 	if err != nil {
 		return err
 	}

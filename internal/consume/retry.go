@@ -81,7 +81,7 @@ func (r *retry) survive(ctx context.Context, err error) error {
 		r.outages = 0
 		return nil
 	}
-	err = r.c.DB.Store.Fail(r.object(), "consume", err)
+	err = r.db.Store.Fail(r.object(), "consume", err)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -122,7 +122,7 @@ func (r *retry) explain(err error) error {
 
 // backoff is the pause after the n-th failure in a row.
 func (r *retry) backoff(n int) time.Duration {
-	first, most := r.c.backoffs()
+	first, most := r.c.Retry.Backoff, r.c.Retry.MaxBackoff
 	shift := min(n-1, 20)
 	if first > most>>shift { // so that nothing overflows
 		return store.Jitter(most)

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,10 @@ type shardRun struct {
 
 // newShardRun is the work on an assignment. It is for one goroutine.
 func newShardRun(a *assignment, slots chan struct{}) *shardRun {
-	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a}, pages: pageReader{assignment: a}, idle: firstIdle}
+	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a}, pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
 	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages, dead: &deadLetters{a, &r.cursor},
 		deliver: a.c.Deliver, slots: slots}
-	r.owners = staleOwners{assignment: a, retry: &r.retry}
+	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ofShard}
 	return r
 }
 
@@ -61,12 +62,11 @@ func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 	}
 	if r.cursor.row == nil {
 		row, err := r.cursor.load(ctx)
-		if err == nil {
+		if err == nil && r.epoch != 0 {
 			row, err = r.cursor.claim(ctx, row)
 		}
-		if err == nil && !row.Paused {
-			var alone bool
-			if alone, err = r.owners.waitForStale(ctx); err == nil && !alone {
+		if err == nil && !row.Paused && !r.owners.alone {
+			if err = r.owners.waitForStale(ctx); err == nil && !r.owners.alone {
 				return false, nil // the cursor is read again meanwhile
 			}
 		}
@@ -100,7 +100,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 	if r.until.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
-	if err == nil {
+	if err == nil && r.count > 1 && !r.ofShard && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		}
 		held := r.cursor.row.Aside > 0 && !after.Settled()
 		begun := time.Now()
-		if r.retry.failures >= r.c.attempts() && len(page.Entries) > 0 && r.applier.deliver == nil {
+		if r.retry.failures >= r.c.Retry.MaxAttempts && len(page.Entries) > 0 && r.applier.deliver == nil {
 			err = r.applier.oneByOne(ctx, after, page)
 		} else {
 			if r.retry.failures == 0 {
@@ -147,6 +147,12 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		r.retry.outages, r.retry.failures = 0, 0
 		return !page.More && !held, nil // a pass that is through lets dead letters be released
 	}
+	return r.nothingNew(ctx, page, started, wait)
+}
+
+// nothingNew is the end of a turn whose page has brought nothing: it pauses where the source
+// did not wait by itself.
+func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time, wait time.Duration) (done bool, err error) {
 	r.retry.outages = 0
 	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ofShard {
 		r.cursor.row = nil // it may have been moved, and the consumer has nothing else to do
@@ -178,14 +184,10 @@ func (r *shardRun) wait() time.Duration {
 	switch {
 	case r.once, r.ofShard:
 		return 0
-	case r.cursor.row.Aside > 0 && r.c.Wait > 0:
-		return min(r.c.Wait, asideWait)
 	case r.cursor.row.Aside > 0:
-		return asideWait
-	case r.c.Wait > 0:
-		return r.c.Wait
+		return min(r.c.Wait, asideWait)
 	}
-	return defaultWait
+	return r.c.Wait
 }
 
 // afterFailure decides what an error of a page means: go on, pause and go on, or end.
@@ -205,11 +207,11 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 	case errors.As(err, &failed):
 		r.retry.failures++
 		r.cursor.row = nil // an operator may have paused the consumer, or moved its cursor
-		if errors.Is(err, errIncomplete) && r.retry.failures >= r.c.attempts() {
+		if errors.Is(err, errIncomplete) && r.retry.failures >= r.c.Retry.MaxAttempts {
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.retry.failures), Err: failed.err,
 				Next: "mend it and start again; the pass is complete but for it"}
 		}
-		if r.retry.failures == r.c.attempts() {
+		if r.retry.failures == r.c.Retry.MaxAttempts {
 			r.retry.denials, r.retry.outages = 0, 0 // each entry by itself is shown the same patience
 		}
 		r.trouble(failed.err)
@@ -228,8 +230,7 @@ func (r *shardRun) rest(ctx context.Context, why error) error {
 	case err != nil && ctx.Err() == nil:
 		r.trouble(err)
 	}
-	_, most := r.c.backoffs()
-	for left := store.Jitter(most); left > 0 && r.until.Err() == nil; {
+	for left := store.Jitter(r.c.Retry.MaxBackoff); left > 0 && r.until.Err() == nil; {
 		step := min(left, store.Jitter(pausedPoll))
 		left -= step
 		if err := r.retry.pause(ctx, step); err != nil {

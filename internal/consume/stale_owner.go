@@ -27,9 +27,6 @@ type staleOwners struct {
 // same keys. It ends by itself, with a conflict, or its lease runs out. Where effects and
 // cursor are of one transaction nothing is on its way.
 func (o *staleOwners) waitForOldCount(ctx context.Context) error {
-	if o.c.Handle != nil {
-		return nil
-	}
 	for told, idle := false, 10*firstIdle; ; idle = min(2*idle, maxIdle) {
 		holder, err := o.oldCountHolder(ctx)
 		if err = o.retry.survive(ctx, err); err != nil {
@@ -52,8 +49,8 @@ func (o *staleOwners) waitForOldCount(ctx context.Context) error {
 // oldCountHolder is somebody who holds a lease of the consumer's shards of another number; nil
 // where nobody does.
 func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
-	db, group := o.c.DB, ConsumerGroup(o.c.Name, o.feed)
-	b := dialect.NewBuilder(db.Store.Dialect)
+	db, group := o.db, ConsumerGroup(o.c.Name, o.feed)
+	b := db.builder()
 	// Names compare by their bytes in every database; '0' is the one behind '/'.
 	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
 		" OR name = "+b.Arg(o.c.SoleLease), b.Args(), lease.Scan)
@@ -80,7 +77,7 @@ func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus
 
 // stillOf answers an error where the consumer's shards are of another number by now.
 func (o *staleOwners) stillOf(ctx context.Context) error {
-	count, err := o.c.DB.countOf(ctx, o.c.Name, o.feed)
+	count, err := o.db.countOf(ctx, o.c.Name, o.feed)
 	if err == nil && count > 0 && count != o.count {
 		err = o.shardCountChanged(count)
 	}
@@ -93,33 +90,30 @@ func (o *staleOwners) stillOf(ctx context.Context) error {
 // they would go from new versions back to old ones. He learns of it when his cursor is to be
 // stored, or his lease runs out. It is asked once a term: whoever sets the cursors back
 // later ends this one, too.
-func (o *staleOwners) waitForStale(ctx context.Context) (alone bool, err error) {
-	if o.c.Handle != nil || o.count == 1 || o.ofShard || o.alone {
-		return true, nil
-	}
+func (o *staleOwners) waitForStale(ctx context.Context) error {
 	holder, err := o.staleHolder(ctx)
 	if err != nil || holder == nil {
 		o.alone = err == nil
-		return o.alone, err
+		return err
 	}
 	if !o.told {
 		o.told = true
 		o.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: o.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
 			Next: "wait until it has brought to its end what it has in hand"})
 	}
-	return false, o.retry.pause(ctx, store.Jitter(maxIdle))
+	return o.retry.pause(ctx, store.Jitter(maxIdle))
 }
 
 // staleHolder is somebody who holds the lease of another of the consumer's shards under an
 // epoch below that of its cursor; nil where nobody does. Leases are read after the cursors: a
 // term that begins in between is above its cursor.
 func (o *staleOwners) staleHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
-	db := o.c.DB
+	db := o.db
 	rows, err := db.CursorsOf(ctx, db.Store.On(), o.c.Name, o.feed)
 	if err != nil {
 		return nil, err
 	}
-	leases, err := lease.NewGroup(db.Store, ConsumerGroup(o.c.Name, o.feed), o.count, o.c.leaseTTL()).Look(ctx)
+	leases, err := lease.NewGroup(db.Store, ConsumerGroup(o.c.Name, o.feed), o.count, o.c.Lease).Look(ctx)
 	if err != nil {
 		return nil, err
 	}

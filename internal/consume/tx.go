@@ -60,10 +60,12 @@ func (a *applier) inTx(ctx context.Context, fn func(*sql.Tx, *batchTx) error) er
 			return errOvertaken
 		}
 	}
-	err := a.c.DB.Store.Once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
+	err := a.db.Store.Once(ctx, dialect.ForConsume, func(tx *sql.Tx, q dialect.Querier) error {
 		t.q = q
-		if err := t.beginPass(ctx, tx); err != nil {
-			return err
+		if a.c.OnBegin != nil {
+			if err := t.beginPass(ctx, tx); err != nil {
+				return err
+			}
 		}
 		return fn(tx, t)
 	})
@@ -86,7 +88,7 @@ func (a *applier) blame(ctx context.Context, err error, after bool) error {
 		return err
 	}
 	var known *feedtype.Error
-	switch a.c.DB.Store.Dialect.Classify(err) {
+	switch a.db.Store.Dialect.Classify(err) {
 	case dialect.ClassConnection, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
@@ -106,15 +108,12 @@ func (a *applier) blame(ctx context.Context, err error, after bool) error {
 func (a *applier) reachable() bool {
 	bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	return a.c.DB.Store.SQL.PingContext(bounded) == nil
+	return a.db.Store.SQL.PingContext(bounded) == nil
 }
 
 // beginPass calls OnBegin in a transaction at the beginning, before anything else there.
 func (t *batchTx) beginPass(ctx context.Context, tx *sql.Tx) error {
 	c, row := t.a.c, t.a.cursor.row
-	if c.OnBegin == nil {
-		return nil
-	}
 	if at, err := row.Value.State(); err != nil || !at.Start { // "now" and "at:…" begin no pass
 		return nil
 	}
@@ -135,7 +134,7 @@ func (t *batchTx) handle(ctx context.Context, fn func() error) error {
 		return err
 	}
 	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
-	d := t.a.c.DB.Store.Dialect
+	d := t.a.db.Store.Dialect
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -168,7 +167,7 @@ func (t *batchTx) call(fn func() error) (err error) {
 	if errors.As(err, &later) {
 		return &feedtype.Error{Code: feedtype.Unavailable, Object: t.a.object(), Cause: "the handler asks to be called later", Err: err}
 	}
-	d := t.a.c.DB.Store.Dialect
+	d := t.a.db.Store.Dialect
 	switch d.Classify(err) {
 	case dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassReadOnly, dialect.ClassFull:
 		return err
@@ -184,13 +183,21 @@ func (t *batchTx) call(fn func() error) (err error) {
 	return &handlerError{err}
 }
 
-// complete does what is due where a pass from the beginning ends: it hands over to
-// OnComplete, and a key that was aside before the pass and has not come in it is gone.
-func (t *batchTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, entries int) error {
-	a := t.a
-	if !a.cursor.row.Value.InPass() || to.InPass() && (entries > 0 || to != feedtype.Beginning) {
-		return nil
+// finish ends a batch of a page: the pass, where it ends here, and the cursor. aside is the
+// number of dead letters that the batch has made.
+func (t *batchTx) finish(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, entries int, aside int64) error {
+	if t.a.cursor.row.Value.InPass() && (!to.InPass() || entries == 0 && to == feedtype.Beginning) {
+		if err := t.endPass(ctx, tx); err != nil {
+			return err
+		}
 	}
+	return t.advance(ctx, to, aside)
+}
+
+// endPass does what is due where a pass from the beginning ends: it hands over to
+// OnComplete, and a key that was aside before the pass and has not come in it is gone.
+func (t *batchTx) endPass(ctx context.Context, tx *sql.Tx) error {
+	a := t.a
 	if a.c.OnComplete != nil {
 		if err := t.handle(ctx, func() error { return a.c.OnComplete(ctx, tx) }); err != nil {
 			return errors.Join(errIncomplete, err)
@@ -199,7 +206,7 @@ func (t *batchTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, 
 	if a.cursor.row.Aside == 0 {
 		return nil
 	}
-	b := dialect.NewBuilder(a.c.DB.Store.Dialect)
+	b := a.db.builder()
 	_, err := t.q.Exec(ctx, "UPDATE "+a.dead.table()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+a.dead.own(b)+" AND generation < 0", b.Args()...)
 	return err
 }
@@ -209,9 +216,25 @@ func (t *batchTx) complete(ctx context.Context, tx *sql.Tx, to feedtype.Cursor, 
 // consumer: then nothing of this transaction may stay. The caller's effects come
 // first, so that the row is locked for no longer than a COMMIT takes.
 func (t *batchTx) advance(ctx context.Context, to feedtype.Cursor, aside int64) error {
-	next := *t.a.cursor.row
-	next.Value, next.Generation, next.Aside, next.version = to, to.Generation(), next.Aside+aside, next.version+1
-	n, err := t.a.c.DB.compareAndSet(ctx, t.q, t.a.cursor.row, &next)
+	db, was := t.a.db, t.a.cursor.row
+	next := *was
+	next.Value, next.Generation, next.Aside, next.version = to, to.Generation(), was.Aside+aside, was.version+1
+	// What a row means depends on its shard_count and generation as much as on its value, so
+	// all of them are compared. version, which every write counts up, tells of a cursor that
+	// was elsewhere meanwhile, and makes the row count as affected on every database. A paused
+	// consumer is at rest.
+	b := db.builder()
+	n, err := t.q.Exec(ctx, "UPDATE "+db.table("cursors")+
+		" SET value = "+b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", aside = "+b.Arg(next.Aside)+
+		", version = version + 1, failure = NULL, updated_at = "+db.now()+
+		" WHERE consumer = "+b.Arg(was.Consumer)+" AND feed = "+b.Arg(was.Feed)+" AND shard = "+b.Arg(was.Shard)+
+		" AND shard_count = "+b.Arg(was.ShardCount)+
+		" AND version = "+b.Arg(was.version)+
+		" AND value = "+b.Arg(string(was.Value))+
+		" AND generation = "+b.Arg(was.Generation)+
+		" AND epoch = "+b.Arg(was.Epoch)+
+		" AND aside = "+b.Arg(was.Aside)+
+		" AND paused = 0", b.Args()...)
 	switch {
 	case err != nil:
 		return err

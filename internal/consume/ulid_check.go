@@ -18,7 +18,7 @@ const unread = -1
 
 // newShards makes cursors of shards that have come to the feed while this instance works.
 func (w *worker) newShards(ctx context.Context, shards []int) error {
-	db, id := w.c.DB, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}
+	db, id := w.db, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}
 	err := db.Store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
 		if _, err := db.LockWhole(ctx, tx, id); err != nil {
 			return err
@@ -49,11 +49,11 @@ func (w *worker) newShards(ctx context.Context, shards []int) error {
 // a worker writes behind a page it need not tell; another instance that has the same shard
 // finds that when it writes.
 func (w *worker) check(ctx context.Context) error {
-	db := w.c.DB
-	b := dialect.NewBuilder(db.Store.Dialect)
+	db := w.db
+	b := db.builder()
 	var count int
 	var changes int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.Store.Table("consumers")+
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.table("consumers")+
 		" WHERE consumer = "+b.Arg(w.c.Name)+" AND feed = "+b.Arg(w.feed), b.Args(), &count, &changes)
 	switch {
 	case errors.Is(err, store.ErrNoRows): // it was dropped, and begins anew
@@ -107,8 +107,9 @@ func (w *worker) read(ctx context.Context) error {
 		}
 		t := w.shards[row.Shard]
 		if t == nil {
-			t = &ownShard{one: newShardRun(w.of(w.until, row.Shard, w.epoch), w.in.slots)}
-			t.one.ofShard = true
+			one := w.of(w.until, row.Shard, w.epoch)
+			one.ofShard = true
+			t = &ownShard{one: newShardRun(one, w.in.slots)}
 			w.shards[row.Shard] = t
 		} else if t.one.cursor.version == row.version {
 			continue
@@ -130,7 +131,7 @@ func (w *worker) read(ctx context.Context) error {
 
 // mine are the cursors of the worker's shards.
 func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
-	rows, err := w.c.DB.CursorsOf(ctx, w.c.DB.Store.On(), w.c.Name, w.feed)
+	rows, err := w.db.CursorsOf(ctx, w.db.Store.On(), w.c.Name, w.feed)
 	if err != nil {
 		return nil, err
 	}
@@ -144,15 +145,15 @@ func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
 
 // claim makes cursors the lease's, see claim of one.
 func (w *worker) claim(ctx context.Context, shards []int) error {
-	db := w.c.DB
+	db := w.db
 	const most = 500
 	for some := range slices.Chunk(shards, most) {
 		err := db.Store.InTx(ctx, dialect.ForRecord, "claim cursors", func(tx dialect.Querier) error {
 			if _, err := db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}); err != nil {
 				return err
 			}
-			b := dialect.NewBuilder(db.Store.Dialect)
-			query := "UPDATE " + db.Store.Table("cursors") + " SET epoch = " + b.Arg(w.epoch) + ", version = version + 1, updated_at = " + db.Store.Dialect.Now() +
+			b := db.builder()
+			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.epoch) + ", version = version + 1, updated_at = " + db.now() +
 				" WHERE consumer = " + b.Arg(w.c.Name) + " AND feed = " + b.Arg(w.feed) + " AND shard_count = " + b.Arg(w.count)
 			epoch := b.Arg(w.epoch)
 			list := make([]string, len(some))
@@ -178,9 +179,9 @@ func (w *worker) releases(ctx context.Context) error {
 	if !aside {
 		return nil
 	}
-	db := w.c.DB
-	b := dialect.NewBuilder(db.Store.Dialect)
-	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.Store.Table("dead_letters")+" WHERE consumer = "+b.Arg(w.c.Name)+
+	db := w.db
+	b := db.builder()
+	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.table("dead_letters")+" WHERE consumer = "+b.Arg(w.c.Name)+
 		" AND feed = "+b.Arg(w.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	if err != nil {
 		return err

@@ -317,7 +317,7 @@ const maxVain = 5 * time.Second
 
 // prepare asks for the shard's Deliver, once.
 func (w *worker) prepare(t *ownShard) error {
-	if t.made {
+	if t.made || w.c.DeliverShard == nil {
 		return nil
 	}
 	err := w.in.deliverTo(t.one)
@@ -339,7 +339,6 @@ func (w *worker) rest(ctx context.Context, t *ownShard, why error) error {
 	if _, err := one.cursor.noteFailure(ctx, why); err != nil && ctx.Err() == nil {
 		one.trouble(err)
 	}
-	_, most := one.c.backoffs()
-	one.retry.notBefore = time.Now().Add(store.Jitter(most))
+	one.retry.notBefore = time.Now().Add(store.Jitter(one.c.Retry.MaxBackoff))
 	return ctx.Err()
 }

@@ -33,15 +33,15 @@ func (s *shardCursors) arrange(ctx context.Context, info *feedtype.Info, startin
 
 // arrangeWith knows where a new consumer begins.
 func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool, begins map[int]feedtype.Cursor) error {
-	db, id := s.c.DB, feedtype.ConsumerID{Consumer: s.c.Name, Feed: info.Name}
+	db, id := s.db, feedtype.ConsumerID{Consumer: s.c.Name, Feed: info.Name}
 	return db.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
 		n, err := db.LockWhole(ctx, tx, id)
 		isNew := false
 		if err == nil && n == 0 {
-			b := dialect.NewBuilder(db.Store.Dialect)
+			b := db.builder()
 			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
 			values := []string{b.Arg(s.c.Name), b.Arg(info.Name), b.Arg(s.count), "0", "0"}
-			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
+			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
 				isNew = n == 1
 				_, err = db.LockWhole(ctx, tx, id)
 			}
@@ -72,8 +72,8 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 		}
 		if whole.shardCount != s.count || other {
 			for _, table := range []string{"consumers", "cursors"} {
-				b := dialect.NewBuilder(db.Store.Dialect)
-				if _, err := tx.Exec(ctx, "UPDATE "+db.Store.Table(table)+" SET shard_count = "+b.Arg(s.count)+", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+				b := db.builder()
+				if _, err := tx.Exec(ctx, "UPDATE "+db.table(table)+" SET shard_count = "+b.Arg(s.count)+", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
 					return err
 				}
 			}
@@ -92,13 +92,13 @@ func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed stri
 	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
 	const most = 100 // of which each has nine parameters
 	for some := range slices.Chunk(missing, most) {
-		b := dialect.NewBuilder(s.c.DB.Store.Dialect)
+		b := s.db.builder()
 		values := make([]string, len(some))
 		for i, shard := range some {
 			values[i] = "(" + strings.Join([]string{b.Arg(s.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(s.count), b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
-				"0", "0", b.Arg(number(paused)), "0", s.c.DB.Store.Dialect.Now()}, ", ") + ")"
+				"0", "0", b.Arg(number(paused)), "0", s.db.now()}, ", ") + ")"
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO "+s.c.DB.Store.Table("cursors")+
+		_, err := tx.Exec(ctx, "INSERT INTO "+s.db.table("cursors")+
 			" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES "+strings.Join(values, ", "), b.Args()...)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *shardCursors) begins(ctx context.Context, info *feedtype.Info) (map[int
 	if s.c.Start.IsBeginning() {
 		return nil, nil
 	}
-	whole, err := s.c.DB.consumerRowOf(ctx, s.c.DB.Store.On(), s.c.Name, info.Name)
+	whole, err := s.db.consumerRowOf(ctx, s.db.Store.On(), s.c.Name, info.Name)
 	if err != nil || whole != nil {
 		return nil, err
 	}
@@ -168,6 +168,6 @@ func (s *shardCursors) beginsAt(ctx context.Context, shard int) (feedtype.Cursor
 // isOver tells whether a time has gone by, by the clock of the consumer's own database.
 func (s *shardCursors) isOver(ctx context.Context, t time.Time) (bool, error) {
 	var micros int64
-	err := dialect.QueryRow(ctx, s.c.DB.Store.On(), "SELECT "+s.c.DB.Store.Dialect.Now(), nil, &micros)
+	err := dialect.QueryRow(ctx, s.db.Store.On(), "SELECT "+s.db.now(), nil, &micros)
 	return t.Before(time.UnixMicro(micros)), err
 }
