@@ -111,7 +111,7 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 	b := a.db.builder()
 	var l letter
 	err = dialect.QueryRow(ctx, a.db.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+a.dead.table()+
-		" WHERE "+a.dead.own(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
+		" WHERE "+a.dead.where(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
 		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
 		a.cursor.releases = false
@@ -149,7 +149,7 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 		}
 		return t.advance(ctx, at, -1)
 	}
-	if err = a.deliverLetter(ctx, batch); err == nil {
+	if err = a.deliverOne(ctx, batch); err == nil {
 		err = a.inTx(ctx, handled)
 	}
 	var failed *handlerError

@@ -31,7 +31,7 @@ type deadLetters struct {
 }
 
 // own is the condition that a dead letter is of this consumer's.
-func (d *deadLetters) own(b *dialect.Builder) string {
+func (d *deadLetters) where(b *dialect.Builder) string {
 	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " + b.Arg(d.cursor.row.Shard)
 }
 
@@ -39,7 +39,7 @@ func (d *deadLetters) table() string { return d.db.table("dead_letters") }
 
 // which tells which of the entries are of keys that are set aside; it asks nobody
 // where there are none.
-func (d *deadLetters) which(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
+func (d *deadLetters) indexesAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
 	if d.cursor.row.Aside == 0 {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier, entries [
 		b := d.db.builder()
 		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
 			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+d.db.now()+
-			" WHERE "+d.own(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
+			" WHERE "+d.where(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
 		switch {
 		case err != nil:
 			return nil, err
@@ -103,7 +103,7 @@ func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []st
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
 		b := d.db.builder()
-		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.own(b)
+		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.where(b)
 		few := d.cursor.row.Aside <= chunk
 		if !few {
 			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
@@ -134,7 +134,7 @@ func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []st
 
 // exactly is the condition that a dead letter is still the one that was read.
 func (d *deadLetters) exactly(b *dialect.Builder, l letter) string {
-	return d.own(b) + " AND key_digest = " + b.Arg(l.digest) +
+	return d.where(b) + " AND key_digest = " + b.Arg(l.digest) +
 		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(feedtype.LetterRetry)
 }
 
@@ -160,7 +160,7 @@ func (d *deadLetters) reread(ctx context.Context, l letter) ([]feedtype.Entry, e
 	}
 	switch {
 	case l.generation < 0 && l.op == feedtype.Delete:
-		return d.gone(l)
+		return d.asDelete(l)
 	case l.generation != d.cursor.row.Generation:
 		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: d.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
 			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
@@ -172,7 +172,7 @@ func (d *deadLetters) reread(ctx context.Context, l letter) ([]feedtype.Entry, e
 	page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: d.whole()})
 	if errors.Is(err, feedtype.TombstonesExpired) {
 		if l.op == feedtype.Delete {
-			return d.gone(l)
+			return d.asDelete(l)
 		}
 		// The consumer's own cursor has seen those deletes, or it would be refused too.
 		var at feedtype.CursorState
@@ -200,13 +200,13 @@ func (d *deadLetters) reread(ctx context.Context, l letter) ([]feedtype.Entry, e
 		return nil, &feedtype.Error{Code: feedtype.Unavailable, Object: d.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
 			Next: "wait for it"}
 	case l.op == feedtype.Delete && !below.Mark.IsZero():
-		return d.gone(l) // what the mark leaves out
+		return d.asDelete(l) // what the mark leaves out
 	}
 	return nil, nil
 }
 
 // gone makes a delete of a dead letter.
-func (d *deadLetters) gone(l letter) ([]feedtype.Entry, error) {
+func (d *deadLetters) asDelete(l letter) ([]feedtype.Entry, error) {
 	shard := int64(0)
 	if l.dataShard != nil {
 		shard = *l.dataShard

@@ -17,12 +17,12 @@ type assignment struct {
 	// until ends when run is to end with what it has in hand, and nothing is waited for any
 	// more. It is made of the context that run gets.
 	until context.Context
-	// ofShard: the shard is one of a feed each shard of which is one by itself, and takes turns with others.
-	ofShard bool
+	// ulidShard: the shard is one of a feed each shard of which is one by itself, and takes turns with others.
+	ulidShard bool
 
 	// What open has learnt of the feed; feed is empty before.
 	feed       string
-	byShard    bool              // each shard of the feed is one by itself: see worker
+	ulidFeed   bool              // each shard of the feed is one by itself: see worker
 	key        []feedtype.Column // to read dead letters' keys
 	generation int64
 }
@@ -30,7 +30,7 @@ type assignment struct {
 // of is a shard of a's consumer, under the lease of an epoch if there is one.
 func (a *assignment) of(until context.Context, shard int, epoch int64) *assignment {
 	one := *a
-	one.until, one.shard, one.epoch, one.ofShard = until, shard, epoch, false
+	one.until, one.shard, one.epoch, one.ulidShard = until, shard, epoch, false
 	return &one
 }
 
@@ -38,7 +38,7 @@ func (a *assignment) object() string {
 	if a.feed == "" {
 		return fmt.Sprintf("consumer %q", a.c.Name)
 	}
-	if a.ofShard {
+	if a.ulidShard {
 		return fmt.Sprintf("%s, shard %d", consumerObject(a.c.Name, a.feed), a.shard)
 	}
 	if a.count > 1 && a.shard >= 0 {
@@ -64,7 +64,7 @@ func (a *assignment) shardCountChanged(count int) error {
 // shards is the part of the feed that is asked for.
 func (a *assignment) shards() feedtype.Shards {
 	switch {
-	case a.ofShard:
+	case a.ulidShard:
 		return feedtype.One(a.shard)
 	case a.count == 1:
 		return feedtype.Shards{}
@@ -74,7 +74,7 @@ func (a *assignment) shards() feedtype.Shards {
 
 // whole is the feed that the shard is of: itself, where it is one.
 func (a *assignment) whole() feedtype.Shards {
-	if a.ofShard {
+	if a.ulidShard {
 		return feedtype.One(a.shard)
 	}
 	return feedtype.Shards{}

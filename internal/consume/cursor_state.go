@@ -85,11 +85,11 @@ func (s *cursorState) claim(ctx context.Context, row *CursorRow) (*CursorRow, er
 	return row, nil
 }
 
-// isWanted tells whether somebody has written the cursor of a shard that rests, such as
+// wasChanged tells whether somebody has written the cursor of a shard that rests, such as
 // an operator who has moved or paused it, or has asked for the release of a dead letter.
 // Where the consumer has another number of shards by now it answers that conflict: the
 // others wait for this instance's leases.
-func (s *cursorState) isWanted(ctx context.Context) (bool, error) {
+func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
 	row, err := s.load(ctx)
 	switch {
 	case err != nil:

@@ -122,9 +122,9 @@ func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, 
 	return total, nil
 }
 
-// ForgetPlaces says of dead letters that their positions are of a pass that is over:
+// ForgetLetterPositions says of dead letters that their positions are of a pass that is over:
 // the next one brings every key that is there.
-func (db *Consumers) ForgetPlaces(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+func (db *Consumers) ForgetLetterPositions(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	b := db.builder()
 	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
 	return err

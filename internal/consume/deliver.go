@@ -16,7 +16,7 @@ import (
 // are left out; those that are refused, as often as it takes, are set aside as well.
 func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) error {
 	started := time.Now()
-	aside, err := a.dead.which(ctx, entries)
+	aside, err := a.dead.indexesAside(ctx, entries)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 			batch, at = append(batch, e), append(at, i)
 		}
 	}
-	refused, err := a.handOver(ctx, batch)
+	refused, err := a.callDeliver(ctx, batch)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 
 // handOver calls Deliver. An error of it, or a panic, is no entry's fault: it is called
 // again later, for as long as it takes.
-func (a *applier) handOver(ctx context.Context, batch []feedtype.Entry) (refused []feedtype.Refusal, err error) {
+func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refused []feedtype.Refusal, err error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -102,13 +102,13 @@ func (a *applier) handOver(ctx context.Context, batch []feedtype.Entry) (refused
 	return refused, nil
 }
 
-// deliverLetter hands over the version of a dead letter's key, where that is Deliver's to
+// deliverOne hands over the version of a dead letter's key, where that is Deliver's to
 // do.
-func (a *applier) deliverLetter(ctx context.Context, batch []feedtype.Entry) error {
+func (a *applier) deliverOne(ctx context.Context, batch []feedtype.Entry) error {
 	if a.deliver == nil {
 		return nil
 	}
-	refused, err := a.handOver(ctx, batch)
+	refused, err := a.callDeliver(ctx, batch)
 	if err == nil && len(refused) > 0 {
 		err = &handlerError{refused[0].Err}
 	}

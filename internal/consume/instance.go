@@ -29,7 +29,7 @@ func (c *Consumer) Consume(ctx context.Context, once bool) error {
 	if err != nil {
 		return err
 	}
-	return whole.everyShard(ctx)
+	return whole.allShards(ctx)
 }
 
 // Divide sees to it that there is a cursor for each shard.
@@ -60,33 +60,33 @@ func (c *Consumer) newInstance(ctx context.Context, once bool) (*instance, error
 	return whole, nil
 }
 
-// everyShard works on the only shard there is; or, where there are more, on those that
+// allShards works on the only shard there is; or, where there are more, on those that
 // this instance is to have; or, if once, on one after the other, up to the head.
-func (in *instance) everyShard(ctx context.Context) error {
+func (in *instance) allShards(ctx context.Context) error {
 	if in.c.Handle == nil {
 		if err := (&staleOwners{assignment: in.assignment, retry: &in.retry}).waitForOldCount(ctx); err != nil {
 			return err
 		}
 	}
 	switch {
-	case in.count == 1 && !in.byShard:
+	case in.count == 1 && !in.ulidFeed:
 		return in.work(ctx, ctx, 0, in.epoch)
 	case in.count == 1:
-		return in.inTurns(ctx, ctx, 0, in.epoch)
+		return in.runWorker(ctx, ctx, 0, in.epoch)
 	case !in.once:
-		return in.together(ctx)
+		return in.shareShards(ctx)
 	}
 	for {
 		in.setBack = false
-		if err := in.oneAfterTheOther(ctx); err != nil || !in.setBack {
+		if err := in.shardByShard(ctx); err != nil || !in.setBack {
 			return err
 		}
 		// One has set back those that had come to the head before it.
 	}
 }
 
-// oneAfterTheOther brings each shard to the head.
-func (in *instance) oneAfterTheOther(ctx context.Context) error {
+// shardByShard brings each shard to the head.
+func (in *instance) shardByShard(ctx context.Context) error {
 	var first error // of the shards that stand still; the others go on
 	more := 0
 	for shard := range in.count {
@@ -107,10 +107,10 @@ func (in *instance) oneAfterTheOther(ctx context.Context) error {
 
 // work works on one shard, until the end of until: see one and run.
 func (in *instance) work(ctx, until context.Context, shard int, epoch int64) error {
-	if in.byShard {
-		return in.inTurns(ctx, until, shard, epoch)
+	if in.ulidFeed {
+		return in.runWorker(ctx, until, shard, epoch)
 	}
-	one, err := in.one(until, shard, epoch)
+	one, err := in.newRun(until, shard, epoch)
 	if err != nil {
 		return err
 	}
@@ -119,17 +119,17 @@ func (in *instance) work(ctx, until context.Context, shard int, epoch int64) err
 	return err
 }
 
-// workOrRest is work on one of several shards. One whose entry cannot be handled rests, under
+// workThroughFailures is work on one of several shards. One whose entry cannot be handled rests, under
 // its lease, and is tried again now and then: if its error ended the instance, the shard's
 // next one would end as well, and so on, until nobody worked on any.
-func (in *instance) workOrRest(ctx, until context.Context, shard int, epoch int64) error {
-	one, err := in.one(until, shard, epoch)
+func (in *instance) workThroughFailures(ctx, until context.Context, shard int, epoch int64) error {
+	one, err := in.newRun(until, shard, epoch)
 	if err != nil {
 		return err
 	}
 	for {
 		err := one.run(ctx)
-		if err == nil || ctx.Err() != nil || !concernsShardAlone(err) {
+		if err == nil || ctx.Err() != nil || !stopsOneShard(err) {
 			return err
 		}
 		one.cursor.row = nil
@@ -140,9 +140,9 @@ func (in *instance) workOrRest(ctx, until context.Context, shard int, epoch int6
 	}
 }
 
-// one is one shard of the instance's, under the lease of an epoch if there is one. It is for one
+// newRun is one shard of the instance's, under the lease of an epoch if there is one. It is for one
 // goroutine, and works until the end of until.
-func (in *instance) one(until context.Context, shard int, epoch int64) (*shardRun, error) {
+func (in *instance) newRun(until context.Context, shard int, epoch int64) (*shardRun, error) {
 	one := newShardRun(in.of(until, shard, epoch), in.slots)
 	if in.c.DeliverShard == nil {
 		return one, nil
@@ -161,7 +161,7 @@ func (in *instance) deliverTo(one *shardRun) (err error) {
 
 // together works on the shards that this instance is to have, beside the others of the
 // consumer's name, until ctx ends.
-func (in *instance) together(ctx context.Context) error {
+func (in *instance) shareShards(ctx context.Context) error {
 	// Handlers may have their transactions open for long. Where the pool is bounded they
 	// leave connections for pages, and for the leases' renewal above all.
 	if most := in.db.Store.SQL.Stats().MaxOpenConnections; most > 0 {
@@ -181,17 +181,17 @@ func (in *instance) together(ctx context.Context) error {
 			case <-until.Done():
 			}
 		}()
-		if in.byShard {
-			return in.inTurns(ctx, until, j.Number(), j.Term().Epoch())
+		if in.ulidFeed {
+			return in.runWorker(ctx, until, j.Number(), j.Term().Epoch())
 		}
-		return in.workOrRest(ctx, until, j.Number(), j.Term().Epoch())
+		return in.workThroughFailures(ctx, until, j.Number(), j.Term().Epoch())
 	})
 }
 
 // epochOf is the epoch under which the shard's cursor was last claimed. The next one is
 // greater, also where the number of shards, and with it the lease, is another than before.
 func (in *instance) epochOf(ctx context.Context, shard int) (int64, error) {
-	if in.byShard { // a worker has had many, and any of them may be this one's
+	if in.ulidFeed { // a worker has had many, and any of them may be this one's
 		return in.db.ConsumerEpoch(ctx, in.c.Name, in.feed)
 	}
 	row, err := in.db.cursorOf(ctx, in.db.Store.On(), in.c.Name, in.feed, shard)
@@ -224,7 +224,7 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 			in.db.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(in.c.Name, in.feed), Jobs: in.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
 		// One that is paused does not come to its head, whoever has it.
-		if in.byShard {
+		if in.ulidFeed {
 			if err := in.pausedOf(ctx, shard); errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Conflict) {
 				return err
 			}

@@ -19,12 +19,12 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 	if err := feedtype.ValidName(info.Name); err != nil {
 		return err
 	}
-	byShard := info.ShardIDs != nil
+	ulidFeed := info.ShardIDs != nil
 	switch {
-	case a.feed != "" && byShard != a.byShard:
+	case a.feed != "" && ulidFeed != a.ulidFeed:
 		return &feedtype.Error{Code: feedtype.Conflict, Object: a.object(), Cause: "its shards, or the whole of them, are a feed by themselves now, and were not when this instance was started: another feed has its name",
 			Next: "start it again"}
-	case byShard && (a.c.OnBegin != nil || a.c.OnComplete != nil):
+	case ulidFeed && (a.c.OnBegin != nil || a.c.OnComplete != nil):
 		return feedtype.Invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
 	}
 	if a.c.ShardCount == 0 && a.feed == "" {
@@ -38,7 +38,7 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 		}
 		starting = false // it takes what there is, and changes nothing
 	}
-	if byShard {
+	if ulidFeed {
 		err = (&shardCursors{a}).arrange(ctx, info, starting)
 	} else {
 		err = arrange(ctx, a.c, a.count, info, starting)
@@ -46,6 +46,6 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 	if err != nil {
 		return err
 	}
-	a.feed, a.byShard, a.key, a.generation = info.Name, byShard, info.Key, info.Generation
+	a.feed, a.ulidFeed, a.key, a.generation = info.Name, ulidFeed, info.Key, info.Generation
 	return nil
 }

@@ -58,7 +58,7 @@ type ahead struct {
 // came to the head has none, after a failure this one may have to be read again, and behind a slow batch
 // it would be too old. Shards that take turns do without: each would keep a page until its next turn.
 func (p *pageReader) readAhead(page feedtype.Page) {
-	if !page.More || len(page.Entries) == 0 || p.slow || p.ofShard || p.c.NoReadAhead {
+	if !page.More || len(page.Entries) == 0 || p.slow || p.ulidShard || p.c.NoReadAhead {
 		return
 	}
 	ctx, end := context.WithCancel(p.until)

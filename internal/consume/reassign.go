@@ -24,7 +24,7 @@ type storedLetter struct {
 func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
 	b := d.db.builder()
 	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.db.table("dead_letters")+
-		" WHERE "+d.own(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l storedLetter, err error) {
+		" WHERE "+d.where(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l storedLetter, err error) {
 		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 	})
 }
@@ -60,7 +60,7 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 		b := d.db.builder()
 		home, set := d.owner(l), ""
 		here := func() string {
-			return d.own(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
+			return d.where(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
 		}
 		switch {
 		case i+1 < len(letters) && letters[i+1].digest == l.digest:

@@ -174,7 +174,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 		}
 	}
 	b := d.db.builder()
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.own(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.where(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
 	return err
 }
 
@@ -205,7 +205,7 @@ func (d *rebalance) restart(ctx context.Context, tx dialect.Querier, old []*Curs
 }
 
 // own is the condition that a row is of this consumer of this feed.
-func (d *rebalance) own(b *dialect.Builder) string {
+func (d *rebalance) where(b *dialect.Builder) string {
 	return WhereID(b, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
 }
 
@@ -217,13 +217,13 @@ func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow,
 	db := d.db
 	if d.aside {
 		b := db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.own(b), b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.where(b), b.Args()...); err != nil {
 			return nil, err
 		}
 	}
 	row := func(shard int) (int64, error) {
 		b := db.builder()
-		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.own(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.where(b)+" AND shard = "+b.Arg(shard), b.Args()...)
 	}
 	made := false
 	n, err := row(0)
@@ -274,7 +274,7 @@ func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorR
 	b := db.builder()
 	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+b.Arg(string(next.Value))+
 		", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.now()+" WHERE "+d.own(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
+		", version = version + 1, failure = NULL, updated_at = "+db.now()+" WHERE "+d.where(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}
@@ -309,7 +309,7 @@ func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
 	}
 	for _, table := range []string{"cursors", "consumers"} {
 		b := db.builder()
-		if _, err := tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+d.own(b), b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+d.where(b), b.Args()...); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // everything about a shard that is a feed by itself.
 func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	var all *rebalance
-	if r.count > 1 && !r.ofShard && !concernsShardAlone(refusal) {
+	if r.count > 1 && !r.ulidShard && !stopsOneShard(refusal) {
 		info, err := r.c.Source.Info(ctx)
 		if err == nil {
 			all, err = newRebalance(r.c, r.count, info, false)
@@ -36,7 +36,7 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 			return err
 		}
 		if r.cursor.row.Aside > 0 {
-			if err := r.db.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
+			if err := r.db.ForgetLetterPositions(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 	if err := t.handle(ctx, func() error { return a.c.OnRefused(ctx, tx, refusal) }); err != nil {
 		return err
 	}
-	if err := a.db.ForgetPlaces(ctx, t.q, feedtype.ConsumerID{Consumer: a.c.Name, Feed: a.feed}); err != nil {
+	if err := a.db.ForgetLetterPositions(ctx, t.q, feedtype.ConsumerID{Consumer: a.c.Name, Feed: a.feed}); err != nil {
 		return err
 	}
 	return all.restart(ctx, t.q, rows)

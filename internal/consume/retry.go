@@ -49,16 +49,16 @@ func isRefusal(err error) bool {
 	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
 }
 
-// concernsShardAlone tells whether an error that ends the work on a shard says nothing of
+// stopsOneShard tells whether an error that ends the work on a shard says nothing of
 // the others.
-func concernsShardAlone(err error) bool {
+func stopsOneShard(err error) bool {
 	var entry *entryError
 	return errors.As(err, &entry) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
 }
 
-// waitsAlone tells the same of errors that pass: a shard that is a
+// delaysOneShard tells the same of errors that pass: a shard that is a
 // feed by itself is tried again while its worker goes on with others.
-func waitsAlone(err error) bool {
+func delaysOneShard(err error) bool {
 	return errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Locked) || errors.Is(err, feedtype.Filling)
 }
 
@@ -133,7 +133,7 @@ func (r *retry) backoff(n int) time.Duration {
 // pause waits, or answers the context's error; it ends early where there is no use in
 // waiting any more. A shard that has its turns only says so: it holds nobody up.
 func (r *retry) pause(ctx context.Context, d time.Duration) error {
-	if r.ofShard {
+	if r.ulidShard {
 		r.notBefore = time.Now().Add(d)
 		return nil
 	}

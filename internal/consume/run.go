@@ -33,7 +33,7 @@ func newShardRun(a *assignment, slots chan struct{}) *shardRun {
 	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a}, pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
 	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages, dead: &deadLetters{a, &r.cursor},
 		deliver: a.c.Deliver, slots: slots}
-	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ofShard}
+	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ulidShard}
 	return r
 }
 
@@ -81,7 +81,7 @@ func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 		if r.once {
 			return false, r.isPaused()
 		}
-		r.parked = r.ofShard
+		r.parked = r.ulidShard
 		return false, r.retry.pause(ctx, store.Jitter(pausedPoll))
 	}
 	if r.cursor.row.Aside > 0 && r.cursor.releases && r.cursor.row.Value.Settled() {
@@ -100,7 +100,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 	if r.until.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
-	if err == nil && r.count > 1 && !r.ofShard && after.IsBeginning() {
+	if err == nil && r.count > 1 && !r.ulidShard && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		r.cursor.row = nil // it may be paused by the time that the source is back
 		return false, r.retry.survive(ctx, err)
 	}
-	if g := page.Cursor.Generation(); r.count > 1 && !r.ofShard && g != 0 && g != r.generation {
+	if g := page.Cursor.Generation(); r.count > 1 && !r.ulidShard && g != 0 && g != r.generation {
 		// The keys may be divided in another way: dead letters go first where they belong.
 		if err := r.open(ctx, false); err != nil {
 			r.cursor.row = nil
@@ -154,7 +154,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 // did not wait by itself.
 func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time, wait time.Duration) (done bool, err error) {
 	r.retry.outages = 0
-	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ofShard {
+	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ulidShard {
 		r.cursor.row = nil // it may have been moved, and the consumer has nothing else to do
 	}
 	switch {
@@ -182,7 +182,7 @@ func (r *shardRun) wait() time.Duration {
 		return 0 // "now" or "at:…": first of all the place that it means is stored
 	}
 	switch {
-	case r.once, r.ofShard:
+	case r.once, r.ulidShard:
 		return 0
 	case r.cursor.row.Aside > 0:
 		return min(r.c.Wait, asideWait)
@@ -236,7 +236,7 @@ func (r *shardRun) rest(ctx context.Context, why error) error {
 		if err := r.retry.pause(ctx, step); err != nil {
 			return err
 		}
-		wanted, err := r.cursor.isWanted(ctx)
+		wanted, err := r.cursor.wasChanged(ctx)
 		if wanted {
 			return nil
 		}

@@ -57,7 +57,7 @@ func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus
 	if err != nil {
 		return nil, err
 	}
-	if err := o.stillOf(ctx); err != nil {
+	if err := o.checkShardCount(ctx); err != nil {
 		return nil, err // of two that have divided one after the other the first ends
 	}
 	i := slices.IndexFunc(all, func(s *feedtype.LeaseStatus) bool {
@@ -75,8 +75,8 @@ func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus
 	return nil, nil
 }
 
-// stillOf answers an error where the consumer's shards are of another number by now.
-func (o *staleOwners) stillOf(ctx context.Context) error {
+// checkShardCount answers an error where the consumer's shards are of another number by now.
+func (o *staleOwners) checkShardCount(ctx context.Context) error {
 	count, err := o.db.countOf(ctx, o.c.Name, o.feed)
 	if err == nil && count > 0 && count != o.count {
 		err = o.shardCountChanged(count)

@@ -207,7 +207,7 @@ func (t *batchTx) endPass(ctx context.Context, tx *sql.Tx) error {
 		return nil
 	}
 	b := a.db.builder()
-	_, err := t.q.Exec(ctx, "UPDATE "+a.dead.table()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+a.dead.own(b)+" AND generation < 0", b.Args()...)
+	_, err := t.q.Exec(ctx, "UPDATE "+a.dead.table()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+a.dead.where(b)+" AND generation < 0", b.Args()...)
 	return err
 }
 

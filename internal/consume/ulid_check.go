@@ -44,11 +44,11 @@ func (w *worker) newShards(ctx context.Context, shards []int) error {
 	return err
 }
 
-// check looks whether somebody has moved a cursor of the worker's, and reads them all where any
+// checkCursors looks whether somebody has moved a cursor of the worker's, and reads them all where any
 // of the consumer's was: whoever moves, makes or claims one counts in the consumer's row. What
 // a worker writes behind a page it need not tell; another instance that has the same shard
 // finds that when it writes.
-func (w *worker) check(ctx context.Context) error {
+func (w *worker) checkCursors(ctx context.Context) error {
 	db := w.db
 	b := db.builder()
 	var count int
@@ -66,21 +66,21 @@ func (w *worker) check(ctx context.Context) error {
 		return w.shardCountChanged(count)
 	}
 	if changes != w.changes {
-		if err := w.read(ctx); err != nil {
+		if err := w.readCursors(ctx); err != nil {
 			return err
 		}
 		w.changes = changes
 	}
-	if err := w.releases(ctx); err != nil {
+	if err := w.findReleases(ctx); err != nil {
 		return err
 	}
 	w.checkedAt = time.Now()
 	return nil
 }
 
-// read reads the worker's cursors, which are its lease's from then on.
-func (w *worker) read(ctx context.Context) error {
-	rows, err := w.mine(ctx)
+// readCursors reads the worker's cursors, which are its lease's from then on.
+func (w *worker) readCursors(ctx context.Context) error {
+	rows, err := w.ownCursors(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,10 @@ func (w *worker) read(ctx context.Context) error {
 		}
 	}
 	if len(earlier) > 0 {
-		if err := w.claim(ctx, earlier); err != nil {
+		if err := w.claimCursors(ctx, earlier); err != nil {
 			return err
 		}
-		if rows, err = w.mine(ctx); err != nil {
+		if rows, err = w.ownCursors(ctx); err != nil {
 			return err
 		}
 	}
@@ -108,13 +108,13 @@ func (w *worker) read(ctx context.Context) error {
 		t := w.shards[row.Shard]
 		if t == nil {
 			one := w.of(w.until, row.Shard, w.epoch)
-			one.ofShard = true
-			t = &ownShard{one: newShardRun(one, w.in.slots)}
+			one.ulidShard = true
+			t = &workerShard{run: newShardRun(one, w.in.slots)}
 			w.shards[row.Shard] = t
-		} else if t.one.cursor.version == row.version {
+		} else if t.run.cursor.version == row.version {
 			continue
 		}
-		one := t.one
+		one := t.run
 		t.last = row
 		one.cursor.known(row)
 		one.parked, one.retry.notBefore = row.Paused && !w.once, time.Time{}
@@ -129,8 +129,8 @@ func (w *worker) read(ctx context.Context) error {
 	return nil
 }
 
-// mine are the cursors of the worker's shards.
-func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
+// ownCursors are the cursors of the worker's shards.
+func (w *worker) ownCursors(ctx context.Context) ([]*CursorRow, error) {
 	rows, err := w.db.CursorsOf(ctx, w.db.Store.On(), w.c.Name, w.feed)
 	if err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func (w *worker) mine(ctx context.Context) ([]*CursorRow, error) {
 	return slices.DeleteFunc(rows, func(row *CursorRow) bool { return JobOf(row.Shard, w.count) != w.job }), nil
 }
 
-// claim makes cursors the lease's, see claim of one.
-func (w *worker) claim(ctx context.Context, shards []int) error {
+// claimCursors makes cursors the lease's, see claim of one.
+func (w *worker) claimCursors(ctx context.Context, shards []int) error {
 	db := w.db
 	const most = 500
 	for some := range slices.Chunk(shards, most) {
@@ -170,8 +170,8 @@ func (w *worker) claim(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// releases asks, where keys are set aside, for which shards an operator wants some back.
-func (w *worker) releases(ctx context.Context) error {
+// findReleases asks, where keys are set aside, for which shards an operator wants some back.
+func (w *worker) findReleases(ctx context.Context) error {
 	aside := false
 	for _, t := range w.shards {
 		aside = aside || t.last.Aside > 0
@@ -187,8 +187,8 @@ func (w *worker) releases(ctx context.Context) error {
 		return err
 	}
 	for _, shard := range shards {
-		if t := w.shards[shard]; t != nil && !t.one.parked && t.last.Value.Settled() {
-			t.one.cursor.releases, t.due, t.one.retry.notBefore = true, true, time.Time{}
+		if t := w.shards[shard]; t != nil && !t.run.parked && t.last.Value.Settled() {
+			t.run.cursor.releases, t.due, t.run.retry.notBefore = true, true, time.Time{}
 		}
 	}
 	return nil
@@ -198,14 +198,14 @@ func (w *worker) releases(ctx context.Context) error {
 // another one by now.
 func (in *instance) pausedOf(ctx context.Context, job int) error {
 	w := in.newWorker(in.until, job, 0)
-	rows, err := w.mine(ctx)
+	rows, err := w.ownCursors(ctx)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		if row.Paused {
 			one := in.of(in.until, row.Shard, 0)
-			one.ofShard = true
+			one.ulidShard = true
 			return one.isPaused()
 		}
 	}

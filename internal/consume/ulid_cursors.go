@@ -21,7 +21,7 @@ type shardCursors struct{ *assignment }
 // beginning. Only an instance that starts changes the number of workers, and changes no cursor.
 func (s *shardCursors) arrange(ctx context.Context, info *feedtype.Info, starting bool) error {
 	for {
-		begins, err := s.begins(ctx, info)
+		begins, err := s.startCursors(ctx, info)
 		if err == nil {
 			err = s.arrangeWith(ctx, info, starting, begins)
 		}
@@ -111,7 +111,7 @@ func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed stri
 // all of them before anything is handled, and before there is a cursor, since whatever is
 // published from then on is to come. What is not named begins at its beginning, as every shard
 // that comes later. It is nil where nothing is to be looked up.
-func (s *shardCursors) begins(ctx context.Context, info *feedtype.Info) (map[int]feedtype.Cursor, error) {
+func (s *shardCursors) startCursors(ctx context.Context, info *feedtype.Info) (map[int]feedtype.Cursor, error) {
 	if s.c.Start.IsBeginning() {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func (s *shardCursors) begins(ctx context.Context, info *feedtype.Info) (map[int
 	}
 	at := make(map[int]feedtype.Cursor, len(now.Shards))
 	for shard := range now.Shards {
-		if at[shard], err = s.beginsAt(ctx, shard); err != nil {
+		if at[shard], err = s.startIn(ctx, shard); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +137,7 @@ func (s *shardCursors) begins(ctx context.Context, info *feedtype.Info) (map[int
 // head alone tells, and nothing is moved for it, so that a shard that somebody has, or with a
 // record that cannot be placed, is in nobody's way. What the shard refuses it refuses again when
 // it has its turn, by itself.
-func (s *shardCursors) beginsAt(ctx context.Context, shard int) (feedtype.Cursor, error) {
+func (s *shardCursors) startIn(ctx context.Context, shard int) (feedtype.Cursor, error) {
 	if _, err := s.c.Start.State(); err == nil {
 		return s.c.Start, nil // a cursor
 	}

@@ -33,7 +33,7 @@ type worker struct {
 	in          *instance
 	retry       retry
 	job         int
-	shards      map[int]*ownShard
+	shards      map[int]*workerShard
 
 	watermarks *feedtype.Standings // as they were looked at last
 	lookedAt   time.Time
@@ -43,9 +43,9 @@ type worker struct {
 	begun      bool
 }
 
-// ownShard is one shard of a worker's.
-type ownShard struct {
-	one *shardRun
+// workerShard is one shard of a worker's.
+type workerShard struct {
+	run *shardRun
 	// due: there is, or may be, something to do.
 	due bool
 	// vain counts the pages in a row that did not come to where the source says the shard is.
@@ -60,8 +60,8 @@ type ownShard struct {
 	failure error
 }
 
-// inTurns works on the shards of a job: up to their heads, if once, or until the end of until.
-func (in *instance) inTurns(ctx, until context.Context, job int, epoch int64) error {
+// runWorker works on the shards of a job: up to their heads, if once, or until the end of until.
+func (in *instance) runWorker(ctx, until context.Context, job int, epoch int64) error {
 	w := in.newWorker(until, job, epoch)
 	for until.Err() == nil {
 		done, err := w.round(ctx)
@@ -79,7 +79,7 @@ func (in *instance) inTurns(ctx, until context.Context, job int, epoch int64) er
 
 func (in *instance) newWorker(until context.Context, job int, epoch int64) *worker {
 	a := in.of(until, -1, epoch)
-	return &worker{assignment: a, in: in, retry: retry{assignment: a}, job: job, shards: map[int]*ownShard{}, changes: unread}
+	return &worker{assignment: a, in: in, retry: retry{assignment: a}, job: job, shards: map[int]*workerShard{}, changes: unread}
 }
 
 // outcome, if once, is the error of the shards that stand still.
@@ -99,7 +99,7 @@ func (w *worker) outcome() (first error) {
 // round looks what there is to do, and does a page of every shard that has something. done
 // says, if once, that every shard is at the head of the moment at which it began.
 func (w *worker) round(ctx context.Context) (done bool, err error) {
-	if err := w.look(ctx); err != nil {
+	if err := w.poll(ctx); err != nil {
 		return false, w.survive(ctx, err)
 	}
 	w.retry.outages = 0
@@ -108,7 +108,7 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 		if t := w.shards[shard]; t.ready() {
-			if err := w.take(ctx, t); err != nil {
+			if err := w.takeTurn(ctx, t); err != nil {
 				return false, err
 			}
 		}
@@ -125,7 +125,7 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	return false, w.survive(ctx, w.meet(ctx, max(time.Until(next), 0)))
+	return false, w.survive(ctx, w.meetShards(ctx, max(time.Until(next), 0)))
 }
 
 // survive is that of a shard. Who is to hand over survives everything.
@@ -143,43 +143,43 @@ func (w *worker) next() (next time.Time, due bool) {
 	for _, t := range w.shards {
 		if t.due {
 			due = true
-			if t.one.retry.notBefore.Before(next) {
-				next = t.one.retry.notBefore
+			if t.run.retry.notBefore.Before(next) {
+				next = t.run.retry.notBefore
 			}
 		}
 	}
 	return next, due
 }
 
-// look learns what there is to do.
-func (w *worker) look(ctx context.Context) error {
+// poll learns what there is to do.
+func (w *worker) poll(ctx context.Context) error {
 	if time.Since(w.checkedAt) >= cursorPoll {
-		if err := w.check(ctx); err != nil {
+		if err := w.checkCursors(ctx); err != nil {
 			return err
 		}
 		if w.begun && !w.once {
-			w.sweep()
+			w.scheduleOldest()
 		}
 	}
 	if w.begun && (w.once || time.Since(w.lookedAt) < lookPoll) {
 		return nil
 	}
-	if err := w.meet(ctx, 0); err != nil {
+	if err := w.meetShards(ctx, 0); err != nil {
 		return err
 	}
 	w.begun = true
 	return nil
 }
 
-// meet takes in how far the shards are, and waits for so long at most until one moves: those
+// meetShards takes in how far the shards are, and waits for so long at most until one moves: those
 // that it has and that are elsewhere have their turn, those that it meets for the first time get
 // a cursor.
-func (w *worker) meet(ctx context.Context, wait time.Duration) error {
+func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 	since := ""
 	if w.watermarks != nil {
 		since = w.watermarks.Digest
 	}
-	now, err := w.ask(ctx, since, wait)
+	now, err := w.fetchWatermarks(ctx, since, wait)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 		switch {
 		case t == nil:
 			unknown = append(unknown, shard)
-		case (at != t.one.watermark || at == "") && !t.due && !t.one.parked:
+		case (at != t.run.watermark || at == "") && !t.due && !t.run.parked:
 			t.due, w.vain = true, 0
 		case at != was[shard] && t.vain == 0:
 			w.vain = 0 // its own shards move, and it is there, or at it
@@ -214,7 +214,7 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 		if err := w.newShards(ctx, unknown); err != nil {
 			return err
 		}
-		if err := w.check(ctx); err != nil {
+		if err := w.checkCursors(ctx); err != nil {
 			return err
 		}
 	}
@@ -222,9 +222,9 @@ func (w *worker) meet(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// ask asks the source how far the shards are. One that only lists them says nothing of any:
+// fetchWatermarks asks the source how far the shards are. One that only lists them says nothing of any:
 // each is then read again and again.
-func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
+func (w *worker) fetchWatermarks(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	if source, can := w.c.Source.(feedtype.ShardSource); can {
 		return source.Standings(w.until, since, wait)
 	}
@@ -238,12 +238,12 @@ func (w *worker) ask(ctx context.Context, since string, wait time.Duration) (*fe
 	return w.c.watermarks(ctx, info)
 }
 
-// sweep lets one shard have its turn that nothing is known of, the one that was read the
+// scheduleOldest lets one shard have its turn that nothing is known of, the one that was read the
 // longest ago: a row whose ULID was taken earlier, and used late, moves no standing.
-func (w *worker) sweep() {
-	var oldest *ownShard
+func (w *worker) scheduleOldest() {
+	var oldest *workerShard
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
-		if t := w.shards[shard]; !t.due && !t.one.parked && (oldest == nil || t.readAt.Before(oldest.readAt)) {
+		if t := w.shards[shard]; !t.due && !t.run.parked && (oldest == nil || t.readAt.Before(oldest.readAt)) {
 			oldest = t
 		}
 	}
@@ -252,9 +252,9 @@ func (w *worker) sweep() {
 	}
 }
 
-// take does one thing for a shard: releases a dead letter, or handles a page.
-func (w *worker) take(ctx context.Context, t *ownShard) error {
-	one := t.one
+// takeTurn does one thing for a shard: releases a dead letter, or handles a page.
+func (w *worker) takeTurn(ctx context.Context, t *workerShard) error {
+	one := t.run
 	one.retry.notBefore, t.readAt, t.failure = time.Time{}, time.Now(), nil
 	if err := w.prepare(t); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 		t.last = one.cursor.row
 	}
 	switch {
-	case err != nil && ctx.Err() == nil && (concernsShardAlone(err) || w.once && waitsAlone(err)):
+	case err != nil && ctx.Err() == nil && (stopsOneShard(err) || w.once && delaysOneShard(err)):
 		return w.rest(ctx, t, err)
 	case err != nil:
 		return err
@@ -281,12 +281,12 @@ func (w *worker) take(ctx context.Context, t *ownShard) error {
 // says that it is elsewhere than the page has shown, it has; or what the source has said is older than
 // a page that brought something, and is asked for anew; or it is another server, which
 // lags: then that is asked for ever less often.
-func (w *worker) afterPage(t *ownShard, moved bool) {
+func (w *worker) afterPage(t *workerShard, moved bool) {
 	at := ""
 	if w.watermarks != nil {
-		at = w.watermarks.Shards[t.one.shard]
+		at = w.watermarks.Shards[t.run.shard]
 	}
-	elsewhere := at != "" && at != t.one.watermark && !w.once
+	elsewhere := at != "" && at != t.run.watermark && !w.once
 	t.due = elsewhere && !moved
 	switch {
 	case moved:
@@ -296,7 +296,7 @@ func (w *worker) afterPage(t *ownShard, moved bool) {
 		}
 	case t.due:
 		t.vain++
-		t.one.retry.notBefore = time.Now().Add(store.Jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
+		t.run.retry.notBefore = time.Now().Add(store.Jitter(min(firstIdle<<min(t.vain, 20), maxVain)))
 	}
 }
 
@@ -309,26 +309,26 @@ func andMore(first error, more int) error {
 }
 
 // ready tells whether it is its turn.
-func (t *ownShard) ready() bool { return t.due && !time.Now().Before(t.one.retry.notBefore) }
+func (t *workerShard) ready() bool { return t.due && !time.Now().Before(t.run.retry.notBefore) }
 
 // maxVain is the longest pause between two pages of a shard that do not show what the source
 // says is there.
 const maxVain = 5 * time.Second
 
 // prepare asks for the shard's Deliver, once.
-func (w *worker) prepare(t *ownShard) error {
+func (w *worker) prepare(t *workerShard) error {
 	if t.made || w.c.DeliverShard == nil {
 		return nil
 	}
-	err := w.in.deliverTo(t.one)
+	err := w.in.deliverTo(t.run)
 	t.made = err == nil
 	return err
 }
 
 // rest lets a shard stand still by itself, and says why: it is tried again after the longest
 // backoff, or when its cursor was written.
-func (w *worker) rest(ctx context.Context, t *ownShard, why error) error {
-	one := t.one
+func (w *worker) rest(ctx context.Context, t *workerShard, why error) error {
+	one := t.run
 	t.failure = why
 	if w.once {
 		t.due = false

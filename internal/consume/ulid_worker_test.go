@@ -29,13 +29,13 @@ func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*fee
 func TestWorkerAtWork(t *testing.T) {
 	source := &told{}
 	in := &instance{assignment: &assignment{c: &Consumer{Source: source}, count: 1}}
-	own := &ownShard{one: &shardRun{assignment: &assignment{shard: 1}, watermark: "a"}}
+	own := &workerShard{run: &shardRun{assignment: &assignment{shard: 1}, watermark: "a"}}
 	w := in.newWorker(t.Context(), 0, 0)
 	w.shards[1], w.watermarks = own, &feedtype.Standings{Digest: "0", Shards: map[int]string{1: "a"}}
 	look := func(digest, at string) {
 		t.Helper()
 		source.now = &feedtype.Standings{Digest: digest, Shards: map[int]string{1: at}}
-		if err := w.meet(t.Context(), 0); err != nil {
+		if err := w.meetShards(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,11 +49,11 @@ func TestWorkerAtWork(t *testing.T) {
 	want(true, 0)
 	look("2", "c") // while it is at it
 	want(true, 0)
-	own.one.watermark = "d" // the page has brought more
+	own.run.watermark = "d" // the page has brought more
 	w.afterPage(own, true)
 	want(false, 0)
 	w.watermarks.Shards[2] = "new" // beside it, a page of a server that lags
-	lagging := &ownShard{one: &shardRun{assignment: &assignment{shard: 2}, watermark: "old"}}
+	lagging := &workerShard{run: &shardRun{assignment: &assignment{shard: 2}, watermark: "old"}}
 	if w.afterPage(lagging, false); !lagging.due || lagging.vain != 1 {
 		t.Errorf("the shard beside it: due %t, vain %d; want true, 1", lagging.due, lagging.vain)
 	}
