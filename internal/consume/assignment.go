@@ -12,22 +12,22 @@ type assignment struct {
 	c            *Consumer
 	db           *Consumers
 	once         bool
-	shard, count int   // it has shard of count; all of them, where shard is below 0
-	epoch        int64 // of the lease under which it works, see Consumer.Epoch
-	// until ends when run is to end with what it has in hand, and nothing is waited for any
-	// more. It is made of the context that run gets.
+	shard, count int   // it works on shard of count; on all if shard is negative
+	epoch        int64 // of its lease: see Consumer.Epoch
+	// until ends when the shard is to be handed over: the current batch is finished, and nothing is
+	// waited for. It is derived from the context of run.
 	until context.Context
-	// ulidShard: the shard is one of a feed each shard of which is one by itself, and takes turns with others.
+	// ulidShard means that the shard is a shard of a ULID feed, and takes turns with others: see worker.
 	ulidShard bool
 
-	// What open has learnt of the feed; feed is empty before.
+	// open has read the rest from the feed's description. Before that, feed is empty.
 	feed       string
-	ulidFeed   bool              // each shard of the feed is one by itself: see worker
-	key        []feedtype.Column // to read dead letters' keys
+	ulidFeed   bool              // each shard has an order and a cursor of its own
+	key        []feedtype.Column // to decode the keys of dead letters
 	generation int64
 }
 
-// of is a shard of a's consumer, under the lease of an epoch if there is one.
+// of returns the assignment of one shard of the same consumer. An epoch of 0 means that there is no lease.
 func (a *assignment) of(until context.Context, shard int, epoch int64) *assignment {
 	one := *a
 	one.until, one.shard, one.epoch, one.ulidShard = until, shard, epoch, false
@@ -47,21 +47,29 @@ func (a *assignment) object() string {
 	return consumerObject(a.c.Name, a.feed)
 }
 
+// fail returns an error about this shard.
+func (a *assignment) fail(code feedtype.Code, cause, next string) *feedtype.Error {
+	return &feedtype.Error{Code: code, Object: a.object(), Cause: cause, Next: next}
+}
+
 func (a *assignment) trouble(err error) {
-	a.db.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0), ShardCount: a.count, Err: err})
+	a.db.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: a.feed, Consumer: a.c.Name, Shard: max(a.shard, 0),
+		ShardCount: a.count, Err: err})
 }
 
 func (a *assignment) isPaused() error {
-	return &feedtype.Error{Code: feedtype.ConsumerPaused, Object: a.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + a.c.Name + " --feed " + a.feed + "`"}
+	return a.fail(feedtype.ConsumerPaused, "it is paused",
+		"run `rowfeed consumer resume "+a.c.Name+" --feed "+a.feed+"`")
 }
 
-// shardCountChanged is the error of an instance that finds another number of shards than it has.
+// shardCountChanged is the error of an instance whose shard count differs from that of the stored cursors.
 func (a *assignment) shardCountChanged(count int) error {
-	return &feedtype.Error{Code: feedtype.Conflict, Object: a.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, a.count),
-		Next: "give all instances the same number of shards, then start this one again"}
+	return a.fail(feedtype.Conflict, fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: "+
+		"an instance that was started later has changed the shard count", count, a.count),
+		"give all instances the same number of shards, then start this one again")
 }
 
-// shards is the part of the feed that is asked for.
+// shards returns the part of the feed that this shard reads.
 func (a *assignment) shards() feedtype.Shards {
 	switch {
 	case a.ulidShard:
@@ -72,7 +80,7 @@ func (a *assignment) shards() feedtype.Shards {
 	return feedtype.Part(a.shard, a.count)
 }
 
-// whole is the feed that the shard is of: itself, where it is one.
+// whole returns the feed in which dead letters are read again. For a shard of a ULID feed it is that shard.
 func (a *assignment) whole() feedtype.Shards {
 	if a.ulidShard {
 		return feedtype.One(a.shard)

@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// Consumer is a Consumer with its database; see there.
+// Consumer holds the settings of a consumer. The fields are documented at rowfeed.Consumer.
 type Consumer struct {
 	Name           string
 	Source         feedtype.Source
@@ -27,15 +27,16 @@ type Consumer struct {
 	Wait           time.Duration
 	Handle         func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
 	Deliver        func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
-	DeliverShard   func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
-	Lease          time.Duration
-	SoleLease      string
-	Epoch          int64
-	Retry          feedtype.Retry
-	OnFailure      feedtype.OnFailure
-	OnRefused      func(ctx context.Context, tx *sql.Tx, refusal error) error
-	OnBegin        func(ctx context.Context, tx *sql.Tx) error
-	OnComplete     func(ctx context.Context, tx *sql.Tx) error
+	DeliverShard   func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal,
+		error)
+	Lease      time.Duration
+	SoleLease  string
+	Epoch      int64
+	Retry      feedtype.Retry
+	OnFailure  feedtype.OnFailure
+	OnRefused  func(ctx context.Context, tx *sql.Tx, refusal error) error
+	OnBegin    func(ctx context.Context, tx *sql.Tx) error
+	OnComplete func(ctx context.Context, tx *sql.Tx) error
 }
 
 const (
@@ -44,11 +45,10 @@ const (
 	defaultMaxBackoff  = 30 * time.Second
 	defaultWait        = 10 * time.Second
 	firstIdle, maxIdle = time.Millisecond, 250 * time.Millisecond
-	// asideWait is how long a request may wait while keys are set aside: their release
-	// is asked for in between.
+	// asideWait limits the wait of a request while keys are set aside. Releases are looked for in between.
 	asideWait = time.Second
-	// pausedPoll is how often a paused consumer looks whether it may go on, and
-	// cursorPoll how often one without work looks whether its cursor was moved.
+	// pausedPoll is how often a paused consumer reads its cursor, and cursorPoll how often an idle one
+	// does, to notice that an operator has moved it.
 	pausedPoll, cursorPoll = time.Second, time.Second
 )
 
@@ -60,7 +60,8 @@ var ConsumerNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$
 func (c *Consumer) validate() error {
 	switch {
 	case !ConsumerNamePattern.MatchString(c.Name):
-		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'", c.Name)
+		return feedtype.Invalid("name", "%q is no name of a consumer: a letter or digit, then up to 99 of letters, "+
+			"digits, '_', '-', '.' and ':'", c.Name)
 	case c.Source == nil:
 		return feedtype.Invalid("source", "there is none: give a *Feed, or a feedhttp.Client")
 	case c.DB == nil:
@@ -72,7 +73,8 @@ func (c *Consumer) validate() error {
 	case c.Epoch < 0:
 		return feedtype.Invalid("epoch", "%d must not be negative", c.Epoch)
 	case c.ShardCount > 1 && (c.OnBegin != nil || c.OnComplete != nil):
-		return feedtype.Invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it to 1")
+		return feedtype.Invalid("shard count", "OnBegin and OnComplete are about a pass over the whole feed: set it "+
+			"to 1")
 	case c.Epoch > 0 && c.ShardCount > 1:
 		return feedtype.Invalid("epoch", "each of %d shards has a lease of its own: leave it at 0", c.ShardCount)
 	case c.Lease != 0 && (c.Lease < lease.MinTTL || c.Lease > lease.MaxTTL):
@@ -91,7 +93,7 @@ func (c *Consumer) validate() error {
 	return nil
 }
 
-// withDefaults is c with the defaults where a field says nothing.
+// withDefaults returns a copy of c in which unset fields have their defaults.
 func (c *Consumer) withDefaults() *Consumer {
 	full := *c
 	full.Wait = cmp.Or(c.Wait, defaultWait)
@@ -102,15 +104,16 @@ func (c *Consumer) withDefaults() *Consumer {
 	return &full
 }
 
-// watermarks are how far the feed's shards are at this moment. A source that only lists them
-// says nothing of any.
+// watermarks asks the source how far each shard of a ULID feed is. A source that is no feedtype.ShardSource only lists
+// its shards: their watermarks are empty then.
 func (c *Consumer) watermarks(ctx context.Context, info *feedtype.Info) (*feedtype.Standings, error) {
 	if source, can := c.Source.(feedtype.ShardSource); can {
 		return source.Standings(ctx, "", 0)
 	}
 	if info.MoreShardIDs {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(info.Name), Cause: fmt.Sprintf("it has more shards than the %d that a description lists", feedtype.MaxShardIDs),
-			Next: "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
+		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(info.Name),
+			Cause: fmt.Sprintf("it has more shards than the %d that a description lists", feedtype.MaxShardIDs),
+			Next:  "read it from a source that is a rowfeed.ShardSource, as a *Feed and a feedhttp.Client are"}
 	}
 	now := &feedtype.Standings{Shards: make(map[int]string, len(info.ShardIDs))}
 	for _, shard := range info.ShardIDs {
@@ -119,8 +122,9 @@ func (c *Consumer) watermarks(ctx context.Context, info *feedtype.Info) (*feedty
 	return now, nil
 }
 
-// deliverOf calls DeliverShard; a panic is an error, like Deliver's.
-func (c *Consumer) deliverOf(shard int, epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]feedtype.Refusal, error), err error) {
+// deliverOf calls DeliverShard. A panic becomes an error, as a panic of Deliver does.
+func (c *Consumer) deliverOf(shard int,
+	epoch int64) (deliver func(context.Context, []feedtype.Entry) ([]feedtype.Refusal, error), err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

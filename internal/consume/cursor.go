@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Consumers are those of a database.
+// Consumers runs the statements on the tables of consumers in one database.
 type Consumers struct {
 	Store  *store.Store
 	Tracer feedtype.Tracer
@@ -28,57 +28,60 @@ func consumerObject(name, feed string) string {
 	return fmt.Sprintf("consumer %q of feed %q", name, feed)
 }
 
-// CursorRow is a row of the table of cursors.
+// CursorRow is a row of the table rowfeed_cursors.
 type CursorRow struct {
 	Consumer, Feed    string
 	Shard, ShardCount int
 	Value             feedtype.Cursor
-	Generation        int64 // of value; 0 where it has none
-	Epoch             int64 // of the lease under which the row is written; 0 without one
+	Generation        int64 // of Value; 0 if it has none
+	Epoch             int64 // of the lease under which the row was claimed; 0 without a lease
 	Paused            bool
-	Aside             int64 // dead letters of this shard
+	Aside             int64 // number of dead letters of this shard
 	UpdatedAt         int64
-	Failure           string // why the shard rests; empty where it does not
-	version           int64  // counts the writes
+	Failure           string // why the shard rests; else empty
+	version           int64  // incremented by every write
 }
 
-const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure"
+const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
+	"version, failure"
 
 func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 	r := &CursorRow{}
 	var paused int
 	var failure sql.NullString
-	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused, &r.Aside, &r.UpdatedAt, &r.version, &failure)
+	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused,
+		&r.Aside, &r.UpdatedAt, &r.version, &failure)
 	r.Paused, r.Failure = paused != 0, failure.String
 	return r, err
 }
 
-// CursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
+// CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
 func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
 	b := db.builder()
 	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
 }
 
-// cursorOf reads a shard's cursor; nil where there is none.
-func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*CursorRow, error) {
+// cursorOf reads the cursor of one shard. It returns nil if there is none.
+func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
+	shard int) (*CursorRow, error) {
 	b := db.builder()
 	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), ScanCursor)
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(),
+		ScanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return rows[0], nil
 }
 
-// ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
-// Consumer.ShardCount.
+// ConsumerShardCount returns the number of shards of a consumer, and 1 for a new consumer. See Consumer.ShardCount.
 func (db *Consumers) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
 	n, err := db.countOf(ctx, consumer, feed)
 	return max(n, 1), db.Store.Fail(consumerObject(consumer, feed), "read its cursors", err)
 }
 
-// countOf is that number, 0 where the consumer is new.
+// countOf returns the number of shards of a consumer, and 0 for a new consumer.
 func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
 	whole, err := db.consumerRowOf(ctx, db.Store.On(), consumer, feed)
 	if err != nil || whole != nil {
@@ -91,7 +94,7 @@ func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, e
 	return rows[0].ShardCount, nil
 }
 
-// where is the condition that a row is one of those named.
+// WhereID returns the condition that selects the rows of the consumers, feeds and shards that id names.
 func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	conditions := []string{"1 = 1"}
 	if id.Consumer != "" {
@@ -106,26 +109,29 @@ func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// knowsConsumer answers an error where there is no cursor of those named.
+// knowsConsumer returns an error if no cursor matches id.
 func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
 	b := db.builder()
 	var n int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id), b.Args(), &n)
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),
+		b.Args(), &n)
 	if err == nil && n == 0 {
 		err = db.UnknownConsumer(ctx, db.Store.On(), id)
 	}
 	return db.Store.Fail(id.String(), "look for its cursors", err)
 }
 
-// UnknownConsumer says what there is instead.
+// UnknownConsumer returns the error for an unknown consumer. Its text names the feeds that this consumer does read.
 func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
-	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
+	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor",
+		Next: "`rowfeed consumer list` shows the consumers"}
 	b := db.builder()
 	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
 	if failed != nil {
 		return e
 	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
@@ -151,12 +157,12 @@ func number(b bool) int {
 	return 0
 }
 
-// consumerRow is what a consumer has for all shards of a feed each of which is one by itself: a row
-// of the table of consumers. Who makes cursors, or moves or claims one, locks it first: so no
-// cursor is made of another number of workers than the others have.
+// consumerRow is a row of the table rowfeed_consumers: what a consumer of a ULID feed has once for all its shards. A
+// transaction that creates, moves or claims a cursor locks this row first. So all cursors have the same number of
+// workers.
 type consumerRow struct {
 	shardCount int
-	Paused     bool // a shard that comes is paused, too
+	Paused     bool // new shards are paused too
 }
 
 func (r *consumerRow) count() int {
@@ -166,26 +172,30 @@ func (r *consumerRow) count() int {
 	return r.shardCount
 }
 
-func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer, feed string) (*consumerRow, error) {
+func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
+	feed string) (*consumerRow, error) {
 	b := db.builder()
 	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(), func(rows dialect.Rows) (*consumerRow, error) {
-		r, paused := &consumerRow{}, 0
-		err := rows.Scan(&r.shardCount, &paused)
-		r.Paused = paused != 0
-		return r, err
-	})
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(),
+		func(rows dialect.Rows) (*consumerRow, error) {
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&r.shardCount, &paused)
+			r.Paused = paused != 0
+			return r, err
+		})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return rows[0], nil
 }
 
-// Workers are the consumers, by name and feed, whose feed's shards are feeds by themselves.
-func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
+// Workers returns the consumers of ULID feeds, by name and feed.
+func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
+	id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
 	b := db.builder()
 	found := map[[2]string]*consumerRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
+		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var who [2]string
 			r, paused := &consumerRow{}, 0
@@ -197,9 +207,10 @@ func (db *Consumers) Workers(ctx context.Context, q dialect.Querier, id feedtype
 	return found, err
 }
 
-// LockWhole locks the rows of the consumers that id names, and answers how many there are. It
-// counts in them, which has workers read their cursors: see check.
+// LockWhole locks the rows of the consumers that id names, and returns how many there are. It increments their
+// version, so that workers read their cursors again: see checkCursors.
 func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
 	b := db.builder()
-	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+
+		WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// deliverBatch hands entries over outside any transaction, and stores the cursor behind them
-// when it is known what became of each: at least once. Entries of keys that are set aside
-// are left out; those that are refused, as often as it takes, are set aside as well.
+// deliverBatch calls Deliver outside any transaction, and then stores the cursor: at least once. Entries of keys that
+// are set aside are left out. Entries that are refused too often are set aside.
 func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to feedtype.Cursor) error {
 	started := time.Now()
 	aside, err := a.dead.indexesAside(ctx, entries)
@@ -21,7 +20,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 		return err
 	}
 	var batch []feedtype.Entry
-	var at []int // where the batch's entries stand among entries
+	var at []int // indexes of the entries of batch in entries
 	for i, e := range entries {
 		if !aside[i] {
 			batch, at = append(batch, e), append(at, i)
@@ -34,7 +33,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 	if len(refused) > 0 && a.retry.failures+1 < a.c.Retry.MaxAttempts {
 		return &handlerError{refused[0].Err}
 	}
-	next := 0 // the entries before it are behind the cursor
+	next := 0 // the cursor is behind the entries before this index
 	for _, refusal := range refused {
 		i := at[refusal.Entry]
 		e := entries[i]
@@ -45,8 +44,10 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 		}
 		if a.c.OnFailure == feedtype.Stop {
 			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: a.object(), Err: &entryError{refusal.Err},
-				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position, e.Key.AppendJSON(nil), a.retry.failures+1),
-				Next:  "mend the row or the receiver and start again, or have such keys set aside (OnFailure: SetAside, --set-aside)"}
+				Cause: fmt.Sprintf("the entry at position %s with key %s was refused %d times", e.Position,
+					e.Key.AppendJSON(nil), a.retry.failures+1),
+				Next: "mend the row or the receiver and start again, or have such keys set aside (OnFailure: " +
+					"SetAside, --set-aside)"}
 		}
 		a.trouble(refusal.Err)
 		behind, err := a.behind(entries, i, to)
@@ -67,8 +68,8 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 	return nil
 }
 
-// handOver calls Deliver. An error of it, or a panic, is no entry's fault: it is called
-// again later, for as long as it takes.
+// callDeliver calls Deliver. An error or a panic counts against no entry: Deliver is called again, as often as it
+// takes.
 func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refused []feedtype.Refusal, err error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -78,7 +79,7 @@ func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refu
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 		if err != nil {
-			a.cursor.row = nil // the consumer may be paused, or its cursor moved, until the receiver is back
+			a.cursor.row = nil // an operator may pause the consumer or move its cursor meanwhile
 		}
 		switch {
 		case err == nil:
@@ -87,7 +88,8 @@ func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refu
 			err = ctx.Err()
 		default:
 			a.retry.missed++
-			err = &feedtype.Error{Code: feedtype.Unavailable, Object: a.object(), Cause: "entries could not be delivered, and will be again", Err: err}
+			err = &feedtype.Error{Code: feedtype.Unavailable, Object: a.object(),
+				Cause: "the entries could not be delivered, and will be delivered again", Err: err}
 		}
 	}()
 	if refused, err = a.deliver(ctx, batch); err != nil {
@@ -95,15 +97,16 @@ func (a *applier) callDeliver(ctx context.Context, batch []feedtype.Entry) (refu
 	}
 	slices.SortFunc(refused, func(a, b feedtype.Refusal) int { return a.Entry - b.Entry })
 	for i, refusal := range refused {
-		if refusal.Entry < 0 || refusal.Entry >= len(batch) || refusal.Err == nil || i > 0 && refusal.Entry == refused[i-1].Entry {
-			return nil, fmt.Errorf("the consumer's Deliver refused entry %d of %d with error %v", refusal.Entry, len(batch), refusal.Err)
+		if refusal.Entry < 0 || refusal.Entry >= len(batch) || refusal.Err == nil || i > 0 &&
+			refusal.Entry == refused[i-1].Entry {
+			return nil, fmt.Errorf("the consumer's Deliver refused entry %d of %d with error %v", refusal.Entry,
+				len(batch), refusal.Err)
 		}
 	}
 	return refused, nil
 }
 
-// deliverOne hands over the version of a dead letter's key, where that is Deliver's to
-// do.
+// deliverOne delivers the released version of a dead letter, if the consumer has Deliver.
 func (a *applier) deliverOne(ctx context.Context, batch []feedtype.Entry) error {
 	if a.deliver == nil {
 		return nil
@@ -115,10 +118,10 @@ func (a *applier) deliverOne(ctx context.Context, batch []feedtype.Entry) error 
 	return err
 }
 
-// pass stores the cursor behind entries[from:to], which were delivered, or join their
-// keys' dead letters now. If others than those have letters by now, something was
-// delivered, or not, that should not, or should, have been: from the cursor again.
-func (a *applier) pass(ctx context.Context, entries []feedtype.Entry, aside map[int]bool, from, to int, end feedtype.Cursor) error {
+// pass stores the cursor behind entries[from:to]. They were delivered, or join their dead letters now. If the set of
+// dead letters has changed since, the page is read again.
+func (a *applier) pass(ctx context.Context, entries []feedtype.Entry, aside map[int]bool, from, to int,
+	end feedtype.Cursor) error {
 	behind, err := a.behind(entries, to-1, end)
 	if err != nil {
 		return err
@@ -143,7 +146,7 @@ func (a *applier) pass(ctx context.Context, entries []feedtype.Entry, aside map[
 	})
 }
 
-// behind is the cursor behind the i-th entry of a page that ends at end.
+// behind returns the cursor behind the i-th entry of a page that ends at end.
 func (a *applier) behind(entries []feedtype.Entry, i int, end feedtype.Cursor) (feedtype.Cursor, error) {
 	if i >= len(entries)-1 {
 		return end, nil

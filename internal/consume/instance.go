@@ -9,18 +9,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// instance is one call of Run or RunOnce: all shards that it has of a consumer's.
+// instance is one call of Run or RunOnce. It decides which shards this process works on.
 type instance struct {
-	*assignment // without a shard, what all of them have
+	*assignment // with a negative shard
 	retry       retry
-	// slots, where there is one, has room for the transactions that this instance's shards
-	// may have open at once.
+	// slots limits the number of open transactions of this instance. It is nil if the pool has no limit.
 	slots chan struct{}
-	// setBack, if once, is where a shard notes that it has set all of them back.
+	// setBack means that a shard has set back the cursors of all shards (RunOnce only).
 	setBack bool
 }
 
-// Consume is Run and RunOnce.
+// Consume is Run, or RunOnce if once is set.
 func (c *Consumer) Consume(ctx context.Context, once bool) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -32,7 +31,7 @@ func (c *Consumer) Consume(ctx context.Context, once bool) error {
 	return whole.allShards(ctx)
 }
 
-// Divide sees to it that there is a cursor for each shard.
+// Divide creates the cursors, one for each shard, and changes their number if it differs.
 func (c *Consumer) Divide(ctx context.Context) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -43,10 +42,10 @@ func (c *Consumer) Divide(ctx context.Context) error {
 	return err
 }
 
-// newInstance is the start of an instance, the only time at which it may change the number of
-// shards.
+// newInstance opens the feed. Only here may an instance change the number of shards.
 func (c *Consumer) newInstance(ctx context.Context, once bool) (*instance, error) {
-	a := &assignment{c: c.withDefaults(), db: c.DB, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch, until: ctx}
+	a := &assignment{c: c.withDefaults(), db: c.DB, once: once, shard: -1, count: c.ShardCount, epoch: c.Epoch,
+		until: ctx}
 	whole := &instance{assignment: a, retry: retry{assignment: a}}
 	for whole.feed == "" {
 		err := whole.retry.survive(ctx, whole.open(ctx, !c.KeepShardCount))
@@ -60,8 +59,8 @@ func (c *Consumer) newInstance(ctx context.Context, once bool) (*instance, error
 	return whole, nil
 }
 
-// allShards works on the only shard there is; or, where there are more, on those that
-// this instance is to have; or, if once, on one after the other, up to the head.
+// allShards works on the only shard; or on the shards that the group assigns to this instance; or, with RunOnce, on
+// one shard after the other.
 func (in *instance) allShards(ctx context.Context) error {
 	if in.c.Handle == nil {
 		if err := (&staleOwners{assignment: in.assignment, retry: &in.retry}).waitForOldCount(ctx); err != nil {
@@ -81,18 +80,18 @@ func (in *instance) allShards(ctx context.Context) error {
 		if err := in.shardByShard(ctx); err != nil || !in.setBack {
 			return err
 		}
-		// One has set back those that had come to the head before it.
+		// A shard has set back all shards, including those that had reached the head.
 	}
 }
 
-// shardByShard brings each shard to the head.
+// shardByShard brings each shard to the head. A shard that cannot continue does not stop the others.
 func (in *instance) shardByShard(ctx context.Context) error {
-	var first error // of the shards that stand still; the others go on
+	var first error // of a shard that cannot continue
 	more := 0
 	for shard := range in.count {
 		err := in.inTurn(ctx, shard)
 		switch {
-		case ctx.Err() != nil: // also when it came to the head in this moment: others have not
+		case ctx.Err() != nil: // even if this shard has reached the head: the others have not
 			return ctx.Err()
 		case errors.Is(err, feedtype.Conflict):
 			return err
@@ -105,7 +104,7 @@ func (in *instance) shardByShard(ctx context.Context) error {
 	return andMore(first, more)
 }
 
-// work works on one shard, until the end of until: see one and run.
+// work works on one shard, or on the shards of one worker of a ULID feed, until until ends.
 func (in *instance) work(ctx, until context.Context, shard int, epoch int64) error {
 	if in.ulidFeed {
 		return in.runWorker(ctx, until, shard, epoch)
@@ -119,9 +118,9 @@ func (in *instance) work(ctx, until context.Context, shard int, epoch int64) err
 	return err
 }
 
-// workThroughFailures is work on one of several shards. One whose entry cannot be handled rests, under
-// its lease, and is tried again now and then: if its error ended the instance, the shard's
-// next one would end as well, and so on, until nobody worked on any.
+// workThroughFailures works on one of several shards. If an entry cannot be handled, the shard rests under its lease,
+// and is tried again later. If the error ended the instance, the next instance would fail on the same entry, until
+// none was left.
 func (in *instance) workThroughFailures(ctx, until context.Context, shard int, epoch int64) error {
 	one, err := in.newRun(until, shard, epoch)
 	if err != nil {
@@ -140,8 +139,7 @@ func (in *instance) workThroughFailures(ctx, until context.Context, shard int, e
 	}
 }
 
-// newRun is one shard of the instance's, under the lease of an epoch if there is one. It is for one
-// goroutine, and works until the end of until.
+// newRun prepares the work on one shard.
 func (in *instance) newRun(until context.Context, shard int, epoch int64) (*shardRun, error) {
 	one := newShardRun(in.of(until, shard, epoch), in.slots)
 	if in.c.DeliverShard == nil {
@@ -150,28 +148,27 @@ func (in *instance) newRun(until context.Context, shard int, epoch int64) (*shar
 	return one, in.deliverTo(one)
 }
 
-// deliverTo asks for the shard's Deliver.
+// deliverTo asks DeliverShard for the Deliver of the shard.
 func (in *instance) deliverTo(one *shardRun) (err error) {
 	if one.applier.deliver, err = in.c.deliverOf(one.shard, one.epoch); err != nil {
-		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: in.object(), Cause: fmt.Sprintf("DeliverShard failed for shard %d", one.shard), Err: err,
-			Next: "have it answer a function for every shard"}
+		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: in.object(),
+			Cause: fmt.Sprintf("DeliverShard failed for shard %d", one.shard), Err: err,
+			Next: "make it return a function for every shard"}
 	}
 	return nil
 }
 
-// together works on the shards that this instance is to have, beside the others of the
-// consumer's name, until ctx ends.
+// shareShards works on the shards that the group assigns to this instance, until ctx ends.
 func (in *instance) shareShards(ctx context.Context) error {
-	// Handlers may have their transactions open for long. Where the pool is bounded they
-	// leave connections for pages, and for the leases' renewal above all.
+	// Handlers may keep transactions open for a long time. In a limited pool they leave two connections,
+	// for pages and above all for the renewal of leases.
 	if most := in.db.Store.SQL.Stats().MaxOpenConnections; most > 0 {
 		in.slots = make(chan struct{}, max(1, most-2))
 	}
 	g := lease.NewGroup(in.db.Store, ConsumerGroup(in.c.Name, in.feed), in.count, in.c.Lease)
 	g.Above = in.epochOf
 	return g.Run(ctx, func(ctx context.Context, j *lease.Job) error {
-		// A shard that somebody else is to have is not waited on any more; what is in hand
-		// is brought to its end.
+		// A shard that is to be handed over stops waiting, and finishes its current batch.
 		until, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() {
@@ -188,17 +185,17 @@ func (in *instance) shareShards(ctx context.Context) error {
 	})
 }
 
-// epochOf is the epoch under which the shard's cursor was last claimed. The next one is
-// greater, also where the number of shards, and with it the lease, is another than before.
+// epochOf returns the highest epoch of the shard's cursor. The next lease gets a higher one, even if the shard count
+// and so the name of the lease has changed.
 func (in *instance) epochOf(ctx context.Context, shard int) (int64, error) {
-	if in.ulidFeed { // a worker has had many, and any of them may be this one's
+	if in.ulidFeed { // shards move between workers, so the highest of all epochs counts
 		return in.db.ConsumerEpoch(ctx, in.c.Name, in.feed)
 	}
 	row, err := in.db.cursorOf(ctx, in.db.Store.On(), in.c.Name, in.feed, shard)
 	if err != nil {
 		return 0, err
 	}
-	// In this order: who does not find the cursor any more finds what drop has kept of it.
+	// Read the cursor before the kept epoch: drop keeps the epoch before it deletes the cursor.
 	kept, err := lease.Look(ctx, in.db.Store, in.db.Store.On(), droppedLease(in.c.Name, in.feed))
 	switch {
 	case err != nil:
@@ -209,8 +206,8 @@ func (in *instance) epochOf(ctx context.Context, shard int) (int64, error) {
 	return max(row.Epoch, kept.Epoch), nil
 }
 
-// inTurn works on one shard up to the head, under its lease where effects go elsewhere:
-// nothing but the lease keeps them apart from those of another instance.
+// inTurn works on one shard up to the head. With Deliver it holds the lease of the shard: only the lease keeps two
+// instances from delivering at once.
 func (in *instance) inTurn(ctx context.Context, shard int) error {
 	if in.c.Handle != nil {
 		return in.work(ctx, ctx, shard, 0)
@@ -221,11 +218,13 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 	turns.StandBy = func(ctx context.Context, s *feedtype.LeaseStatus) error {
 		if s.Epoch != told {
 			told = s.Epoch
-			in.db.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(in.c.Name, in.feed), Jobs: in.count, Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
+			in.db.Store.Observer.Job(feedtype.JobEvent{Group: ConsumerGroup(in.c.Name, in.feed), Jobs: in.count,
+				Job: shard, Kind: feedtype.JobStandsBy, Owner: s.Owner, Epoch: s.Epoch})
 		}
-		// One that is paused does not come to its head, whoever has it.
+		// A paused shard never reaches its head, whichever instance holds it.
 		if in.ulidFeed {
-			if err := in.pausedOf(ctx, shard); errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Conflict) {
+			if err := in.pausedOf(ctx, shard); errors.Is(err, feedtype.ConsumerPaused) ||
+				errors.Is(err, feedtype.Conflict) {
 				return err
 			}
 			return nil
@@ -235,7 +234,7 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 		switch {
 		case err == nil && row.Paused:
 			return waiting.isPaused()
-		case errors.Is(err, feedtype.Conflict): // it has another number of shards by now
+		case errors.Is(err, feedtype.Conflict): // the shard count has changed
 			return err
 		}
 		return nil
@@ -250,6 +249,6 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 		if !deposed {
 			return err
 		}
-		// The lease was held, and the cursor is above it: all were set back, see restart.
+		// The lease is held, and the epoch of the cursor is higher: all shards were set back. See restart.
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// ConsumerLeases begins the names of the leases of consumers' shards.
+// ConsumerLeases is the prefix of the names of the leases of consumers.
 const ConsumerLeases = "consumer:"
 
-// ConsumerGroup is the name of the group whose jobs are a consumer's shards: with it
-// JobLease names the lease of each. Of a name that is too long for that a digest is left.
+// ConsumerGroup returns the name of the group whose jobs are the shards of a consumer. JobLease names the lease of
+// each shard after it. A name that is too long ends with a digest.
 func ConsumerGroup(consumer, feed string) string {
 	name := ConsumerLeases + feed + ":" + consumer
 	if len(name) <= lease.MaxGroupName {
@@ -27,14 +27,13 @@ func ConsumerGroup(consumer, feed string) string {
 	return name[:lease.MaxGroupName-len(digest)] + digest
 }
 
-// droppedLease is the name of a lease that nobody ever holds: its epoch is the highest that
-// a consumer had when it was dropped. Receivers remember epochs, and know nothing of drops
-// or of the numbers of shards by which leases are named.
+// droppedLease returns the name of a lease that is never held. It keeps the highest epoch that a dropped consumer had.
+// Receivers remember epochs, so the epochs of a consumer must grow even after it was dropped.
 func droppedLease(consumer, feed string) string { return ConsumerGroup(consumer, feed) + "/dropped" }
 
-// ConsumerEpoch is the highest epoch under which a consumer's cursors were ever claimed,
-// also those that were dropped; 0 if there was none. It is for Lease.Above of whoever sets
-// Consumer.Epoch: receivers that refuse lower epochs then take what is delivered next.
+// ConsumerEpoch returns the highest epoch under which the cursors of a consumer were claimed, dropped cursors
+// included, or 0. Use it for Lease.Above when Consumer.Epoch is set: receivers that refuse lower epochs then accept
+// the next delivery.
 func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
 	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
 		return 0, err
@@ -44,7 +43,7 @@ func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (
 	if err != nil {
 		return 0, db.Store.Fail(object, "read its cursors", err)
 	}
-	// In this order: who does not find the cursors any more finds what drop has kept of them.
+	// Read the cursors before the kept epoch: drop keeps the epoch before it deletes the cursors.
 	kept, err := lease.Look(ctx, db.Store, db.Store.On(), droppedLease(consumer, feed))
 	if err != nil {
 		return 0, db.Store.Fail(object, "read its epoch", err)
@@ -56,17 +55,17 @@ func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (
 	return highest, nil
 }
 
-// RaiseEpochs sets the epochs of cursors that are about to be set back above all that their
-// consumers' have, so that the terms at work are over: see restart of a division, which does
-// the same. A consumer's only shard has the epochs of whoever works on it, and of keys that
-// no other shard had.
+// RaiseEpochs raises the epochs of cursors that are about to be set back. The new epoch is above all epochs of the
+// consumer, so that the work under the current leases ends. rebalance.restart does the same.
 func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	whole := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
-	// A shard that is a feed by itself is not divided: whoever works on it goes on with it.
-	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.table("consumers") + " k WHERE k.consumer = " + db.table("cursors") + ".consumer AND k.feed = " + db.table("cursors") + ".feed)"
-	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	// Shards of ULID feeds keep their keys, so their workers may continue.
+	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.table("consumers") + " k WHERE k.consumer = " +
+		db.table("cursors") + ".consumer AND k.feed = " + db.table("cursors") + ".feed)"
+	// Lock first, so that no instance claims a cursor under a higher epoch in between.
 	b := db.builder()
-	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts, b.Args()...); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts,
+		b.Args()...); err != nil {
 		return err
 	}
 	type highest struct {
@@ -74,8 +73,8 @@ func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id fee
 		epoch int64
 	}
 	b = db.builder()
-	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+WhereID(b, whole)+
-		parts+" GROUP BY feed ORDER BY feed", b.Args(),
+	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+
+		WhereID(b, whole)+parts+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
 		return err
@@ -83,27 +82,29 @@ func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id fee
 	for _, h := range all {
 		id.Feed = h.feed
 		b := db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+WhereID(b, id), b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+
+			WhereID(b, id), b.Args()...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// KeepEpochs notes the highest epochs of cursors that are about to be deleted.
+// KeepEpochs stores the highest epochs of cursors that are about to be deleted.
 func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	type highest struct {
 		consumer, feed string
 		epoch          int64
 	}
-	// Locked first, so that nobody claims one of them, under a higher epoch, in between.
+	// Lock first, so that no instance claims a cursor under a higher epoch in between.
 	b := db.builder()
-	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id),
+		b.Args()...); err != nil {
 		return err
 	}
 	b = db.builder()
-	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id)+
-		" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
+	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+
+		WhereID(b, id)+" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
 	if err != nil {
 		return err
@@ -112,7 +113,8 @@ func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feed
 		name, now := droppedLease(h.consumer, h.feed), db.now()
 		b := db.builder()
 		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
-		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("leases"), []string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
+		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("leases"),
+			[]string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
 			values, []string{"name"}), b.Args()...); err != nil {
 			return err
 		}
@@ -125,15 +127,16 @@ func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feed
 	return nil
 }
 
-// ShardLeases are the leases of cursors' shards that somebody holds, by name. It asks
-// nobody where no consumer has more than one shard.
+// ShardLeases returns the held leases of the shards of consumers, by name. It sends no statement if no consumer has
+// more than one shard.
 func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[string]*feedtype.LeaseStatus, error) {
 	if !slices.ContainsFunc(rows, func(r *CursorRow) bool { return r.ShardCount > 1 }) {
 		return nil, nil
 	}
 	b := db.builder()
 	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(ConsumerLeases)+
-		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan) // ';' is the one behind ':'
+		// ';' follows ':' in ASCII
+		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan)
 	if err != nil {
 		return nil, db.Store.Fail("leases", "list those of consumers", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// open learns what the source is, and sees to it that the database has the consumer's
-// cursors, one for each shard. Only an instance that starts changes their number.
+// open reads the description of the feed, and creates the cursors of the consumer, one for each shard. Only an
+// instance that starts changes their number.
 func (a *assignment) open(ctx context.Context, starting bool) error {
 	if err := a.db.Store.RequireSchema(ctx, a.db.Store.On()); err != nil {
 		return err
@@ -22,10 +22,11 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 	ulidFeed := info.ShardIDs != nil
 	switch {
 	case a.feed != "" && ulidFeed != a.ulidFeed:
-		return &feedtype.Error{Code: feedtype.Conflict, Object: a.object(), Cause: "its shards, or the whole of them, are a feed by themselves now, and were not when this instance was started: another feed has its name",
-			Next: "start it again"}
+		return a.fail(feedtype.Conflict, "the feed has changed between a ULID feed and another kind since this "+
+			"instance was started: another feed has its name now", "start it again")
 	case ulidFeed && (a.c.OnBegin != nil || a.c.OnComplete != nil):
-		return feedtype.Invalid("on complete", "each shard of the feed is one by itself, with passes of its own: OnBegin and OnComplete are about a pass over the whole feed")
+		return feedtype.Invalid("on complete", "the shards of a ULID feed have passes of their own, but OnBegin and "+
+			"OnComplete are about a pass over the whole feed")
 	}
 	if a.c.ShardCount == 0 && a.feed == "" {
 		if a.count, err = a.db.ConsumerShardCount(ctx, a.c.Name, info.Name); err != nil {
@@ -36,7 +37,7 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 		if err := counted.validate(); err != nil {
 			return err
 		}
-		starting = false // it takes what there is, and changes nothing
+		starting = false // without a ShardCount nothing is changed
 	}
 	if ulidFeed {
 		err = (&shardCursors{a}).arrange(ctx, info, starting)

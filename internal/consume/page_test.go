@@ -27,7 +27,8 @@ func (p *pages) Info(context.Context) (*feedtype.Info, error) {
 }
 
 func reads(p *pages) *pageReader {
-	return &pageReader{assignment: &assignment{c: &Consumer{Source: p}, count: 1, until: context.Background()}, limit: feedtype.DefaultLimit}
+	return &pageReader{assignment: &assignment{c: &Consumer{Source: p}, count: 1, until: context.Background()},
+		limit: feedtype.DefaultLimit}
 }
 
 // TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that
@@ -109,7 +110,8 @@ func TestBatchesAdapt(t *testing.T) {
 		{full, slowBatch + 1, nil, 200},
 		{full, slowBatch + 1, nil, 100},
 		{full, slowBatch + 1, nil, 100},
-		{full, 0, nil, 200}, {full, 0, nil, 400}, {full, 0, nil, 800}, {full, 0, nil, 1600}, {full, 0, nil, 3200}, {full, 0, nil, 5000}, {full, 0, nil, 5000},
+		{full, 0, nil, 200}, {full, 0, nil, 400}, {full, 0, nil, 800}, {full, 0, nil, 1600}, {full, 0, nil, 3200},
+		{full, 0, nil, 5000}, {full, 0, nil, 5000},
 		{full, 0, errors.New("failed"), 100},
 	} {
 		if r.learn(step.page, step.took, step.err); r.limit != step.want {

@@ -10,27 +10,29 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// storedLetter is a dead letter whose shard is to be found out.
+// storedLetter is a dead letter whose shard is to be computed.
 type storedLetter struct {
 	shard      int
 	digest     string
 	key        string // JSON
 	generation int64
 	position   string
-	dataShard  *int64 // of its entry; nil if it is older than the column
+	dataShard  *int64 // of its entry; nil if the letter is older than this column
 }
 
-// letters reads the consumer's dead letters.
+// letters reads the dead letters of the consumer.
 func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
 	b := d.db.builder()
-	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+d.db.table("dead_letters")+
-		" WHERE "+d.where(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(), func(rows dialect.Rows) (l storedLetter, err error) {
-		return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
-	})
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+
+		d.db.table("dead_letters")+
+		" WHERE "+d.where(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(),
+		func(rows dialect.Rows) (l storedLetter, err error) {
+			return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
+		})
 }
 
-// owner is the shard that has a dead letter's key. An entry's data shard is good for its
-// generation; in another one the key tells.
+// owner returns the shard to which the key of a dead letter belongs. The stored data shard is valid only for the
+// generation of the letter. For another generation it is computed from the key.
 func (d *rebalance) owner(l storedLetter) int {
 	if d.count == 1 {
 		return 0
@@ -39,13 +41,13 @@ func (d *rebalance) owner(l storedLetter) int {
 		return partOf(int(*l.dataShard), d.count, d.dataShards())
 	}
 	shard, err := d.dataShardOf(l.key)
-	if err != nil { // its columns are others by now: it can only be dropped
+	if err != nil { // the key columns have changed: it can only be dropped
 		return min(l.shard, d.count-1)
 	}
 	return partOf(shard, d.count, d.dataShards())
 }
 
-// reassign gives every dead letter to the shard that has its key, and counts those of each.
+// reassign gives every dead letter to the shard of its key, and returns the number of dead letters of each shard.
 func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []*CursorRow) ([]int64, error) {
 	aside := make([]int64, d.count)
 	if !slices.ContainsFunc(cursors, func(r *CursorRow) bool { return r.Aside > 0 }) {
@@ -64,7 +66,7 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 		}
 		switch {
 		case i+1 < len(letters) && letters[i+1].digest == l.digest:
-			// Two shards have set the key aside, in two generations: the later one counts.
+			// Two shards have set the key aside, in two generations. The later letter stays.
 			set = "DELETE FROM " + table + " WHERE " + here()
 		case home != l.shard:
 			set = "UPDATE " + table + " SET shard = " + b.Arg(home) + " WHERE " + here()
@@ -82,7 +84,7 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 	return aside, nil
 }
 
-// dataShardOf is the data shard of a dead letter's key.
+// dataShardOf computes the data shard of the key of a dead letter.
 func (d *rebalance) dataShardOf(key string) (int, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(key), &members); err != nil {

@@ -10,33 +10,34 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// rebalance is the work of an instance that makes its consumer's cursors, or changes their
-// number.
+// rebalance creates the cursors of a consumer, or changes their number.
 type rebalance struct {
 	c        *Consumer
 	db       *Consumers
 	info     *feedtype.Info
 	count    int
 	starting bool
-	at       map[feedtype.Cursor]feedtype.CursorState // what cursors "at:" stand for
-	aside    bool                                     // there were dead letters when it was looked for them
-	ulid     *consumerRow                             // of a feed that had the name, and whose shards were feeds by themselves
+	at       map[feedtype.Cursor]feedtype.CursorState // cursor states of the cursors that are times
+	aside    bool                                     // isDone has seen dead letters
+	ulid     *consumerRow                             // of a ULID feed that had the same name; else nil
 }
 
-// newRebalance is what it takes to divide the feed among the consumer's shards; an error where
-// it has too many.
+// newRebalance prepares the distribution of the feed over count shards. It returns an error if the feed has fewer data
+// shards.
 func newRebalance(c *Consumer, count int, info *feedtype.Info, starting bool) (*rebalance, error) {
 	d := &rebalance{c: c, db: c.DB, info: info, count: count, starting: starting}
 	if count <= d.dataShards() {
 		return d, nil
 	}
-	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count", Object: consumerObject(c.Name, info.Name),
-		Cause: fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", count, d.dataShards()),
-		Next:  "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, or take fewer shards"}
+	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count",
+		Object: consumerObject(c.Name, info.Name),
+		Cause:  fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", count, d.dataShards()),
+		Next: "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, " +
+			"or take fewer shards"}
 }
 
-// arrange sees to it that the consumer has a cursor for each of its shards, and every dead
-// letter the shard that has its key. Mostly that is so, and one statement tells.
+// arrange creates or changes the cursors of a consumer until it has one for each shard, and gives every dead letter to
+// the shard of its key. Usually one statement shows that nothing is left to do.
 func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, starting bool) error {
 	d, err := newRebalance(c, count, info, starting)
 	if err != nil {
@@ -47,7 +48,8 @@ func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, s
 		if done || err != nil {
 			return err
 		}
-		err = c.DB.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error { return d.change(ctx, tx) })
+		err = c.DB.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors",
+			func(tx dialect.Querier) error { return d.change(ctx, tx) })
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
@@ -56,7 +58,7 @@ func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, s
 
 func (d *rebalance) dataShards() int { return max(d.info.DataShards, 1) }
 
-// isDone tells whether nothing is to be done, and learns what is needed otherwise.
+// isDone reports whether the cursors are complete. If they are not, it looks up what change needs.
 func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	db := d.db
 	rows, err := db.CursorsOf(ctx, db.Store.On(), d.c.Name, d.info.Name)
@@ -99,7 +101,7 @@ func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// resolve is where the source finds a time.
+// resolve asks the source for the cursor state at a time.
 func (d *rebalance) resolve(ctx context.Context, at feedtype.Cursor) (feedtype.CursorState, error) {
 	page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: at, Limit: 1})
 	if err != nil {
@@ -116,9 +118,8 @@ func (d *rebalance) resolve(ctx context.Context, at feedtype.Cursor) (feedtype.C
 	return p, err
 }
 
-// change makes the cursors, in one transaction that has all of them locked: whatever a
-// worker of the former shards has in hand finds another shard_count when it is to be
-// stored, and is rolled back.
+// change writes the new cursors in one transaction, which locks the old ones. A worker of the old shard count then
+// finds another shard_count when it stores its cursor, and is rolled back.
 func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 	if d.ulid != nil {
 		return d.fromULIDs(ctx, tx)
@@ -137,8 +138,10 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 		recounting = recounting || row.ShardCount != d.count
 		if row.Generation > d.info.Generation {
 			return &feedtype.Error{Code: feedtype.Unavailable, Object: consumerObject(d.c.Name, d.info.Name),
-				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or the cursor is not of this feed", row.Generation, d.info.Generation),
-				Next:  "wait for the source, or run `rowfeed consumer reset " + d.c.Name + " --feed " + d.info.Name + "`"}
+				Cause: fmt.Sprintf("its cursor is of generation %d, and the source shows generation %d: it lags, or "+
+					"the cursor is not of this feed", row.Generation, d.info.Generation),
+				Next: "wait for the source, or run `rowfeed consumer reset " + d.c.Name + " --feed " + d.info.Name +
+					"`"}
 		}
 		if row.Shard < d.count {
 			next[row.Shard] = *row
@@ -156,7 +159,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 		if next, err = rebalanced(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
 		}
-		// Receivers that refuse lower epochs do so whatever the rebalance.
+		// Receivers refuse lower epochs, whatever the shard count.
 		for i := range next {
 			for _, row := range old {
 				next[i].Epoch = max(next[i].Epoch, row.Epoch)
@@ -174,14 +177,13 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 		}
 	}
 	b := d.db.builder()
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.where(b)+" AND shard >= "+b.Arg(d.count), b.Args()...)
+	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.where(b)+" AND shard >= "+b.Arg(d.count),
+		b.Args()...)
 	return err
 }
 
-// restart sets every shard, of which lock has answered the rows, back to the beginning. The
-// keys may be divided in another way from here on: so each cursor's epoch is above all that
-// there were. Of a data shard epochs then grow, whichever shard it belonged to, and every
-// term at work is over: see awaitDeposed.
+// restart sets all shards back to the beginning. old is what lock returned. Keys may belong to other shards from then
+// on, so every epoch is raised above all former epochs. That ends the work under all current leases: see waitForStale.
 func (d *rebalance) restart(ctx context.Context, tx dialect.Querier, old []*CursorRow) error {
 	aside, err := d.reassign(ctx, tx, old)
 	if err != nil {
@@ -204,31 +206,33 @@ func (d *rebalance) restart(ctx context.Context, tx dialect.Querier, old []*Curs
 	return nil
 }
 
-// own is the condition that a row is of this consumer of this feed.
+// where returns the condition that a row belongs to this consumer of this feed.
 func (d *rebalance) where(b *dialect.Builder) string {
 	return WhereID(b, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
 }
 
-// lock locks all that the consumer has, in the order in which everybody locks it: dead
-// letters, then cursors by their shards. The first shard's row is made where there is
-// none, so that of two instances the second waits there for what the first makes of it. It
-// answers the cursors that there were.
+// lock locks all rows of the consumer, in the order that all transactions use: dead letters, then cursors by shard. It
+// creates the row of shard 0 if there is none, so that two instances wait for each other there. It returns the cursors
+// that existed before.
 func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
 	db := d.db
 	if d.aside {
 		b := db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.where(b), b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.where(b),
+			b.Args()...); err != nil {
 			return nil, err
 		}
 	}
 	row := func(shard int) (int64, error) {
 		b := db.builder()
-		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.where(b)+" AND shard = "+b.Arg(shard), b.Args()...)
+		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.where(b)+
+			" AND shard = "+b.Arg(shard), b.Args()...)
 	}
 	made := false
 	n, err := row(0)
 	if err == nil && n == 0 {
-		if n, err = d.insert(ctx, tx, &CursorRow{ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}); err == nil {
+		if n, err = d.insert(ctx, tx, &CursorRow{ShardCount: d.count, Value: d.c.Start,
+			Generation: d.c.Start.Generation()}); err == nil {
 			made = n == 1
 			_, err = row(0)
 		}
@@ -241,7 +245,7 @@ func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow,
 		return nil, err
 	}
 	if len(all) == 0 || all[0].Shard != 0 {
-		return nil, errOvertaken // the consumer was dropped while its first cursor was waited for
+		return nil, errOvertaken // the consumer was dropped while this transaction waited for the lock
 	}
 	for _, r := range all[1:] {
 		if _, err := row(r.Shard); err != nil {
@@ -254,36 +258,37 @@ func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow,
 	return all, err
 }
 
-// insert makes a cursor unless it is there.
+// insert creates a cursor unless it exists.
 func (d *rebalance) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
 	db := d.db
 	b := db.builder()
-	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)), b.Arg(r.Generation),
-		b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.now()}
+	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)),
+		b.Arg(r.Generation), b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.now()}
 	return tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("cursors"),
-		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
+		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused",
+			"aside", "updated_at"},
 		values, []string{"consumer", "feed", "shard"}), b.Args()...)
 }
 
-// save stores a cursor where it differs from what there is.
+// save stores a cursor if it differs from the old one.
 func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorRow, next *CursorRow) error {
 	if slices.ContainsFunc(old, func(r *CursorRow) bool { return *r == *next }) {
 		return nil
 	}
 	db := d.db
 	b := db.builder()
-	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+b.Arg(string(next.Value))+
-		", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.now()+" WHERE "+d.where(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
+	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+
+		b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+
+		b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+", version = version + 1, failure = NULL, "+
+		"updated_at = "+db.now()+" WHERE "+d.where(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}
 	return err
 }
 
-// fromULIDs makes a consumer's cursors of one that has read a feed of this name whose shards
-// were feeds by themselves. Nothing of those says anything of this feed: it refuses them, as
-// cursors of another generation, until the consumer is set back.
+// fromULIDs creates the cursors of a consumer that read a ULID feed of the same name before. The feed refuses the old
+// cursors as cursors of another generation, until the consumer is reset.
 func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
 	db, id := d.db, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name}
 	if n, err := db.LockWhole(ctx, tx, id); err != nil || n == 0 {

@@ -72,8 +72,10 @@ func TestRecount(t *testing.T) {
 			if got.Start {
 				seen = feedtype.LastPosition
 			}
-			if err != nil || got.Position != want.position || seen != want.seen || next[i].Shard != i || next[i].ShardCount != n {
-				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].Value, want.position, want.seen, err)
+			if err != nil || got.Position != want.position || seen != want.seen || next[i].Shard != i ||
+				next[i].ShardCount != n {
+				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].Value, want.position,
+					want.seen, err)
 			}
 		}
 	}
@@ -82,7 +84,8 @@ func TestRecount(t *testing.T) {
 // TestLowest (M22): cursors that are no places yet, marks, and generations.
 func TestLowest(t *testing.T) {
 	early, late := feedtype.At(time.Unix(1000, 0)), feedtype.At(time.Unix(2000, 0))
-	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1}, late: {Generation: 1, Position: feedtype.Numbered(30)}}
+	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1},
+		late: {Generation: 1, Position: feedtype.Numbered(30)}}
 	for _, c := range []struct {
 		want feedtype.Cursor
 		of   []feedtype.Cursor

@@ -10,13 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// restart begins again at the beginning, in one transaction with what the receiver
-// does about that. Of dead letters nothing is known any more but that the key may be
-// gone: see release. A new generation is a beginning for every shard, since it may have
-// divided the keys anew; so is a cursor above the head: positions above a restored head are
-// others now, and a shard that asks later may not see it any more. Tombstones that are gone
-// concern the shard alone, and entries that are: every other one that has missed some is refused by itself. So is
-// everything about a shard that is a feed by itself.
+// restart begins again after a refused cursor, in one transaction with OnRefused. After a new generation, or a cursor
+// above the head, all shards restart: keys may belong to other shards, and positions may have been used again. Expired
+// tombstones and entries concern one shard only. A shard of a ULID feed always restarts alone.
 func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	var all *rebalance
 	if r.count > 1 && !r.ulidShard && !stopsOneShard(refusal) {
@@ -36,7 +32,8 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 			return err
 		}
 		if r.cursor.row.Aside > 0 {
-			if err := r.db.ForgetLetterPositions(ctx, t.q, feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
+			if err := r.db.ForgetLetterPositions(ctx, t.q,
+				feedtype.ConsumerID{Consumer: r.c.Name, Feed: r.feed, Shard: &r.shard}); err != nil {
 				return err
 			}
 		}
@@ -48,7 +45,8 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	}
 	var failed *handlerError
 	if errors.As(err, &failed) {
-		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "OnRefused failed", Err: failed.err, Next: "mend it and start again"}
+		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "OnRefused failed",
+			Err: failed.err, Next: "mend it and start again"}
 	}
 	if err == nil {
 		r.applier.complete = false
@@ -57,20 +55,20 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	return err
 }
 
-// restartAll sets every shard back. All rows are locked before anything else, in the order
-// in which everybody locks them: of two shards that are refused at once the second waits
-// for the first, and finds that its cursor is set back already.
+// restartAll sets all shards back. It locks all rows first, in the order that all transactions use. If two shards are
+// refused at once, the second waits for the first, and finds its cursor already set back.
 func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, refusal error) error {
 	a := t.a
-	all.aside = true // letters that others set aside meanwhile are locked with them
+	all.aside = true // also locks letters that other shards create meanwhile
 	rows, err := all.lock(ctx, t.q)
 	if err != nil {
 		return err
 	}
 	was := *a.cursor.row
 	if !slices.ContainsFunc(rows, func(row *CursorRow) bool {
-		return row.Shard == was.Shard && row.ShardCount == was.ShardCount && row.Value == was.Value && row.Generation == was.Generation &&
-			row.Epoch == was.Epoch && row.version == was.version+1 && !row.Paused // the lock counts as a write
+		return row.Shard == was.Shard && row.ShardCount == was.ShardCount && row.Value == was.Value &&
+			row.Generation == was.Generation &&
+			row.Epoch == was.Epoch && row.version == was.version+1 && !row.Paused // lock has incremented version
 	}) {
 		return errOvertaken
 	}
@@ -83,10 +81,9 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 	return all.restart(ctx, t.q, rows)
 }
 
-// leftBehind is the refusal of a shard at its beginning, which a source cannot refuse, where
-// another shard's cursor is of an older generation than its page: keys may have come from
-// that one's part, and would go from new versions back to old ones. It asks at a beginning
-// only.
+// leftBehind detects a new generation for a shard at its beginning, which a source cannot refuse. If the cursor of
+// another shard is of an older generation, its keys may belong to this shard now. Both must restart, or keys would go
+// back to older versions.
 func (r *shardRun) leftBehind(ctx context.Context, page feedtype.Page) error {
 	g := page.Cursor.Generation()
 	if g == 0 {
@@ -99,7 +96,8 @@ func (r *shardRun) leftBehind(ctx context.Context, page feedtype.Page) error {
 	for _, row := range rows {
 		if row.Generation != 0 && row.Generation < g {
 			return &feedtype.Error{Code: feedtype.GenerationChanged, Object: feedtype.FeedObject(r.feed),
-				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.Shard, row.Generation, g)}
+				Cause: fmt.Sprintf("the cursor of shard %d is of generation %d, the feed of generation %d", row.Shard,
+					row.Generation, g)}
 		}
 	}
 	return nil

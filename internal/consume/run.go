@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// shardRun is one shard of a Consumer at work, in one goroutine.
+// shardRun is the work on one shard, in one goroutine.
 type shardRun struct {
 	*assignment
 	cursor  cursorState
@@ -20,24 +20,25 @@ type shardRun struct {
 	applier applier
 	owners  staleOwners
 
-	idle    time.Duration // the next pause, where the source does not wait by itself
-	setBack bool          // it has set back the cursors of all shards
+	idle    time.Duration // the next pause, if the source does not wait by itself
+	setBack bool          // this run has set back the cursors of all shards
 
-	// Of a shard that is a feed by itself, and has its turns:
-	watermark string // how far it was when a page came to its end
-	parked    bool   // paused: until somebody writes the cursor there is no turn
+	// For shards of ULID feeds:
+	watermark string // of the last page that reached the head
+	parked    bool   // paused: no turn until the cursor is written
 }
 
-// newShardRun is the work on an assignment. It is for one goroutine.
+// newShardRun prepares the work on an assignment.
 func newShardRun(a *assignment, slots chan struct{}) *shardRun {
-	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a}, pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
-	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages, dead: &deadLetters{a, &r.cursor},
-		deliver: a.c.Deliver, slots: slots}
+	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a},
+		pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
+	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages,
+		dead: &deadLetters{a, &r.cursor}, deliver: a.c.Deliver, slots: slots}
 	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ulidShard}
 	return r
 }
 
-// run works until the head is reached, if once, or until the shard is to be handed over.
+// run works until the head is reached (RunOnce), or until the shard is to be handed over.
 func (r *shardRun) run(ctx context.Context) error {
 	defer r.pages.drop()
 	for r.until.Err() == nil {
@@ -54,8 +55,8 @@ func (r *shardRun) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step does one thing: opens, releases a dead letter, or handles a page. done says
-// that the head was reached and nothing is left to do.
+// step does one thing: it opens the feed, releases a dead letter, or handles a page. done reports that the head is
+// reached and nothing is left to do.
 func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 	if r.feed == "" {
 		return false, r.retry.survive(ctx, r.open(ctx, false))
@@ -67,7 +68,7 @@ func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 		}
 		if err == nil && !row.Paused && !r.owners.alone {
 			if err = r.owners.waitForStale(ctx); err == nil && !r.owners.alone {
-				return false, nil // the cursor is read again meanwhile
+				return false, nil // the next step reads the cursor again
 			}
 		}
 		if err != nil {
@@ -107,11 +108,11 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		if r.c.OnRefused != nil && isRefusal(err) {
 			return false, r.afterFailure(ctx, r.restart(ctx, err))
 		}
-		r.cursor.row = nil // it may be paused by the time that the source is back
+		r.cursor.row = nil // an operator may pause the consumer meanwhile
 		return false, r.retry.survive(ctx, err)
 	}
 	if g := page.Cursor.Generation(); r.count > 1 && !r.ulidShard && g != 0 && g != r.generation {
-		// The keys may be divided in another way: dead letters go first where they belong.
+		// Keys may belong to other data shards in a new generation: first reassign the dead letters.
 		if err := r.open(ctx, false); err != nil {
 			r.cursor.row = nil
 			return false, r.retry.survive(ctx, err)
@@ -120,7 +121,7 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	if len(page.Entries) == 0 {
-		r.cursor.releases = true // no batch tells
+		r.cursor.releases = true // no batch has looked for releases
 	}
 	if !page.More {
 		r.watermark = page.Standing
@@ -145,25 +146,25 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 			return false, r.afterFailure(ctx, err)
 		}
 		r.retry.outages, r.retry.failures = 0, 0
-		return !page.More && !held, nil // a pass that is through lets dead letters be released
+		return !page.More && !held, nil // after a pass, releases are possible: not done yet
 	}
 	return r.nothingNew(ctx, page, started, wait)
 }
 
-// nothingNew is the end of a turn whose page has brought nothing: it pauses where the source
-// did not wait by itself.
-func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time, wait time.Duration) (done bool, err error) {
+// nothingNew ends a turn whose page has brought nothing. It pauses if the source did not wait by itself.
+func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time,
+	wait time.Duration) (done bool, err error) {
 	r.retry.outages = 0
 	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ulidShard {
-		r.cursor.row = nil // it may have been moved, and the consumer has nothing else to do
+		r.cursor.row = nil // read it again: an operator may have moved it
 	}
 	switch {
 	case page.More:
-		return false, nil // a page without anything to show, and more behind it
+		return false, nil // an empty page with more behind it
 	case r.once:
 		return true, nil
 	case time.Since(started) < wait/2:
-		// The source answers an empty page at once: pause in its place.
+		// The source did not wait: pause here.
 		idle := r.idle
 		r.idle = min(idle+idle/2+firstIdle, maxIdle)
 		return true, r.retry.pause(ctx, store.Jitter(idle))
@@ -171,15 +172,14 @@ func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started t
 	return true, nil
 }
 
-// ends tells whether a page that brings nothing, and no cursor either, ends a pass: it
-// is one of a feed that has no entry.
+// ends reports whether an empty page completes a pass: that of a feed without entries.
 func (r *shardRun) ends(page feedtype.Page) bool {
 	return r.c.OnComplete != nil && !r.applier.complete && !page.More && page.Cursor == feedtype.Beginning
 }
 
 func (r *shardRun) wait() time.Duration {
 	if _, err := r.cursor.row.Value.State(); err != nil {
-		return 0 // "now" or "at:…": first of all the place that it means is stored
+		return 0 // "now" or a time: first store the position that it means
 	}
 	switch {
 	case r.once, r.ulidShard:
@@ -190,7 +190,7 @@ func (r *shardRun) wait() time.Duration {
 	return r.c.Wait
 }
 
-// afterFailure decides what an error of a page means: go on, pause and go on, or end.
+// afterFailure decides after an error of a page: continue, pause and continue, or end.
 func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -200,19 +200,22 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errTxEnded):
-		return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: "the handler ended the transaction that it was handed: what it did may be committed without the cursor",
-			Next: "leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some databases), and answer every error of a statement"}
+		return r.fail(feedtype.HandlerFailed, "the handler ended the transaction that it was handed: what it did "+
+			"may be committed without the cursor",
+			"leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some "+
+				"databases), and answer every error of a statement")
 	case errors.Is(err, errOvertaken):
 		return r.retry.pause(ctx, store.Backoff(1))
 	case errors.As(err, &failed):
 		r.retry.failures++
-		r.cursor.row = nil // an operator may have paused the consumer, or moved its cursor
+		r.cursor.row = nil // an operator may have paused the consumer or moved its cursor
 		if errors.Is(err, errIncomplete) && r.retry.failures >= r.c.Retry.MaxAttempts {
-			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(), Cause: fmt.Sprintf("OnComplete failed %d times", r.retry.failures), Err: failed.err,
+			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(),
+				Cause: fmt.Sprintf("OnComplete failed %d times", r.retry.failures), Err: failed.err,
 				Next: "mend it and start again; the pass is complete but for it"}
 		}
 		if r.retry.failures == r.c.Retry.MaxAttempts {
-			r.retry.denials, r.retry.outages = 0, 0 // each entry by itself is shown the same patience
+			r.retry.denials, r.retry.outages = 0, 0 // each single entry gets the full number of attempts
 		}
 		r.trouble(failed.err)
 		return r.retry.pause(ctx, r.retry.backoff(r.retry.failures))
@@ -220,13 +223,13 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 	return r.retry.survive(ctx, err)
 }
 
-// rest notes why the shard stands still, and waits until it is to be tried again: after
-// Retry.MaxBackoff, or when the database says that it should not rest any more.
+// rest stores why the shard cannot continue, and waits until it is to be tried again: after Retry.MaxBackoff, or when
+// an operator changes the cursor.
 func (r *shardRun) rest(ctx context.Context, why error) error {
 	noted, err := r.cursor.noteFailure(ctx, why)
 	switch {
 	case err == nil && !noted:
-		return nil // moved since it was tried: it does not rest where it stands now
+		return nil // the cursor has changed: try again at once
 	case err != nil && ctx.Err() == nil:
 		r.trouble(err)
 	}

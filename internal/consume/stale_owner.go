@@ -12,20 +12,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// staleOwners waits for workers whose lease was overtaken and who have a batch on its way.
+// staleOwners waits for workers that have lost their shard and may still deliver a batch. It matters only for Deliver:
+// with Handle, effects and cursor are one transaction.
 type staleOwners struct {
 	*assignment
 	retry *retry
-	// alone: nobody delivers under a term that is over, see waitForStale; told that it has
-	// said for whom it waits.
+	// alone means that no stale owner is left. told means that the wait was reported.
 	alone, told bool
 }
 
-// waitForOldCount waits until nobody works any more on the shards that the consumer had before
-// their number was changed. Who does has a batch on its way to the receiver and learns of
-// the change when its cursor is to be stored: it would be overtaken by later versions of the
-// same keys. It ends by itself, with a conflict, or its lease runs out. Where effects and
-// cursor are of one transaction nothing is on its way.
+// waitForOldCount blocks until no worker of a former shard count holds a lease. Such a worker notices the change only
+// when it stores its cursor. Until then its batch would arrive after newer versions of the same keys. It ends with a
+// conflict, or its lease expires.
 func (o *staleOwners) waitForOldCount(ctx context.Context) error {
 	for told, idle := false, 10*firstIdle; ; idle = min(2*idle, maxIdle) {
 		holder, err := o.oldCountHolder(ctx)
@@ -37,8 +35,9 @@ func (o *staleOwners) waitForOldCount(ctx context.Context) error {
 		}
 		if !told {
 			told = true
-			o.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: o.object(), Cause: fmt.Sprintf("%s still works on a shard of before, under the lease %q", holder.Owner, holder.Name),
-				Next: "wait until it has brought to its end what it has in hand"})
+			o.trouble(o.fail(feedtype.LeaseTaken, fmt.Sprintf("worker %s still delivers entries of a shard of the "+
+				"former shard count, under the lease %q", holder.Owner, holder.Name),
+				"wait until it ends: after its current batch, or when its lease expires"))
 		}
 		if err := o.retry.pause(ctx, store.Jitter(idle)); err != nil {
 			return err
@@ -46,23 +45,23 @@ func (o *staleOwners) waitForOldCount(ctx context.Context) error {
 	}
 }
 
-// oldCountHolder is somebody who holds a lease of the consumer's shards of another number; nil
-// where nobody does.
+// oldCountHolder returns a held lease of another shard count of this consumer, or nil.
 func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db, group := o.db, ConsumerGroup(o.c.Name, o.feed)
 	b := db.builder()
-	// Names compare by their bytes in every database; '0' is the one behind '/'.
-	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(group+"/")+" AND name < "+b.Arg(group+"0")+
-		" OR name = "+b.Arg(o.c.SoleLease), b.Args(), lease.Scan)
+	// Names compare bytewise in every database. '0' follows '/' in ASCII.
+	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(group+"/")+
+		" AND name < "+b.Arg(group+"0")+" OR name = "+b.Arg(o.c.SoleLease), b.Args(), lease.Scan)
 	if err != nil {
 		return nil, err
 	}
 	if err := o.checkShardCount(ctx); err != nil {
-		return nil, err // of two that have divided one after the other the first ends
+		return nil, err // another instance has changed the count again
 	}
 	i := slices.IndexFunc(all, func(s *feedtype.LeaseStatus) bool {
 		switch {
-		case !lease.Held(s), strings.HasPrefix(s.Name, lease.GroupPrefix(group, o.count)), strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
+		case !lease.Held(s), strings.HasPrefix(s.Name, lease.GroupPrefix(group, o.count)),
+			strings.Contains(strings.TrimPrefix(s.Name, group), "/seat/"):
 			return false
 		case s.Name == o.c.SoleLease:
 			return o.count > 1
@@ -75,7 +74,7 @@ func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus
 	return nil, nil
 }
 
-// checkShardCount answers an error where the consumer's shards are of another number by now.
+// checkShardCount returns an error if the shard count of the consumer has changed.
 func (o *staleOwners) checkShardCount(ctx context.Context) error {
 	count, err := o.db.countOf(ctx, o.c.Name, o.feed)
 	if err == nil && count > 0 && count != o.count {
@@ -84,12 +83,9 @@ func (o *staleOwners) checkShardCount(ctx context.Context) error {
 	return err
 }
 
-// waitForStale tells whether nobody works any more on another shard under a term that is
-// over, since all cursors were set back; it pauses where somebody does. The keys may have
-// been divided anew, and he has a batch on its way, of keys that may be this shard's by now:
-// they would go from new versions back to old ones. He learns of it when his cursor is to be
-// stored, or his lease runs out. It is asked once a term: whoever sets the cursors back
-// later ends this one, too.
+// waitForStale pauses if a worker still holds a shard under an epoch that was overtaken when all cursors were set
+// back. Its batch may contain keys that belong to this shard now, in older versions. It ends when it stores its
+// cursor, or when its lease expires. One success per lease is enough: a later reset ends this lease too.
 func (o *staleOwners) waitForStale(ctx context.Context) error {
 	holder, err := o.staleHolder(ctx)
 	if err != nil || holder == nil {
@@ -98,15 +94,15 @@ func (o *staleOwners) waitForStale(ctx context.Context) error {
 	}
 	if !o.told {
 		o.told = true
-		o.trouble(&feedtype.Error{Code: feedtype.LeaseTaken, Object: o.object(), Cause: fmt.Sprintf("waits for %s, who still works under the lease %q on what was set back", holder.Owner, holder.Name),
-			Next: "wait until it has brought to its end what it has in hand"})
+		o.trouble(o.fail(feedtype.LeaseTaken, fmt.Sprintf("worker %s still delivers entries of a shard that was set "+
+			"back, under the lease %q", holder.Owner, holder.Name),
+			"wait until it ends: after its current batch, or when its lease expires"))
 	}
 	return o.retry.pause(ctx, store.Jitter(maxIdle))
 }
 
-// staleHolder is somebody who holds the lease of another of the consumer's shards under an
-// epoch below that of its cursor; nil where nobody does. Leases are read after the cursors: a
-// term that begins in between is above its cursor.
+// staleHolder returns a held lease of another shard whose epoch is below that of its cursor, or nil. Leases are read
+// after cursors: a lease that is acquired in between has an epoch above its cursor.
 func (o *staleOwners) staleHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db := o.db
 	rows, err := db.CursorsOf(ctx, db.Store.On(), o.c.Name, o.feed)

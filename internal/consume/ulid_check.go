@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// unread is what nobody has counted yet.
+// unread is a version that no row has.
 const unread = -1
 
-// newShards makes cursors of shards that have come to the feed while this instance works.
+// newShards creates the cursors of shards that have come to the feed while this worker runs.
 func (w *worker) newShards(ctx context.Context, shards []int) error {
 	db, id := w.db, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}
 	err := db.Store.InTx(ctx, dialect.ForRecord, "make cursors of new shards", func(tx dialect.Querier) error {
@@ -39,15 +39,14 @@ func (w *worker) newShards(ctx context.Context, shards []int) error {
 		return (&shardCursors{w.assignment}).insert(ctx, tx, w.feed, whole.Paused, rows, shards, nil)
 	})
 	if errors.Is(err, errOvertaken) {
-		return w.open(ctx, false) // it was dropped, and begins anew
+		return w.open(ctx, false) // the consumer was dropped: create its cursors again
 	}
 	return err
 }
 
-// checkCursors looks whether somebody has moved a cursor of the worker's, and reads them all where any
-// of the consumer's was: whoever moves, makes or claims one counts in the consumer's row. What
-// a worker writes behind a page it need not tell; another instance that has the same shard
-// finds that when it writes.
+// checkCursors reads the worker's cursors again if any cursor of the consumer was created, moved or claimed: each such
+// write increments the version of the consumer's row. Cursors stored behind a page do not. Another instance with the
+// same shard notices those by compare-and-set.
 func (w *worker) checkCursors(ctx context.Context) error {
 	db := w.db
 	b := db.builder()
@@ -56,7 +55,7 @@ func (w *worker) checkCursors(ctx context.Context) error {
 	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.table("consumers")+
 		" WHERE consumer = "+b.Arg(w.c.Name)+" AND feed = "+b.Arg(w.feed), b.Args(), &count, &changes)
 	switch {
-	case errors.Is(err, store.ErrNoRows): // it was dropped, and begins anew
+	case errors.Is(err, store.ErrNoRows): // the consumer was dropped: create its cursors again
 		clear(w.shards)
 		w.watermarks, w.changes = nil, unread
 		return w.open(ctx, false)
@@ -78,7 +77,7 @@ func (w *worker) checkCursors(ctx context.Context) error {
 	return nil
 }
 
-// readCursors reads the worker's cursors, which are its lease's from then on.
+// readCursors reads the worker's cursors, and claims them for its lease.
 func (w *worker) readCursors(ctx context.Context) error {
 	rows, err := w.ownCursors(ctx)
 	if err != nil {
@@ -102,8 +101,8 @@ func (w *worker) readCursors(ctx context.Context) error {
 	for _, row := range rows {
 		there[row.Shard] = true
 		if w.epoch != 0 && row.Epoch > w.epoch {
-			return &feedtype.Error{Code: feedtype.LeaseLost, Object: w.object(), Cause: fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d is held under epoch %d", w.epoch, row.Shard, row.Epoch),
-				Next: "acquire the lease again"}
+			return w.fail(feedtype.LeaseLost, fmt.Sprintf("the lease with epoch %d is over: the cursor of shard %d "+
+				"is held under epoch %d", w.epoch, row.Shard, row.Epoch), "acquire the lease again")
 		}
 		t := w.shards[row.Shard]
 		if t == nil {
@@ -123,13 +122,13 @@ func (w *worker) readCursors(ctx context.Context) error {
 	for shard := range w.shards {
 		if !there[shard] {
 			delete(w.shards, shard)
-			w.watermarks = nil // it may come again
+			w.watermarks = nil // it may appear again
 		}
 	}
 	return nil
 }
 
-// ownCursors are the cursors of the worker's shards.
+// ownCursors returns the cursors of the worker's shards.
 func (w *worker) ownCursors(ctx context.Context) ([]*CursorRow, error) {
 	rows, err := w.db.CursorsOf(ctx, w.db.Store.On(), w.c.Name, w.feed)
 	if err != nil {
@@ -143,7 +142,7 @@ func (w *worker) ownCursors(ctx context.Context) ([]*CursorRow, error) {
 	return slices.DeleteFunc(rows, func(row *CursorRow) bool { return JobOf(row.Shard, w.count) != w.job }), nil
 }
 
-// claimCursors makes cursors the lease's, see claim of one.
+// claimCursors raises the epochs of cursors: see cursorState.claim.
 func (w *worker) claimCursors(ctx context.Context, shards []int) error {
 	db := w.db
 	const most = 500
@@ -153,14 +152,16 @@ func (w *worker) claimCursors(ctx context.Context, shards []int) error {
 				return err
 			}
 			b := db.builder()
-			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.epoch) + ", version = version + 1, updated_at = " + db.now() +
-				" WHERE consumer = " + b.Arg(w.c.Name) + " AND feed = " + b.Arg(w.feed) + " AND shard_count = " + b.Arg(w.count)
+			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.epoch) +
+				", version = version + 1, updated_at = " + db.now() + " WHERE consumer = " + b.Arg(w.c.Name) +
+				" AND feed = " + b.Arg(w.feed) + " AND shard_count = " + b.Arg(w.count)
 			epoch := b.Arg(w.epoch)
 			list := make([]string, len(some))
 			for i, shard := range some {
 				list[i] = b.Arg(shard)
 			}
-			_, err := tx.Exec(ctx, query+" AND epoch < "+epoch+" AND shard IN ("+strings.Join(list, ", ")+")", b.Args()...)
+			_, err := tx.Exec(ctx, query+" AND epoch < "+epoch+" AND shard IN ("+strings.Join(list, ", ")+")",
+				b.Args()...)
 			return err
 		})
 		if err != nil {
@@ -170,7 +171,7 @@ func (w *worker) claimCursors(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// findReleases asks, where keys are set aside, for which shards an operator wants some back.
+// findReleases asks for which shards an operator wants dead letters released.
 func (w *worker) findReleases(ctx context.Context) error {
 	aside := false
 	for _, t := range w.shards {
@@ -181,8 +182,10 @@ func (w *worker) findReleases(ctx context.Context) error {
 	}
 	db := w.db
 	b := db.builder()
-	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.table("dead_letters")+" WHERE consumer = "+b.Arg(w.c.Name)+
-		" AND feed = "+b.Arg(w.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(), func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.table("dead_letters")+
+		" WHERE consumer = "+b.Arg(w.c.Name)+
+		" AND feed = "+b.Arg(w.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(),
+		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	if err != nil {
 		return err
 	}
@@ -194,8 +197,7 @@ func (w *worker) findReleases(ctx context.Context) error {
 	return nil
 }
 
-// pausedOf answers an error where a shard of a job is paused, or the number of workers is
-// another one by now.
+// pausedOf returns an error if a shard of the job is paused, or if the number of workers has changed.
 func (in *instance) pausedOf(ctx context.Context, job int) error {
 	w := in.newWorker(in.until, job, 0)
 	rows, err := w.ownCursors(ctx)

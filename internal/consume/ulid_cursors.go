@@ -13,26 +13,27 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// shardCursors makes the cursors of a consumer of a feed each shard of which is one by itself.
+// shardCursors creates the cursors of a consumer of a ULID feed, one for each shard of the feed.
 type shardCursors struct{ *assignment }
 
-// arrange sees to it that the consumer has a cursor for each shard that the feed has.
-// That of a new consumer begins where the consumer does; a shard that comes later begins at its
-// beginning. Only an instance that starts changes the number of workers, and changes no cursor.
+// arrange creates a cursor for each shard of the feed. The cursors of a new consumer begin at Consumer.Start. A shard
+// that appears later begins at its beginning. Only an instance that starts changes the number of workers. That changes
+// no position.
 func (s *shardCursors) arrange(ctx context.Context, info *feedtype.Info, starting bool) error {
 	for {
 		begins, err := s.startCursors(ctx, info)
 		if err == nil {
 			err = s.arrangeWith(ctx, info, starting, begins)
 		}
-		if !errors.Is(err, errOvertaken) { // dropped in this moment, and new again
+		if !errors.Is(err, errOvertaken) { // the consumer was dropped meanwhile
 			return err
 		}
 	}
 }
 
-// arrangeWith knows where a new consumer begins.
-func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool, begins map[int]feedtype.Cursor) error {
+// arrangeWith is arrange with the start of each shard already looked up.
+func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, starting bool,
+	begins map[int]feedtype.Cursor) error {
 	db, id := s.db, feedtype.ConsumerID{Consumer: s.c.Name, Feed: info.Name}
 	return db.Store.InTx(ctx, dialect.ForRecord, "make a consumer's cursors", func(tx dialect.Querier) error {
 		n, err := db.LockWhole(ctx, tx, id)
@@ -41,7 +42,8 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 			b := db.builder()
 			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
 			values := []string{b.Arg(s.c.Name), b.Arg(info.Name), b.Arg(s.count), "0", "0"}
-			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("consumers"), columns, values, columns[:2]), b.Args()...); err == nil {
+			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("consumers"), columns, values, columns[:2]),
+				b.Args()...); err == nil {
 				isNew = n == 1
 				_, err = db.LockWhole(ctx, tx, id)
 			}
@@ -61,7 +63,7 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 			return errOvertaken
 		}
 		shards := info.ShardIDs
-		if isNew && len(rows) == 0 && begins != nil { // else it has read another feed of this name
+		if isNew && len(rows) == 0 && begins != nil { // otherwise it has read another feed of this name
 			shards = slices.Collect(maps.Keys(begins))
 		} else {
 			begins = nil
@@ -73,7 +75,8 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 		if whole.shardCount != s.count || other {
 			for _, table := range []string{"consumers", "cursors"} {
 				b := db.builder()
-				if _, err := tx.Exec(ctx, "UPDATE "+db.table(table)+" SET shard_count = "+b.Arg(s.count)+", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+				if _, err := tx.Exec(ctx, "UPDATE "+db.table(table)+" SET shard_count = "+b.Arg(s.count)+
+					", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
 					return err
 				}
 			}
@@ -82,24 +85,26 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 	})
 }
 
-// insert inserts the cursors that are missing, each at its place, or at its beginning.
-// Nobody else does: the consumer is locked.
-func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*CursorRow, shards []int, begins map[int]feedtype.Cursor) error {
+// insert creates the missing cursors, at begins or at the beginning of the shard. The consumer is locked, so no other
+// instance inserts at the same time.
+func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed string, paused bool, rows []*CursorRow,
+	shards []int, begins map[int]feedtype.Cursor) error {
 	has := make(map[int]bool, len(rows))
 	for _, row := range rows {
 		has[row.Shard] = true
 	}
 	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
-	const most = 100 // of which each has nine parameters
+	const most = 100 // rows of nine parameters
 	for some := range slices.Chunk(missing, most) {
 		b := s.db.builder()
 		values := make([]string, len(some))
 		for i, shard := range some {
-			values[i] = "(" + strings.Join([]string{b.Arg(s.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(s.count), b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
+			values[i] = "(" + strings.Join([]string{b.Arg(s.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(s.count),
+				b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
 				"0", "0", b.Arg(number(paused)), "0", s.db.now()}, ", ") + ")"
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO "+s.db.table("cursors")+
-			" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES "+strings.Join(values, ", "), b.Args()...)
+		_, err := tx.Exec(ctx, "INSERT INTO "+s.db.table("cursors")+" (consumer, feed, shard, shard_count, value, "+
+			"generation, epoch, version, paused, aside, updated_at) "+"VALUES "+strings.Join(values, ", "), b.Args()...)
 		if err != nil {
 			return err
 		}
@@ -107,10 +112,9 @@ func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed stri
 	return nil
 }
 
-// begins looks up where a new consumer begins in each of the feed's shards, for Now and a time:
-// all of them before anything is handled, and before there is a cursor, since whatever is
-// published from then on is to come. What is not named begins at its beginning, as every shard
-// that comes later. It is nil where nothing is to be looked up.
+// startCursors looks up the start of a new consumer in each shard of the feed, for Now and for a time. It does so
+// before any cursor exists, since everything published afterwards must be delivered. It returns nil if there is
+// nothing to look up.
 func (s *shardCursors) startCursors(ctx context.Context, info *feedtype.Info) (map[int]feedtype.Cursor, error) {
 	if s.c.Start.IsBeginning() {
 		return nil, nil
@@ -132,14 +136,12 @@ func (s *shardCursors) startCursors(ctx context.Context, info *feedtype.Info) (m
 	return at, nil
 }
 
-// beginsAt is the place of Start in a shard. That of a time to which the shard has come stays
-// where it is, whenever it is looked up; else it is the head of this moment, as with Now. The
-// head alone tells, and nothing is moved for it, so that a shard that somebody has, or with a
-// record that cannot be placed, is in nobody's way. What the shard refuses it refuses again when
-// it has its turn, by itself.
+// startIn looks up Consumer.Start in one shard. A time that the head has reached stays as it is. A later time, and
+// Now, become the current head. Only the head is read, so a locked shard and records without a position do not
+// disturb. A refusal is left to the first turn of the shard.
 func (s *shardCursors) startIn(ctx context.Context, shard int) (feedtype.Cursor, error) {
 	if _, err := s.c.Start.State(); err == nil {
-		return s.c.Start, nil // a cursor
+		return s.c.Start, nil // a cursor, not a time
 	}
 	t, isTime, err := s.c.Start.Time()
 	if err != nil {
@@ -152,7 +154,7 @@ func (s *shardCursors) startIn(ctx context.Context, shard int) (feedtype.Cursor,
 	case isTime && (errors.Is(err, feedtype.Filling) || errors.Is(err, feedtype.Locked)):
 		over, failed := s.isOver(ctx, t)
 		if failed == nil && over {
-			return s.c.Start, nil // it is the same later, while now is another moment then, and so is a time to come
+			return s.c.Start, nil // a time that has passed means the same later; Now and future times do not
 		}
 		return "", cmp.Or(failed, err)
 	case err != nil || !isTime:
@@ -165,7 +167,7 @@ func (s *shardCursors) startIn(ctx context.Context, shard int) (feedtype.Cursor,
 	return page.Cursor, err
 }
 
-// isOver tells whether a time has gone by, by the clock of the consumer's own database.
+// isOver reports whether a time has passed, by the clock of the consumer's database.
 func (s *shardCursors) isOver(ctx context.Context, t time.Time) (bool, error) {
 	var micros int64
 	err := dialect.QueryRow(ctx, s.db.Store.On(), "SELECT "+s.db.now(), nil, &micros)

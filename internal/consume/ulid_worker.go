@@ -13,54 +13,55 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// lookPoll is how often a worker that has much to do looks for shards that have something new.
+// lookPoll is how often a busy worker asks which shards have something new.
 const lookPoll = 100 * time.Millisecond
 
 // A feed each shard of which is one by itself is read with a cursor for each of them. A worker,
 // which is one job of the consumer's, has those whose number falls to it, and reads them in
 // turn, a page of each at a time.
 
-// JobOf tells which of n workers has a shard.
+// JobOf returns which of n workers reads a shard.
 func JobOf(shard, n int) int {
 	h := fnv.New32a()
 	h.Write(strconv.AppendInt(nil, int64(shard), 10))
 	return int(h.Sum32() % uint32(n))
 }
 
-// worker has the shards of one job, in one goroutine.
+// worker reads its shards of a ULID feed in turns, one page at a time, in one goroutine. Each shard has a cursor of
+// its own.
 type worker struct {
-	*assignment // without a shard, what all of them have
+	*assignment // with a negative shard
 	in          *instance
 	retry       retry
 	job         int
 	shards      map[int]*workerShard
 
-	watermarks *feedtype.Standings // as they were looked at last
+	watermarks *feedtype.Standings // as last read
 	lookedAt   time.Time
-	vain       int       // looks in a row that brought news, but nothing to do
-	checkedAt  time.Time // when it was looked last whether somebody has moved a cursor
-	changes    int64     // of the consumer's row, as it was then
+	vain       int       // polls in a row that brought news, but nothing to do
+	checkedAt  time.Time // when checkCursors ran last
+	changes    int64     // version of the consumer's row at that time
 	begun      bool
 }
 
-// workerShard is one shard of a worker's.
+// workerShard is one shard of a worker.
 type workerShard struct {
 	run *shardRun
-	// due: there is, or may be, something to do.
+	// due means that there may be something to do.
 	due bool
-	// vain counts the pages in a row that did not come to where the source says the shard is.
+	// vain counts the pages in a row that ended below the watermark.
 	vain int
-	// made: Deliver was asked for.
+	// made means that DeliverShard was called.
 	made bool
-	// last is the cursor's row as it was known last.
+	// last is the last known row of the cursor.
 	last *CursorRow
-	// readAt is when it was read last.
+	// readAt is the time of the last turn.
 	readAt time.Time
-	// failure, if once, is why it stands still.
+	// failure is why the shard cannot continue (RunOnce).
 	failure error
 }
 
-// runWorker works on the shards of a job: up to their heads, if once, or until the end of until.
+// runWorker reads the shards of a worker: up to their heads with RunOnce, or until until ends.
 func (in *instance) runWorker(ctx, until context.Context, job int, epoch int64) error {
 	w := in.newWorker(until, job, epoch)
 	for until.Err() == nil {
@@ -79,10 +80,11 @@ func (in *instance) runWorker(ctx, until context.Context, job int, epoch int64) 
 
 func (in *instance) newWorker(until context.Context, job int, epoch int64) *worker {
 	a := in.of(until, -1, epoch)
-	return &worker{assignment: a, in: in, retry: retry{assignment: a}, job: job, shards: map[int]*workerShard{}, changes: unread}
+	return &worker{assignment: a, in: in, retry: retry{assignment: a}, job: job, shards: map[int]*workerShard{},
+		changes: unread}
 }
 
-// outcome, if once, is the error of the shards that stand still.
+// outcome returns the error of the shards that could not continue, after RunOnce.
 func (w *worker) outcome() (first error) {
 	more := 0
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
@@ -96,8 +98,8 @@ func (w *worker) outcome() (first error) {
 	return andMore(first, more)
 }
 
-// round looks what there is to do, and does a page of every shard that has something. done
-// says, if once, that every shard is at the head of the moment at which it began.
+// round gives a turn to every shard that has something to do. With RunOnce, done reports that every shard has reached
+// the head it had at the start.
 func (w *worker) round(ctx context.Context) (done bool, err error) {
 	if err := w.poll(ctx); err != nil {
 		return false, w.survive(ctx, err)
@@ -120,15 +122,16 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 	case w.once || time.Until(next) <= 0:
 		return false, w.retry.pause(ctx, max(time.Until(next), 0))
 	}
-	if w.vain > 0 { // others' shards move, or servers do not agree
-		if err := w.retry.pause(ctx, min(store.Jitter(min(firstIdle<<min(w.vain, 20), maxIdle)), time.Until(next))); err != nil {
+	if w.vain > 0 { // shards of other workers move, or replicas differ
+		if err := w.retry.pause(ctx, min(store.Jitter(min(firstIdle<<min(w.vain, 20), maxIdle)),
+			time.Until(next))); err != nil {
 			return false, err
 		}
 	}
 	return false, w.survive(ctx, w.meetShards(ctx, max(time.Until(next), 0)))
 }
 
-// survive is that of a shard. Who is to hand over survives everything.
+// survive is retry.survive. A worker that is to hand over ignores errors.
 func (w *worker) survive(ctx context.Context, err error) error {
 	if err != nil && w.until.Err() != nil {
 		return ctx.Err()
@@ -136,8 +139,7 @@ func (w *worker) survive(ctx context.Context, err error) error {
 	return w.retry.survive(ctx, err)
 }
 
-// next is when there is something to do next, as far as is known; due tells whether a shard
-// has something, now or then.
+// next returns when the worker has to act next. due reports whether a shard has something to do, now or then.
 func (w *worker) next() (next time.Time, due bool) {
 	next = w.checkedAt.Add(cursorPoll)
 	for _, t := range w.shards {
@@ -151,7 +153,7 @@ func (w *worker) next() (next time.Time, due bool) {
 	return next, due
 }
 
-// poll learns what there is to do.
+// poll learns which shards have something to do.
 func (w *worker) poll(ctx context.Context) error {
 	if time.Since(w.checkedAt) >= cursorPoll {
 		if err := w.checkCursors(ctx); err != nil {
@@ -171,9 +173,8 @@ func (w *worker) poll(ctx context.Context) error {
 	return nil
 }
 
-// meetShards takes in how far the shards are, and waits for so long at most until one moves: those
-// that it has and that are elsewhere have their turn, those that it meets for the first time get
-// a cursor.
+// meetShards reads the watermarks, and waits until one moves, at most for wait. Its shards that are not at their
+// watermark become due. New shards get a cursor.
 func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 	since := ""
 	if w.watermarks != nil {
@@ -205,7 +206,7 @@ func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 		case (at != t.run.watermark || at == "") && !t.due && !t.run.parked:
 			t.due, w.vain = true, 0
 		case at != was[shard] && t.vain == 0:
-			w.vain = 0 // its own shards move, and it is there, or at it
+			w.vain = 0 // the shards of this worker move, and it keeps up
 		}
 	}
 	if len(unknown) > 0 {
@@ -222,8 +223,8 @@ func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// fetchWatermarks asks the source how far the shards are. One that only lists them says nothing of any:
-// each is then read again and again.
+// fetchWatermarks asks the source for the watermarks. A source without watermarks only lists its shards: each is then
+// read again and again.
 func (w *worker) fetchWatermarks(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	if source, can := w.c.Source.(feedtype.ShardSource); can {
 		return source.Standings(w.until, since, wait)
@@ -238,8 +239,8 @@ func (w *worker) fetchWatermarks(ctx context.Context, since string, wait time.Du
 	return w.c.watermarks(ctx, info)
 }
 
-// scheduleOldest lets one shard have its turn that nothing is known of, the one that was read the
-// longest ago: a row whose ULID was taken earlier, and used late, moves no standing.
+// scheduleOldest makes the shard due that was read the longest ago. A row whose ULID was generated earlier and
+// committed late does not move the watermark.
 func (w *worker) scheduleOldest() {
 	var oldest *workerShard
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
@@ -252,7 +253,7 @@ func (w *worker) scheduleOldest() {
 	}
 }
 
-// takeTurn does one thing for a shard: releases a dead letter, or handles a page.
+// takeTurn does one step for a shard.
 func (w *worker) takeTurn(ctx context.Context, t *workerShard) error {
 	one := t.run
 	one.retry.notBefore, t.readAt, t.failure = time.Time{}, time.Now(), nil
@@ -277,10 +278,9 @@ func (w *worker) takeTurn(ctx context.Context, t *workerShard) error {
 	return nil
 }
 
-// settle tells whether a shard that came to its end has something to do yet. Where the source
-// says that it is elsewhere than the page has shown, it has; or what the source has said is older than
-// a page that brought something, and is asked for anew; or it is another server, which
-// lags: then that is asked for ever less often.
+// afterPage decides whether a shard at its end has something left to do. If the watermark is elsewhere and the page
+// brought entries, the watermark may be older than the page: it is read again. If the page brought none, a replica may
+// lag: the shard is read again, at growing intervals.
 func (w *worker) afterPage(t *workerShard, moved bool) {
 	at := ""
 	if w.watermarks != nil {
@@ -292,7 +292,8 @@ func (w *worker) afterPage(t *workerShard, moved bool) {
 	case moved:
 		t.vain = 0
 		if elsewhere {
-			w.watermarks, w.lookedAt = &feedtype.Standings{Shards: w.watermarks.Shards}, time.Time{} // since "": all of them
+			// an empty Digest asks for all shards
+			w.watermarks, w.lookedAt = &feedtype.Standings{Shards: w.watermarks.Shards}, time.Time{}
 		}
 	case t.due:
 		t.vain++
@@ -300,7 +301,7 @@ func (w *worker) afterPage(t *workerShard, moved bool) {
 	}
 }
 
-// andMore is an error for several shards.
+// andMore adds to an error how many more shards have failed.
 func andMore(first error, more int) error {
 	if more > 0 {
 		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
@@ -308,14 +309,13 @@ func andMore(first error, more int) error {
 	return first
 }
 
-// ready tells whether it is its turn.
+// ready reports whether the shard may have its turn now.
 func (t *workerShard) ready() bool { return t.due && !time.Now().Before(t.run.retry.notBefore) }
 
-// maxVain is the longest pause between two pages of a shard that do not show what the source
-// says is there.
+// maxVain is the longest pause between two pages of a shard that lag behind its watermark.
 const maxVain = 5 * time.Second
 
-// prepare asks for the shard's Deliver, once.
+// prepare asks for the Deliver of the shard, once.
 func (w *worker) prepare(t *workerShard) error {
 	if t.made || w.c.DeliverShard == nil {
 		return nil
@@ -325,8 +325,8 @@ func (w *worker) prepare(t *workerShard) error {
 	return err
 }
 
-// rest lets a shard stand still by itself, and says why: it is tried again after the longest
-// backoff, or when its cursor was written.
+// rest lets one shard pause, and stores why. It is tried again after the longest backoff, or when its cursor was
+// written.
 func (w *worker) rest(ctx context.Context, t *workerShard, why error) error {
 	one := t.run
 	t.failure = why
