@@ -34,10 +34,9 @@ type ConsumerStatus struct {
 	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
 	// and since when.
 	Lease *feedtype.LeaseStatus `json:"lease"`
-	// Behind is the number of positions between the cursor and the feed's head, which is
-	// the number of entries at most, those of other shards included; nil where the feed is not in this database, or is of
-	// another generation, and where the cursor is ahead of it; nil also where positions are
-	// ULIDs.
+	// Behind is the number of positions between the cursor and the feed's head. It counts positions of all shards,
+	// and there are at most as many entries. Behind is nil if the feed is not in this database or has another
+	// generation, if the cursor is ahead of the head, and if positions are ULIDs.
 	Behind *int64 `json:"behind"`
 	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
 	// column capture, where nothing tells it, and of the others where more than 1,000 shards of

@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// hostile is a database that answers, where no real one could be brought to, full of what should not be written as it stands.
+// hostile is a database whose answers are full of markup that a page must escape. No real database gives such answers.
 type hostile struct{ console.Data }
 
 const script = `<script>alert(1)</script>"'&`

@@ -89,7 +89,8 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says of every command which login runs it, or that it needs no database.
+// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says for every command which login runs it, or that the command needs
+// no database.
 func TestPrivilegesOfAllCommands(t *testing.T) {
 	_, prose, err := docs.Read("../..", "docs/PRIVILEGES.md")
 	if err != nil {

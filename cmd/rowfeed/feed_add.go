@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type feedAddOptions struct {
@@ -99,14 +100,19 @@ kept.`,
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
-  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid --shard-column shard:int --print --db postgres:`,
+  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid --shard-column shard:int` +
+			` --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
 		},
 	}
-	f := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
 	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence, blocking or outbox")
 	f.StringVar(&o.capture, "capture", "",
@@ -135,7 +141,6 @@ kept.`,
 	f.StringVar(&o.adoptCursors, "adopt-cursors", "", "consumers go on from a former `table` of cursors")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	return cmd
 }
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {

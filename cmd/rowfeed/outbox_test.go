@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPublishOnceShards: a feed that has several shards, or is being filled, keeps none of the others from being published.
+// TestPublishOnceShards: a feed that has several shards, or is being filled, does not prevent the publishing of other
+// feeds.
 func TestPublishOnceShards(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)",

@@ -47,9 +47,9 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 	return looks
 }
 
-// TestLooksInAMinute: in a quiet minute those who wait and those who sleep share 20 looks a second, however many they are; looks
-// that bring news come as fast as news, unless it was a publisher of this process that was about to tell;
-// and looks that fail become rare.
+// TestLooksInAMinute: in an idle minute all waiters and sleepers together share 20 polls a second, however many there
+// are. Polls that find something new come as fast as the changes, unless a publisher of this process was about to report
+// them. Polls that fail become rare.
 func TestLooksInAMinute(t *testing.T) {
 	quiet := func(int) (answer, error) { return answer{At: map[Key]Standing{{Feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// watermillPeer is watermill-sql: a message is published in the user's transaction. Each message is handled in a goroutine, as
-// Watermill's router does; the next one comes when it was acked.
+// watermillPeer is watermill-sql. A message is published in the user's transaction. Each message is handled in a
+// goroutine, as Watermill's router does. The next message is delivered when the one before was acknowledged.
 var watermillPeer = contestant{name: "watermill-sql", families: []string{
 	"postgres", "mysql",
 }, message: true, configurations: []configuration{

@@ -43,43 +43,46 @@ func (p *probe) batch(ctx context.Context, path string, query url.Values) (all [
 	return all, a, nil
 }
 
+// pageOfLines reads the feed as NDJSON and compares it with the feed that was read as JSON.
+func pageOfLines(ctx context.Context, p *probe) error {
+	return p.compared(ctx, func(upto string) (all []entry, err error) {
+		for query := p.with("limit", "500"); ; {
+			a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), query, "Accept", linesType)
+			if err != nil {
+				return nil, err
+			}
+			if a.status != http.StatusOK || a.mediaType() != linesType ||
+				!bytes.HasSuffix(a.body, []byte("\n")) {
+				return nil, fmt.Errorf("status %d, Content-Type %q", a.status, a.header.Get("Content-Type"))
+			}
+			lines := strings.Split(strings.TrimSuffix(string(a.body), "\n"), "\n")
+			for _, line := range lines[:len(lines)-1] {
+				var e entry
+				if err := json.Unmarshal([]byte(line), &e); err != nil || e.Position == "" {
+					return nil, fmt.Errorf("a line is no entry: %.200s", line)
+				}
+				if above(e.Position, upto) {
+					return all, nil
+				}
+				all = append(all, e)
+			}
+			var end page
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || end.Cursor == nil ||
+				end.More == nil || end.Base64 == nil {
+				return nil, fmt.Errorf("the last line is %.200s", lines[len(lines)-1])
+			}
+			if !*end.More {
+				return all, nil
+			}
+			query.Set("after", *end.Cursor)
+		}
+	})
+}
+
 func ofForms() []check {
 	return []check{
 		{"8.1", "With `Accept: application/x-ndjson` a page MUST be an entry a line, and a last line with cursor, " +
-			"more and base64.", func(ctx context.Context, p *probe) error {
-			return p.compared(ctx, func(upto string) (all []entry, err error) {
-				for query := p.with("limit", "500"); ; {
-					a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), query, "Accept", linesType)
-					if err != nil {
-						return nil, err
-					}
-					if a.status != http.StatusOK || a.mediaType() != linesType ||
-						!bytes.HasSuffix(a.body, []byte("\n")) {
-						return nil, fmt.Errorf("status %d, Content-Type %q", a.status, a.header.Get("Content-Type"))
-					}
-					lines := strings.Split(strings.TrimSuffix(string(a.body), "\n"), "\n")
-					for _, line := range lines[:len(lines)-1] {
-						var e entry
-						if err := json.Unmarshal([]byte(line), &e); err != nil || e.Position == "" {
-							return nil, fmt.Errorf("a line is no entry: %.200s", line)
-						}
-						if above(e.Position, upto) {
-							return all, nil
-						}
-						all = append(all, e)
-					}
-					var end page
-					if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || end.Cursor == nil ||
-						end.More == nil || end.Base64 == nil {
-						return nil, fmt.Errorf("the last line is %.200s", lines[len(lines)-1])
-					}
-					if !*end.More {
-						return all, nil
-					}
-					query.Set("after", *end.Cursor)
-				}
-			})
-		}},
+			"more and base64.", pageOfLines},
 		{"8.2", "HEAD MUST be answered like GET, without a body.", func(ctx context.Context, p *probe) error {
 			get, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "1"))
 			if err != nil {

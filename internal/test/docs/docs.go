@@ -6,7 +6,8 @@
 //	                                  It has all blocks in "sh" and "sql" up to the next such comment.
 //	<!-- fails: text -->              the block's last command fails, and the text is in what it prints
 //	<!-- shows -->                    these lines are in what the block before printed, in this order; … is anything
-//	<!-- file: path -->               these lines are in that file of the repository, which tests compile; … is anything
+//	<!-- file: path -->               these lines are in that file of the repository, which tests compile;
+//	                                  … is anything
 //	<!-- run by: TestName -->         that test runs it
 //	<!-- not run: reason -->          it is not run; its rowfeed commands are still looked up
 package docs
