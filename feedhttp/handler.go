@@ -196,9 +196,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
 	return nil
 }
 
-// describe returns a feed's element of the list: its Info, or its name and the problem. There is a problem if only this
-// feed is broken (its table may be gone) or if the client may not see it (a view does not fit it). The element is nil if
-// the feed was dropped meanwhile.
+// describe returns a feed's element of the list: its Info, or its name and the problem. There is a problem if only
+// this feed is broken (its table may be gone) or if the client may not see it (a view does not fit it). The element is
+// nil if the feed was dropped meanwhile.
 func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	source, err := h.catalog.Source(ctx, name)
 	var info *feedtype.Info

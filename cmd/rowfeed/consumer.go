@@ -59,8 +59,29 @@ starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed 
   rowfeed consumer pause billing --feed orders --shard 3
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
   rowfeed consumer resume billing`)
-	list := &consumerOptions{}
-	listCmd := &cobra.Command{
+	cmd.AddCommand(newConsumerList(a), newConsumerSeek(a),
+		a.consumerVerb("pause", "Make a consumer stand still",
+			`Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
+feed with ULIDs shards that come are paused, too, unless --shard names one.`,
+			"paused", (*admin.Admin).PauseConsumer),
+		a.consumerVerb("resume", "Let a paused consumer go on",
+			`Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
+that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
+		a.consumerVerb("reset", "Set a consumer back to the beginning",
+			`Sets a consumer back to the beginning: it is handed the whole feed again, every row as
+it is then. Rows that are gone are not named in such a pass: what it does not bring is
+to be removed where the consumer writes. Dead letters stay; keys join theirs when they
+come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
+		a.consumerVerb("drop", "Forget a consumer",
+			`Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
+runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
+		newConsumerPurge(a))
+	return cmd
+}
+
+func newConsumerList(a *app) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
 		Use:   "list [CONSUMER]",
 		Short: "List consumers, and how far they are behind",
 		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
@@ -84,15 +105,19 @@ behind.`,
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				list.consumer = args[0]
+				o.consumer = args[0]
 			}
-			return list.list(cmd.Context(), a)
+			return o.list(cmd.Context(), a)
 		},
 	}
-	list.bind(listCmd)
-	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
-	seek := &consumerOptions{}
-	seekCmd := &cobra.Command{
+	o.bind(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func newConsumerSeek(a *app) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
 		Use:   "seek CONSUMER --feed F --to CURSOR",
 		Short: "Set a consumer's cursor",
 		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
@@ -104,35 +129,17 @@ each to its own head or time.`,
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
 		Args: takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seek.consumer = args[0]
-			if seek.feed == "" || !cmd.Flags().Changed("to") {
-				return usage(cmd, "consumer seek %s: give --feed and --to", seek.consumer)
+			o.consumer = args[0]
+			if o.feed == "" || !cmd.Flags().Changed("to") {
+				return usage(cmd, "consumer seek %s: give --feed and --to", o.consumer)
 			}
-			return seek.change(cmd.Context(), a, func(s *session) (int64, error) {
-				return s.Admin().SeekConsumer(cmd.Context(), seek.id(), rowfeed.Cursor(seek.to))
-			}, "set to "+seek.to)
+			return o.change(cmd.Context(), a, func(s *session) (int64, error) {
+				return s.Admin().SeekConsumer(cmd.Context(), o.id(), rowfeed.Cursor(o.to))
+			}, "set to "+o.to)
 		},
 	}
-	seek.bind(seekCmd)
-	seekCmd.Flags().StringVar(&seek.to, "to", "", "the new `cursor`, now, or at:TIME")
-
-	cmd.AddCommand(listCmd, seekCmd,
-		a.consumerVerb("pause", "Make a consumer stand still",
-			`Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
-feed with ULIDs shards that come are paused, too, unless --shard names one.`,
-			"paused", (*admin.Admin).PauseConsumer),
-		a.consumerVerb("resume", "Let a paused consumer go on",
-			`Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
-that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
-		a.consumerVerb("reset", "Set a consumer back to the beginning",
-			`Sets a consumer back to the beginning: it is handed the whole feed again, every row as
-it is then. Rows that are gone are not named in such a pass: what it does not bring is
-to be removed where the consumer writes. Dead letters stay; keys join theirs when they
-come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
-		a.consumerVerb("drop", "Forget a consumer",
-			`Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
-runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
-		newConsumerPurge(a))
+	o.bind(cmd)
+	cmd.Flags().StringVar(&o.to, "to", "", "the new `cursor`, now, or at:TIME")
 	return cmd
 }
 

@@ -100,8 +100,8 @@ kept.`,
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
-  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid --shard-column shard:int` +
-			` --print --db postgres:`,
+  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid ` +
+			`--shard-column shard:int --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -155,9 +155,11 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: feedtype.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, TimeColumn: o.timeColumn,
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn,
+		TimeColumn: o.timeColumn,
 		Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
-		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
+		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence,
+		AdoptCursors: o.adoptCursors}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *app) error {

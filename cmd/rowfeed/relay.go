@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // relayOptions are a relay's of the command line, or of rowfeed.yaml.
@@ -102,7 +103,12 @@ reference" has their keys:
 			return o.run(cmd.Context(), a)
 		},
 	}
-	flags := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	a.countFlag(cmd)
+	return cmd
+}
+
+func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.To, "to", "", "`URL` of the receiver, or env:NAME, or file:PATH")
 	flags.StringVar(&o.Consumer, "consumer", "",
 		"`name` under which it remembers how far it has come (default: one made of the URL)")
@@ -121,9 +127,7 @@ reference" has their keys:
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
 	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
 	flags.BoolVar(&o.once, "once", false, "deliver what is there, then end")
-	a.countFlag(cmd)
 	flags.StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
-	return cmd
 }
 
 // resolve puts the values of variables and files in their places, and sees to it that no

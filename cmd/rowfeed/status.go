@@ -166,31 +166,7 @@ func printStatus(a *app, all []*admin.Status) error {
 			notes = append(notes, s.Name+": consumer "+line)
 		}
 		for _, c := range s.Consumers {
-			who := c.Consumer
-			switch {
-			case c.Worker != nil:
-				who += fmt.Sprintf(", shard %d,", c.Shard)
-			case c.ShardCount > 1:
-				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
-			}
-			where := "is " + behind(c, " (%s)") + " behind"
-			if c.Behind == nil && c.BehindSeconds == nil {
-				where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
-			}
-			note := fmt.Sprintf("%s: consumer %s %s, cursor %q", s.Name, who, where, string(c.Cursor))
-			if l := c.Lease; l != nil {
-				note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
-			}
-			if c.Paused {
-				note += ", paused"
-			}
-			if c.Failure != "" {
-				note += ", " + a.rests(c)
-			}
-			if c.DeadLetters > 0 {
-				note += ", " + plural(c.DeadLetters, "dead letter")
-			}
-			notes = append(notes, note)
+			notes = append(notes, a.consumerNote(s.Name, c))
 		}
 	}
 	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
@@ -200,6 +176,35 @@ func printStatus(a *app, all []*admin.Status) error {
 		}
 	}
 	return err
+}
+
+// consumerNote is the line of a status that says how far a consumer of the feed has come.
+func (a *app) consumerNote(feed string, c admin.ConsumerStatus) string {
+	who := c.Consumer
+	switch {
+	case c.Worker != nil:
+		who += fmt.Sprintf(", shard %d,", c.Shard)
+	case c.ShardCount > 1:
+		who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
+	}
+	where := "is " + behind(c, " (%s)") + " behind"
+	if c.Behind == nil && c.BehindSeconds == nil {
+		where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
+	}
+	note := fmt.Sprintf("%s: consumer %s %s, cursor %q", feed, who, where, string(c.Cursor))
+	if l := c.Lease; l != nil {
+		note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
+	}
+	if c.Paused {
+		note += ", paused"
+	}
+	if c.Failure != "" {
+		note += ", " + a.rests(c)
+	}
+	if c.DeadLetters > 0 {
+		note += ", " + plural(c.DeadLetters, "dead letter")
+	}
+	return note
 }
 
 // blockerLine names a session with an open transaction.

@@ -60,7 +60,8 @@ type Hooks struct {
 //
 // The wrapped driver's connections must have BeginTx, and its statements ExecContext and QueryContext. Other optional
 // interfaces are forwarded if the wrapped driver has them. Otherwise they are declined in the way that database/sql
-// expects. The deprecated ColumnConverter is never forwarded. In sql.Conn.Raw, Unwrap returns the driver's own connection.
+// expects. The deprecated ColumnConverter is never forwarded. In sql.Conn.Raw, Unwrap returns the driver's own
+// connection.
 func Connector(connector driver.Connector, h Hooks) driver.Connector {
 	return &tap{Connector: connector, hooks: h}
 }

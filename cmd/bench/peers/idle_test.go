@@ -6,7 +6,9 @@ import (
 )
 
 // nobody reads nothing: what the server does by itself.
-var nobodyPeer = contestant{name: "nobody", configurations: []configuration{{"–", "", func() peer { return nobody{} }}}}
+var nobodyPeer = contestant{name: "nobody", configurations: []configuration{
+	{"–", "", func() peer { return nobody{} }},
+}}
 
 type nobody struct{}
 

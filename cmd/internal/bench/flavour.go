@@ -66,9 +66,11 @@ var flavours = map[string]flavour{
 	"mysql": {
 		key:       "bigint",
 		parameter: "interpolateParams=true",
-		tables: "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name LIKE '" +
+		tables: "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' " +
+			"AND table_name LIKE '" +
 			stem + "%' AND table_schema = ?",
-		busy:    "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND INSTR(info, ?) > 0",
+		busy: "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() " +
+			"AND INSTR(info, ?) > 0",
 		analyze: "ANALYZE NO_WRITE_TO_BINLOG TABLE %s",
 		version: "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
 		settings: []setting{

@@ -65,6 +65,29 @@ func (p *probe) refused(ctx context.Context, after, code string) error {
 	return err
 }
 
+// beginsAtTime asks for what was published since a time to come, and since a time long ago.
+func beginsAtTime(ctx context.Context, p *probe) error {
+	page, err := p.fetch(ctx, p.with("after", "at:"+time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339)))
+	if err != nil {
+		return err
+	}
+	if len(page.Entries) > 0 {
+		return fmt.Errorf("a time to come has %d entries", len(page.Entries))
+	}
+	first, _, _, err := p.beginning(ctx, 1)
+	if err != nil {
+		return err
+	}
+	page, err = p.fetch(ctx, p.with("after", "at:1990-01-01T00:00:00Z"))
+	if err != nil {
+		return err
+	}
+	if len(page.Entries) == 0 || above(page.Entries[0].Position, first[0].Position) {
+		return fmt.Errorf("a time long ago leaves out position %s", first[0].Position)
+	}
+	return nil
+}
+
 func ofCursors() []check {
 	return []check{
 		{"3.1", "A missing `after`, an empty one and `0` MUST all mean the beginning.",
@@ -114,27 +137,7 @@ func ofCursors() []check {
 				return p.nothingOld(ctx, *page.Cursor, highest)
 			}},
 		{"3.4", "`after=at:` with an RFC 3339 time MUST leave out what was published before it, " +
-			"and nothing else.", func(ctx context.Context, p *probe) error {
-			page, err := p.fetch(ctx, p.with("after", "at:"+time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339)))
-			if err != nil {
-				return err
-			}
-			if len(page.Entries) > 0 {
-				return fmt.Errorf("a time to come has %d entries", len(page.Entries))
-			}
-			first, _, _, err := p.beginning(ctx, 1)
-			if err != nil {
-				return err
-			}
-			page, err = p.fetch(ctx, p.with("after", "at:1990-01-01T00:00:00Z"))
-			if err != nil {
-				return err
-			}
-			if len(page.Entries) == 0 || above(page.Entries[0].Position, first[0].Position) {
-				return fmt.Errorf("a time long ago leaves out position %s", first[0].Position)
-			}
-			return nil
-		}},
+			"and nothing else.", beginsAtTime},
 		{"3.5", "A cursor ahead of the feed MUST be refused with 409 and the code cursor-ahead; a replica, which may " +
 			"lag, answers it with an empty page and the same cursor.", func(ctx context.Context, p *probe) error {
 			return p.refused(ctx, p.beyond(p.info.Generation), "cursor-ahead")

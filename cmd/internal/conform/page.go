@@ -156,6 +156,29 @@ func (p *probe) compared(ctx context.Context, read func(upto string) ([]entry, e
 	return same(before, between, after)
 }
 
+// sameWithAnyLimit reads the feed in small pages and compares it with the feed read in large ones.
+func sameWithAnyLimit(ctx context.Context, p *probe) error {
+	for _, limit := range []int{1, 7} {
+		err := p.compared(ctx, func(upto string) ([]entry, error) {
+			first, _, _, err := p.window(ctx, nil, 500, upto)
+			if err != nil || len(first) > 100*limit { // enough seams
+				upto = first[min(len(first), 100*limit)-1].Position
+			}
+			some, _, _, err := p.window(ctx, nil, limit, upto)
+			for _, e := range first { // what was read in one go stands for the rest
+				if above(e.Position, upto) {
+					some = append(some, e)
+				}
+			}
+			return some, err
+		})
+		if err != nil {
+			return fmt.Errorf("limit %d: %w", limit, err)
+		}
+	}
+	return nil
+}
+
 func ofPages() []check {
 	return []check{
 		{"2.1", "A page MUST be a JSON object with feed, entries, cursor, more and base64, sent as application/json; " +
@@ -211,27 +234,7 @@ func ofPages() []check {
 			}},
 		{"2.5",
 			"Read page by page with any limit, a feed MUST show the same entries: none is left out between two pages.",
-			func(ctx context.Context, p *probe) error {
-				for _, limit := range []int{1, 7} {
-					err := p.compared(ctx, func(upto string) ([]entry, error) {
-						first, _, _, err := p.window(ctx, nil, 500, upto)
-						if err != nil || len(first) > 100*limit { // enough seams
-							upto = first[min(len(first), 100*limit)-1].Position
-						}
-						some, _, _, err := p.window(ctx, nil, limit, upto)
-						for _, e := range first { // what was read in one go stands for the rest
-							if above(e.Position, upto) {
-								some = append(some, e)
-							}
-						}
-						return some, err
-					})
-					if err != nil {
-						return fmt.Errorf("limit %d: %w", limit, err)
-					}
-				}
-				return nil
-			}},
+			sameWithAnyLimit},
 		{"2.6", "`more` MUST be true where entries are left behind the page, and false where it reached the head.",
 			func(ctx context.Context, p *probe) error {
 				all, cursor, ended, err := p.beginning(ctx, 2)

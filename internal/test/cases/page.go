@@ -56,7 +56,8 @@ func page(template string, cases []Case) (text string, problems []string) {
 			case notRun.MatchString(state) && len(of) > 0:
 				say("the row %s says that it was not run, and %s has its label", row, of[0].path())
 			case !wasRun.MatchString(state) && !notRun.MatchString(state):
-				say(`the state of row %s begins with none of "run", "run against a fake", "not run", "not yet", "not planned"`,
+				say(`the state of row %s begins with none of `+
+					`"run", "run against a fake", "not run", "not yet", "not planned"`,
 					row)
 			}
 			line = strings.TrimRight(line, " ") + " " + databases(of) + " | " + names(of, count) + " |"
