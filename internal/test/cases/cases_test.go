@@ -36,6 +36,17 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order in which its files have them.
+func TestListsOfTheSuite(t *testing.T) {
+	r := opened(t)
+	for folder, tests := range r.lists {
+		is, err := os.ReadFile(filepath.Join(r.root, folder, listFile))
+		if err != nil || string(is) != list(folder, tests) {
+			t.Errorf("%s/%s is out of date: run go run ./internal/test/cases", folder, listFile)
+		}
+	}
+}
+
 func opened(t *testing.T) *repository {
 	t.Helper()
 	r, err := open(".")
@@ -142,6 +153,18 @@ func each(f func()) { testdb.Each(t, f) }
 func servers(f func()) { testdb.Only(t, testdb.Servers...); each(f) }
 func (x *env) pair() { testdb.Postgres15.Require(t) }
 `
+	suite := &folder{functions: map[string][]*ast.FuncDecl{}}
+	shared, err := parser.ParseFile(token.NewFileSet(), "", `package suite
+func Each(f func()) { each(f) }
+func each(f func()) { testdb.Quick(t); testdb.Only(t, testdb.SQLite, testdb.MariaDB); testdb.Each(t, f) }
+func (x *Env) Crash() { testdb.MariaDB.Require(t) }
+`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declared := range shared.Decls {
+		suite.add(declared.(*ast.FuncDecl), true)
+	}
 	for body, want := range map[string]string{
 		"f()":                      "",
 		"each(nil)":                "sqlite postgres15 mariadb (postgres18 mysql)",
@@ -150,6 +173,9 @@ func (x *env) pair() { testdb.Postgres15.Require(t) }
 		"testdb.Only(t, testdb.SQLite, testdb.MariaDB); servers(f)": "mariadb",
 		"x.pair()":                       "postgres15",
 		"x.each()":                       "",
+		"suite.Each(f)":                  "sqlite mariadb",
+		"x.Crash()":                      "mariadb",
+		"Each(f); suite.Crash()":         "",
 		"use(each)":                      "sqlite postgres15 mariadb (postgres18 mysql)",
 		"_ = pair":                       "",
 		"if e == testdb.MariaDB { f() }": "",
@@ -161,13 +187,12 @@ func (x *env) pair() { testdb.Postgres15.Require(t) }
 		if err != nil {
 			t.Fatal(body, err)
 		}
-		functions := folder{}
+		f := &folder{functions: map[string][]*ast.FuncDecl{}, suite: suite}
 		for _, declared := range file.Decls {
-			f := declared.(*ast.FuncDecl)
-			functions[declaredName(f)] = append(functions[declaredName(f)], f)
+			f.add(declared.(*ast.FuncDecl), false)
 		}
-		c := Case{Name: "TestIt", Labels: labels(functions["TestIt"][0])}
-		functions.databases(&c)
+		c := Case{Name: "TestIt", Labels: labels(f.functions["TestIt"][0])}
+		f.databases(&c)
 		if c.databases() != want || !slices.Equal(c.Labels, []string{"M1", "H2"}) {
 			t.Errorf("%s: %q %q, want %q", body, c.databases(), c.Labels, want)
 		}

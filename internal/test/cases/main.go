@@ -4,8 +4,8 @@
 //
 //	go run ./internal/test/cases
 //
-// adds new cases to cases.txt and makes docs/CAPABILITIES.md from capabilities.txt. The tests of this package
-// fail when either is out of date, when a case of cases.txt no longer exists or no longer runs on a database,
+// adds new cases to cases.txt, makes docs/CAPABILITIES.md from capabilities.txt, and lists the tests of each folder of
+// the suite in its file tests.go. The tests of this package fail when one of these is out of date, when a case of cases.txt no longer exists or no longer runs on a database,
 // and when a row that says "run" has no case.
 //
 // A case names the rows that it shows in the first line of its comment, behind its name:
@@ -47,6 +47,11 @@ func renew() error {
 	if err := os.WriteFile(filepath.Join(r.folder, inventoryFile), []byte(text), 0o644); err != nil {
 		return err
 	}
+	for folder, tests := range r.lists {
+		if err := os.WriteFile(filepath.Join(r.root, folder, listFile), []byte(list(folder, tests)), 0o644); err != nil {
+			return err
+		}
+	}
 	made, problems := page(r.template, r.cases)
 	if len(problems) > 0 {
 		return errors.New(problems[0])
@@ -58,6 +63,7 @@ func renew() error {
 type repository struct {
 	root, folder string // the repository's, and this package's
 	cases        []Case
+	lists        map[string][]string // the tests of the suite's folders
 	inventory    []Case
 	moved        []move
 	template     string
@@ -78,7 +84,7 @@ func open(directory string) (*repository, error) {
 		}
 	}
 	r := &repository{root: root}
-	if r.cases, r.folder, err = read(root); err != nil {
+	if r.cases, r.lists, r.folder, err = read(root); err != nil {
 		return nil, err
 	}
 	files := map[string]string{}

@@ -44,9 +44,23 @@ var (
 // measures is the folder of measurements, which are no cases.
 const measures = "cmd/bench"
 
-// read finds the cases of all modules below the root, and the folder of this package.
-func read(root string) (cases []Case, own string, err error) {
-	folders := map[string]folder{}
+// Folders below these hold tests that are ordinary functions. One test runs all of them.
+const (
+	suiteFolder    = "internal/test/suite" // what its folders share
+	programsFolder = "cmd/internal/suite"
+	listFile       = "tests.go" // a folder's list of its tests
+)
+
+// inSuite reports whether a folder may have tests outside files that end in _test.go.
+func inSuite(folder string) bool {
+	return folder == suiteFolder || strings.HasPrefix(folder, suiteFolder+"/") || strings.HasPrefix(folder, programsFolder+"/")
+}
+
+// read finds the cases of all modules below the root, the tests of the suite's folders in the order in which they run,
+// and the folder of this package.
+func read(root string) (cases []Case, lists map[string][]string, own string, err error) {
+	folders := map[string]*folder{}
+	lists = map[string][]string{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -63,38 +77,47 @@ func read(root string) (cases []Case, own string, err error) {
 		if name == inventoryFile {
 			own = filepath.Dir(path)
 		}
-		if !strings.HasSuffix(path, "_test.go") {
+		at, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		at = filepath.ToSlash(at)
+		isTest := strings.HasSuffix(name, "_test.go")
+		isCode := strings.HasSuffix(name, ".go") && !isTest && inSuite(at) && name != listFile
+		if !isCode && !isTest {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
-		at, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
 		if folders[at] == nil {
-			folders[at] = folder{}
+			folders[at] = &folder{functions: map[string][]*ast.FuncDecl{}}
 		}
 		for _, declared := range file.Decls {
 			if f, ok := declared.(*ast.FuncDecl); ok {
-				folders[at][declaredName(f)] = append(folders[at][declaredName(f)], f)
+				folders[at].add(f, isCode)
 			}
 		}
 		return nil
 	})
-	for at, functions := range folders {
-		for name, declared := range functions {
-			if f := declared[0]; caseName.MatchString(name) && name != "TestMain" {
-				c := Case{Folder: filepath.ToSlash(at), Name: name, Labels: labels(f)}
-				functions.databases(&c)
+	for at, f := range folders {
+		if inSuite(at) && at != suiteFolder {
+			f.suite = folders[suiteFolder]
+		}
+		if len(f.listed) > 0 {
+			lists[at] = f.listed
+		}
+		for name, declared := range f.functions {
+			if caseName.MatchString(name) && name != "TestMain" && name != testdb.Suite {
+				c := Case{Folder: at, Name: name, Labels: labels(declared[0])}
+				f.databases(&c)
 				cases = append(cases, c)
 			}
 		}
 	}
 	slices.SortFunc(cases, compare)
-	return cases, own, err
+	return cases, lists, own, err
 }
 
 func compare(a, b Case) int {
@@ -114,7 +137,19 @@ func labels(f *ast.FuncDecl) []string {
 }
 
 // folder has the functions of a directory's tests by name, and the methods by a point and the name.
-type folder map[string][]*ast.FuncDecl
+type folder struct {
+	functions map[string][]*ast.FuncDecl
+	listed    []string // tests outside files that end in _test.go
+	suite     *folder  // what the folders of the suite share; nil for other folders
+}
+
+func (f *folder) add(declared *ast.FuncDecl, isCode bool) {
+	name := declaredName(declared)
+	f.functions[name] = append(f.functions[name], declared)
+	if isCode && caseName.MatchString(name) && strings.HasPrefix(name, "Test") {
+		f.listed = append(f.listed, name)
+	}
+}
 
 func declaredName(f *ast.FuncDecl) string {
 	if f.Recv != nil {
@@ -128,13 +163,13 @@ type use struct {
 	engines []testdb.Engine
 	only    [][]testdb.Engine
 	quick   bool
-	seen    map[string]bool
+	seen    map[*ast.FuncDecl]bool
 }
 
 // databases finds the databases of a case: those that it and the functions that it calls name, less those that
 // testdb.Only leaves out. Comparing with a database names none.
-func (f folder) databases(c *Case) {
-	u := use{seen: map[string]bool{}}
+func (f *folder) databases(c *Case) {
+	u := use{seen: map[*ast.FuncDecl]bool{}}
 	f.follow(c.Name, &u)
 	for _, e := range everyEngine {
 		left := func(only []testdb.Engine) bool { return !slices.Contains(only, e) }
@@ -148,20 +183,20 @@ func (f folder) databases(c *Case) {
 	}
 }
 
-func (f folder) follow(name string, u *use) {
-	if u.seen[name] {
+func (f *folder) follow(name string, u *use) {
+	if f == nil {
 		return
 	}
-	u.seen[name] = true
-	for _, declared := range f[name] {
-		if declared.Body != nil {
+	for _, declared := range f.functions[name] {
+		if declared.Body != nil && !u.seen[declared] {
+			u.seen[declared] = true
 			ast.Inspect(declared.Body, func(n ast.Node) bool { return f.look(n, u) })
 		}
 	}
 }
 
 // look takes a node in, and says whether its children are to be looked at.
-func (f folder) look(n ast.Node, u *use) bool {
+func (f *folder) look(n ast.Node, u *use) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		return n.Op != token.EQL && n.Op != token.NEQ || engine(n.X) == nil && engine(n.Y) == nil
@@ -182,7 +217,12 @@ func (f folder) look(n ast.Node, u *use) bool {
 		u.quick = u.quick || selected(n.Fun) == "Quick"
 	case *ast.SelectorExpr:
 		u.engines = append(u.engines, engine(n)...)
+		if f.suite != nil && isNamed(n.X, "suite") {
+			f.suite.follow(n.Sel.Name, u)
+			return false
+		}
 		f.follow("."+n.Sel.Name, u)
+		f.suite.follow("."+n.Sel.Name, u)
 		ast.Inspect(n.X, func(n ast.Node) bool { return f.look(n, u) })
 		return false // Sel is no function of the folder's
 	case *ast.Ident:
@@ -196,10 +236,13 @@ func engine(e ast.Expr) []testdb.Engine { return engineNames[selected(e)] }
 
 // selected returns X of testdb.X.
 func selected(e ast.Expr) string {
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		if of, ok := s.X.(*ast.Ident); ok && of.Name == "testdb" {
-			return s.Sel.Name
-		}
+	if s, ok := e.(*ast.SelectorExpr); ok && isNamed(s.X, "testdb") {
+		return s.Sel.Name
 	}
 	return ""
+}
+
+func isNamed(e ast.Expr, name string) bool {
+	i, ok := e.(*ast.Ident)
+	return ok && i.Name == name
 }

@@ -56,10 +56,19 @@ func Compare(t testing.TB, folder string, texts map[string]string) {
 		}
 	}
 	if different {
-		name, _, _ := strings.Cut(t.Name(), "/")
-		t.Errorf("If the difference is intended, run in this package's folder: go test -run '^%s$' -update . "+
-			"Then name the difference in the commit's message.", name)
+		t.Errorf("If the difference is intended, run in this package's folder: go test -run '%s' -update . "+
+			"Then name the difference in the commit's message.", pattern(t.Name()))
 	}
+}
+
+// pattern returns what selects the test function in which a subtest runs: its name, or, if the suite runs it, the names
+// of the suite, the folder and the function.
+func pattern(name string) string {
+	names := strings.Split(name, "/")
+	for !strings.HasPrefix(names[len(names)-1], "Test") && len(names) > 1 {
+		names = names[:len(names)-1]
+	}
+	return "^" + strings.Join(names, "$/^") + "$"
 }
 
 // read returns the texts of all files of a folder, by their name below it.

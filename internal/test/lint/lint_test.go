@@ -19,7 +19,7 @@ func TestDatabaseNames(t *testing.T) {
 	for _, p := range packages(t) {
 		below := p.Path
 		if strings.HasPrefix(below, "dialect/") || below == "cmd/internal/open" || below == "internal/test/testdb" ||
-			below == "internal/test/lint" {
+			below == "internal/test/lint" || inSuite(p) {
 			continue
 		}
 		eachLine(t, p, func(file string, n int, line string) {
@@ -52,7 +52,7 @@ func TestHouseStyle(t *testing.T) {
 			if strings.Contains(text, "time.Sleep(") && !strings.HasSuffix(p.Path, "internal/test/testdb") {
 				t.Errorf("%s/%s sleeps: wait for what it waits for", p.Path, file)
 			}
-			if strings.Contains(text, "\nfunc init()") {
+			if strings.Contains(text, "\nfunc init()") && !inSuite(p) { // whose child processes are found by their names
 				t.Errorf("%s/%s has an init function", p.Path, file)
 			}
 		}
@@ -85,14 +85,14 @@ func TestNoSleepsInTests(t *testing.T) {
 // TestNamedTests: the tests that pages name, as what shows a capability, exist.
 func TestNamedTests(t *testing.T) {
 	tests, named := map[string]bool{}, map[string]string{}
-	declaration, name := regexp.MustCompile(`(?m)^func (Test\w+)\(`), regexp.MustCompile(`\bTest[A-Z]\w*`)
+	declaration, name := regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`), regexp.MustCompile(`\bTest[A-Z]\w*`)
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != "." || d.Name() == "node_modules"):
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".md"):
+		case d.IsDir() || !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".md"):
 			return nil
 		}
 		data, err := os.ReadFile(path)
@@ -121,12 +121,20 @@ func TestNamedTests(t *testing.T) {
 func TestErrorsByCode(t *testing.T) {
 	byText := regexp.MustCompile(`(strings\.(Contains|HasPrefix|HasSuffix)|MatchString)\([^)]*\.Error\(\)`)
 	for _, p := range packages(t) {
+		if inSuite(p) { // tests look at messages, too
+			continue
+		}
 		eachLine(t, p, func(file string, n int, line string) {
 			if byText.MatchString(line) {
 				t.Errorf("%s:%d reads an error's text", file, n)
 			}
 		})
 	}
+}
+
+// inSuite reports whether a package has tests that are ordinary functions.
+func inSuite(p pkg) bool {
+	return strings.HasPrefix(p.Path+"/", "internal/test/suite/") || strings.HasPrefix(p.Path, "cmd/internal/suite/")
 }
 
 func eachLine(t *testing.T, p pkg, f func(file string, n int, line string)) {

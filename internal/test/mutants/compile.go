@@ -113,14 +113,31 @@ func (c *checker) parse(path string) (*ast.File, error) {
 
 // tests returns an error if the mutant's test does not exist. Only `go test` can tell of a subtest.
 func (c *checker) tests(root string, m mutant) error {
-	name, _, _ := strings.Cut(m.Test, "/")
+	names := strings.Split(m.Test, "/")
+	folders, name := []string{filepath.Join(m.Package, "*_test.go")}, names[0]
+	if name == "TestSuite" && len(names) > 2 { // TestSuite/folder/test
+		folders, name = suiteFolders, names[2]
+	}
 	pattern, err := regexp.Compile(name)
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, m.Package, "*_test.go"))
-	if err != nil {
-		return err
+	var files []string
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(root, folder))
+		if err != nil {
+			return err
+		}
+		files = append(files, found...)
+	}
+	if len(names) > 2 && names[0] == "TestSuite" {
+		inFolder, err := regexp.Compile(names[1])
+		if err != nil {
+			return err
+		}
+		files = slices.DeleteFunc(files, func(file string) bool {
+			return !inFolder.MatchString(filepath.Base(filepath.Dir(file)))
+		})
 	}
 	for _, file := range files {
 		parsed, err := c.parse(file)
@@ -136,6 +153,9 @@ func (c *checker) tests(root string, m mutant) error {
 	}
 	return fmt.Errorf("%s has no test %s", m.Package, name)
 }
+
+// suiteFolders are the files of the suite's folders.
+var suiteFolders = []string{"internal/test/suite/*/*.go", "cmd/internal/suite/*/*.go"}
 
 // compile prints which mutants do not apply or compile, or have no test, and returns their number.
 func compile(root string, chosen []mutant) (bad int) {

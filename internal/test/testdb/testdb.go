@@ -132,10 +132,16 @@ func Only(t *testing.T, engines ...Engine) {
 	only.Store(caseOf(t), engines)
 }
 
+// Suite is the name of the test whose subtests are the test functions of folders: TestSuite/publish/TestCollapse.
+const Suite = "TestSuite"
+
 // caseOf returns the name of the test function that t belongs to.
 func caseOf(t testing.TB) string {
-	name, _, _ := strings.Cut(t.Name(), "/")
-	return name
+	names := strings.Split(t.Name(), "/")
+	if names[0] == Suite {
+		return strings.Join(names[:min(3, len(names))], "/")
+	}
+	return names[0]
 }
 
 // excluded returns why the test does not run on the engine, whether or not it is installed; "" if it does.
