@@ -5,7 +5,7 @@
 #
 #   scripts/test.sh                              what has to pass before anything is merged
 #   scripts/test.sh --all                        every test on every server
-#   scripts/test.sh -run TestPublish -v          more arguments for go test
+#   scripts/test.sh -run TestSuite/publish -v    more arguments for go test
 #   scripts/test.sh ./internal/test/testdb       these packages only, no mutants
 #   ROWFEED_TEST_ENGINES=sqlite scripts/test.sh  these engines only
 #
@@ -93,38 +93,32 @@ say 'staticcheck, and tests'
 work=$(mktemp -d)
 # Vetted they are already, and nobody looks at their variables in a debugger.
 built=(-vet=off -ldflags=-w)
-suite=./cmd/internal/conformance
+suite=./cmd/internal/suite
 go test "${built[@]}" -race -c -o "$work/raced" "$suite"
 go test "${built[@]}" -c -o "$work/plain" "$suite"
 only=${ROWFEED_TEST_ENGINES:-}
 only=${only//[[:blank:]]/}
 TIMEFORMAT='%0R s, %0U+%0S s of processors'
 
-# conform runs the suite on one server. On the two that take longest, each of two processes with a server of its own
+# run_suite runs the suite on one server. On the two that take longest, each of two processes with a server of its own
 # runs every other test.
-conform() { # BINARY ENGINE [odd|even]
-  local binary=$1 engine=$2 half=${3:-} names=. log took
+run_suite() { # BINARY ENGINE [PART]
+  local binary=$1 engine=$2 part=${3:-} log took
   [[ ,${only:-$engine}, == *,$engine,* ]] || return 0
   if [[ -z $only && $engine == mysql && ! -e .engines/mysql ]]; then # which is optional
     echo "mysql is missing: its tests were not run" >>"$ROWFEED_NOT_TESTED"
     return 0
   fi
   log=$(mktemp "$work/$engine.XXXXXX")
-  if [[ -n $half ]]; then
-    names=$(cd "$suite" && "$work/$binary" -test.list . |
-      awk -v odd="$([[ $half == even ]] || echo 1)" '/^Test/ && ++n % 2 == odd + 0 { names = names "|" $0 }
-        END { print "^(" substr(names, 2) ")$" }')
-    [[ $names == '^(Test'* ]] || { echo "FAIL  $engine $half: its tests cannot be listed" && return 1; }
-  fi
   if took=$( (
     cd "$suite"
-    export ROWFEED_TEST_ENGINES=$engine
-    time "$work/$binary" -test.timeout 30m -test.parallel 4 -test.run "$names" >"$log" 2>&1
+    export ROWFEED_TEST_ENGINES=$engine ROWFEED_TEST_PART=$part
+    time "$work/$binary" -test.timeout 30m -test.parallel 4 >"$log" 2>&1
   ) 2>&1); then
-    echo "ok    $engine $half ($binary, $took)"
+    echo "ok    $engine $part ($binary, $took)"
   else
     cat "$log"
-    echo "FAIL  $engine $half ($binary, $took)"
+    echo "FAIL  $engine $part ($binary, $took)"
     return 1
   fi
 }
@@ -148,16 +142,16 @@ beside() { # COMMAND...
   while (($(jobs -rp | wc -l) >= 4)); do wait -n || true; done
   { "$@" || touch "$work/failed"; } &
 }
-beside conform plain postgres15 odd
-beside conform plain postgres15 even
-beside conform plain mariadb odd
-beside conform plain mariadb even
+beside run_suite plain postgres15 1/2
+beside run_suite plain postgres15 2/2
+beside run_suite plain mariadb 1/2
+beside run_suite plain mariadb 2/2
 beside timed static
 beside timed others
 beside timed serve
-beside conform plain sqlite
-beside conform plain mysql
-beside conform raced postgres18
+beside run_suite plain sqlite
+beside run_suite plain mysql
+beside run_suite raced postgres18
 wait
 [[ ! -e $work/failed ]] || exit 1
 

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // TestSink (S5) runs the suite on every database; what the relay does with the sink, in one
-// transaction with its cursor, is in cmd/internal/conformance (TestMirror…).
+// transaction with its cursor, is in cmd/internal/suite/relay (TestMirror…).
 func TestSink(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

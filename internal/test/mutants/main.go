@@ -19,7 +19,7 @@
 //	mutant cursor-without-compare
 //	keeps G8 H3: A consumer stores its cursor only if the cursor is still the one that it has read.
 //	file consume_cursor.go
-//	test ./cmd/internal/conformance TestConsumeTwoInstances
+//	test ./cmd/internal/suite TestSuite/consume/TestConsumeTwoInstances
 //	engines sqlite
 //	short
 //	-	the lines that the edit removes

@@ -1,0 +1,61 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/sink"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// TestRelayShardRests (M72): so it is with a relay of two shards whose receiver refuses an entry.
+// What comes behind that of the same shard waits, and no shard of others does.
+func TestRelayShardRests(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, s := x.AddShards(8), &spy{Env: x}
+		good, bad := suite.IDsOf(1, 2, 8, 0, 4), suite.IDsOf(1, 2, 8, 4, 8)
+		var mended atomic.Bool
+		s.decide = func(e sink.Entry) sink.Result {
+			if entryID(e) == bad[0] && !mended.Load() {
+				return sink.Reject(suite.ErrOff)
+			}
+			return sink.Accept()
+		}
+		r := s.relay(f)
+		r.ShardCount, r.Lease = 2, suite.GroupTTL
+		x.InsertIDs(good[0], bad[0])
+		x.Publish(f)
+		ctx, stop := context.WithCancel(x.Ctx)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		at := func(want ...int64) func() bool {
+			return func() bool {
+				select {
+				case err := <-ended:
+					x.Fatalf("the relay has ended: %v", err)
+				default:
+				}
+				got, _ := x.Positions("test")
+				return slices.Equal(got, want)
+			}
+		}
+		x.Eventually("one shard is through", at(2, 0))
+		x.Eventually("it is said why the other rests", func() bool {
+			all, err := x.RF.Admin().Consumers(x.Ctx, suite.TestConsumer)
+			return err == nil && len(all) == 2 && all[0].Failure == "" && strings.Contains(all[1].Failure, suite.ErrOff.Error())
+		})
+		x.InsertIDs(good[1], bad[1])
+		x.Publish(f)
+		x.Eventually("one shard goes on", at(4, 0))
+		mended.Store(true)
+		x.Eventually("so does the other", at(4, 4))
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/server"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// TestReplicaTakenForPrimary (H26): who does not say that it is a replica is told so, instead
+// of publishing, or refusing a cursor for good; and nothing is written there, also by
+// a user who could.
+func TestReplicaTakenForPrimary(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		y, there := x.On(rowfeed.Config{})
+		x.Fill(2)
+		x.Publish(x.Feed)
+		x.Exec("INSERT INTO kv VALUES (3, 'k', 0)") // waits to be published
+		x.Eventually("the replica has the change", func() bool { return y.Scalar("SELECT count(*) FROM rowfeed_changes_kv") == 1 })
+		told := func(err error) {
+			x.Helper()
+			x.WantCode(err, rowfeed.ReadOnly)
+			if !strings.Contains(err.Error(), "--replica") {
+				x.Errorf("no next step in %v", err)
+			}
+		}
+		ctx, stop := context.WithCancel(x.Ctx)
+		reasons, ended := make(chan string, 1), make(chan error, 1)
+		go func() {
+			ended <- server.Run(ctx, server.Config{DB: y.RF, Publish: true, Listen: "127.0.0.1:0", Ready: func(a string) { reasons <- "http://" + a + "/readyz" }})
+		}()
+		at := <-reasons
+		x.Eventually("a server that is to publish is not ready there, and says why", func() bool {
+			resp, err := http.Get(at)
+			if err != nil {
+				x.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			return err == nil && resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(body), "connect to the primary")
+		})
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		_, err := there.Publish(x.Ctx)
+		told(err)
+		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: "3"})
+		told(err)
+		_, err = there.Admin().Bump(x.Ctx)
+		told(err)
+		_, err = there.Admin().AdoptDatabase(x.Ctx)
+		told(err)
+		if n := y.Scalar("SELECT count(*) FROM rowfeed_changes_kv"); n != 1 {
+			x.Errorf("%d changes on the replica", n)
+		}
+		running := y.RunPublisher()
+		x.Eventually("the publisher tells", func() bool {
+			return slices.ContainsFunc(running.Feed.Problems(), func(p string) bool { return strings.Contains(p, "--replica") })
+		})
+		_, declared := x.On(rowfeed.Config{Replica: true})
+		_, err = declared.Publish(x.Ctx)
+		told(err)
+		_, err = declared.Fetch(x.Ctx, rowfeed.Request{Consistent: true})
+		x.WantCode(err, rowfeed.InvalidRequest)
+		// A publisher goes on where a replica becomes the primary: see TestFailover.
+	})
+}

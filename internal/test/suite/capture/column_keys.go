@@ -1,0 +1,229 @@
+package capture
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestTombstoneAndRow (H7): a key that is deleted and inserted again, before a
+// pass, between the steps of one, or between two, in batches of one: what consumers
+// have in the end is the row, and a key that is gone in the end is gone.
+func TestTombstoneAndRow(t *testing.T) {
+	eachRows(t, func(x *suite.Env) {
+		plain := x.AddKV()
+		x.Fill(4)
+		x.Publish(plain)
+		k := x.Keeper(plain, 0)
+		k.Read()
+		one := &rowfeed.Config{BatchSize: 1}
+		judge := func(when string) {
+			x.Helper()
+			x.Publish(plain)
+			k.Read()
+			k.Judge(x.KVRows(), suite.ByID)
+			x.WantSound(plain)
+			if x.Failed() {
+				x.Fatal(when)
+			}
+		}
+		for _, gone := range []bool{false, true} {
+			x.Exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'again', 1)", "DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (3, 'again', 1)", "UPDATE kv SET v = 7 WHERE id = 1")
+			if gone {
+				x.Exec("DELETE FROM kv WHERE id = 3")
+			}
+			if _, err := x.Tapped(testdb.Hooks{}, one).Publish(x.Ctx); err != nil {
+				x.Fatal(err)
+			}
+			judge("before a pass")
+			if gone {
+				x.Exec("INSERT INTO kv VALUES (3, 'k', 0)")
+			}
+		}
+		if x.Family() == "sqlite" {
+			return // has one writer
+		}
+		// Before each statement of a pass.
+		for n := 1; ; n++ {
+			x.Exec("UPDATE kv SET v = v + 1 WHERE id = 1", "DELETE FROM kv WHERE id = 4", "INSERT INTO kv VALUES (4, 'again', 1)")
+			events, done := 0, false
+			f := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.InTx && ev.Kind != testdb.Rollback {
+					if events++; events == n {
+						done = true
+						x.Exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'amid', 1)")
+					}
+				}
+				return nil
+			}}, one)
+			if _, err := f.Publish(x.Ctx); err != nil {
+				x.Fatal(err)
+			}
+			judge(fmt.Sprintf("before statement %d", n))
+			if !done {
+				break
+			}
+		}
+	})
+}
+
+// TestOnePlace: a key stands in one place of the feed, the latest: in its row, or where
+// it was republished since. Writing the row brings it back there.
+func TestOnePlace(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
+		x.Publish(f)
+		if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Republish(x.Ctx, tx, rowfeed.Key{1}) }); err != nil {
+			x.Fatal(err)
+		}
+		x.Publish(f)
+		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "3 "+suite.KV(1, "a", 1), "> 3")
+		x.WantSound(f)
+		x.Exec("UPDATE kv SET v = 7 WHERE id = 1")
+		x.WantPage(f, "2", 5, "3 "+suite.KV(1, "a", 7), "> 3") // as it is now; its new place follows
+		x.Publish(f)
+		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "4 "+suite.KV(1, "a", 7), "> 4")
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_kv"); n != 0 {
+			x.Errorf("%d keys stand beside their rows", n)
+		}
+		x.WantSound(f)
+	})
+}
+
+// TestDelete: Feed.Delete and the statements that it shows to others delete a row and
+// have it published, whatever the capture; rolled back, nothing has happened; of a key
+// without a row nothing is recorded.
+func TestDelete(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureApp, feedtype.CaptureColumn} {
+			t.Run(string(capture), func(t *testing.T) {
+				x := suite.NewEnv(t, e, nil)
+				x.Migrate()
+				x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+				f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: capture})
+				cursor := x.WantDrain(f, "", suite.KV(1, "a", 1), suite.KV(2, "b", 2), suite.KV(3, "c", 3))
+				tx := x.Begin(sql.LevelReadCommitted)
+				if err := f.Delete(x.Ctx, rowfeed.InTx(tx), rowfeed.Key{1}); err != nil {
+					x.Fatal(err)
+				}
+				if err := tx.Rollback(); err != nil {
+					x.Fatal(err)
+				}
+				cursor = x.WantDrain(f, cursor)
+				delete := func(id int) {
+					x.Helper()
+					if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, rowfeed.Key{id}) }); err != nil {
+						x.Fatal(err)
+					}
+				}
+				delete(1)
+				cursor = x.WantDrain(f, cursor, suite.Gone(1))
+				delete(1) // again
+				cursor = x.WantDrain(f, cursor)
+				tx = x.Begin(sql.LevelReadCommitted)
+				for _, statement := range f.Admin().DeleteSQL() {
+					if _, err := tx.ExecContext(x.Ctx, statement, 2); err != nil {
+						x.Fatalf("%s: %v", statement, err)
+					}
+				}
+				x.Commit(tx)
+				x.WantDrain(f, cursor, suite.Gone(2))
+				if n := x.Scalar("SELECT count(*) FROM kv"); n != 1 {
+					x.Errorf("%d rows are left", n)
+				}
+				x.WantSound(f)
+				err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, rowfeed.Key{1, 2}) })
+				x.WantCode(err, rowfeed.InvalidRequest)
+			})
+		}
+	})
+}
+
+// TestRowsThatAreWrong: check finds positions that several keys have, that are above
+// the sequence or none at all, and a tombstone beside a row; repair has all of them
+// published anew.
+func TestRowsThatAreWrong(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(8)
+		x.Exec("DELETE FROM kv WHERE id = 8") // published first, at 1
+		_, cursor := x.Drain(f, "")
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 2 WHERE id = 2")
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 1000 WHERE id = 5")
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 0 WHERE id = 6")
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = -5 WHERE id = 7")
+		x.DB.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES (8, 'k', 0, 4)")
+		findings, err := f.Admin().Check(x.Ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		found := map[string]int{}
+		for _, finding := range findings {
+			found[finding.Rule]++
+		}
+		want := map[string]int{"positions-unique": 2, "positions-below-sequence": 3, "deleted-has-no-row": 1}
+		if fmt.Sprint(found) != fmt.Sprint(want) {
+			x.Errorf("check: %v, want %v: %v", found, want, findings)
+		}
+		if n, err := f.Admin().Repair(x.Ctx); err != nil || n < 6 {
+			x.Errorf("repaired %d, %v", n, err)
+		}
+		lines, _ := x.Drain(f, cursor)
+		for _, id := range []int{2, 5, 6, 7, 8} {
+			if !slices.Contains(lines, suite.KV(id, "k", 0)) {
+				x.Errorf("row %d is not published again: %q", id, lines)
+			}
+		}
+		x.WantSound(f)
+	})
+}
+
+// TestRowObjects: an index or a column of the table that somebody dropped is noticed,
+// and upgrade makes it again; without the column every row waits anew.
+func TestRowObjects(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(3)
+		x.Publish(f)
+		healthy := x.DB.Dump(x.T)
+		x.Exec(x.By(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_row_position", "postgres": "DROP INDEX rowfeed_kv_row_position", "mysql": "ALTER TABLE kv DROP INDEX rowfeed_kv_row_position"}))
+		mended := func(what string) {
+			x.Helper()
+			got, err := f.Admin().Upgrade(x.Ctx)
+			if err != nil || len(got) == 0 || !strings.Contains(strings.Join(got, "; "), what) {
+				x.Fatalf("upgrade mended %q, want %s: %v", got, what, err)
+			}
+			if now := x.DB.Dump(x.T); now != healthy {
+				x.Errorf("after upgrade the schema is\n%s\nwant\n%s", now, healthy)
+			}
+		}
+		mended("rowfeed_kv_row_position")
+		if x.Family() != "mysql" {
+			x.Exec("DROP INDEX rowfeed_kv_row_waiting")
+			mended("rowfeed_kv_row_waiting")
+			x.Exec("DROP INDEX rowfeed_kv_row_waiting", "DROP INDEX rowfeed_kv_row_position")
+		}
+		x.Exec("ALTER TABLE kv DROP COLUMN shard", "ALTER TABLE kv DROP COLUMN feed_sync_id")
+		_, err := f.Publish(x.Ctx)
+		if err == nil {
+			x.Error("no error without the column")
+		}
+		mended("feed_sync_id")
+		k := x.Keeper(f, 0)
+		x.Publish(f)
+		if k.Read(); len(k.Log) != 3 {
+			x.Errorf("%d entries", len(k.Log))
+		}
+		k.Judge(x.KVRows(), suite.ByID)
+		x.WantSound(f)
+	})
+}

@@ -1,0 +1,249 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// eachMySQL runs f on MariaDB and MySQL. No other database has logins whose rights objects keep when the login is
+// gone, or dumps that are loaded under another name.
+func eachMySQL(t *testing.T, f func(x *suite.Env)) {
+	t.Helper()
+	testdb.Only(t, testdb.InnoDB...)
+	suite.Each(t, f)
+}
+
+// ofEachKind makes a feed of every kind that has triggers or routines, each with a row.
+func ofEachKind(x *suite.Env) {
+	x.Helper()
+	x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)",
+		"CREATE TABLE box (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
+	x.Add(suite.EventsSpec())
+	x.Add(rowfeed.FeedSpec{Name: "box", Table: "box", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})
+	x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain"})
+	writeEachKind(x, 1)
+}
+
+// writeEachKind inserts a row with this id into the table of every feed.
+func writeEachKind(x *suite.Env, id int) {
+	x.Helper()
+	x.Exec(fmt.Sprintf("INSERT INTO plain VALUES (%d)", id), fmt.Sprintf("INSERT INTO box VALUES (%d, 0)", id))
+	(&suite.Events{Env: x, Feed: feedNamed(x, "events")}).Write(0, id, id)
+}
+
+func feedNamed(x *suite.Env, name string) *rowfeed.Feed {
+	x.Helper()
+	f, err := x.RF.Feed(x.Ctx, name)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return f
+}
+
+// wantEachKind asserts that readers of every feed are shown these ids, and that check finds nothing.
+func wantEachKind(x *suite.Env, ids ...int) {
+	x.Helper()
+	for _, name := range []string{"plain", "box", "events"} {
+		f := feedNamed(x, name)
+		req := rowfeed.Request{Limit: 100}
+		if name != "events" { // its writers give the positions
+			x.Publish(f)
+		}
+		if name != "plain" {
+			req.Shards = rowfeed.One(0)
+		}
+		page, err := f.Fetch(x.Ctx, req)
+		if err != nil {
+			x.Fatal(err)
+		}
+		var got, want []string
+		for _, e := range page.Entries {
+			got = append(got, string(e.Key.AppendJSON(nil)))
+		}
+		for _, id := range ids {
+			want = append(want, fmt.Sprintf(`{"id":%d}`, id))
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			x.Errorf("%s in %s: %v, want %v", name, x.DB.Name, got, want)
+		}
+		x.WantSound(f)
+	}
+}
+
+// loadCopy loads a dump of the database into another one of the same server.
+func loadCopy(x *suite.Env) *suite.Env {
+	x.Helper()
+	other := x.DB.Server().NewDatabase(x.T)
+	other.Load(x.T, x.DB.SaveAsIs(x.T))
+	return suite.OpenEnv(x.T, other, nil)
+}
+
+// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server
+// is a copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make
+// such feeds, too.
+func TestDumpLoadedBeside(t *testing.T) {
+	testdb.Quick(t)
+	for _, printed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("printed=%v", printed), func(t *testing.T) {
+			eachMySQL(t, func(x *suite.Env) {
+				x.Exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+				if printed {
+					printedWithNames(x)
+				}
+				ofEachKind(x)
+				copied := loadCopy(x)
+				writeEachKind(x, 2)
+				writeEachKind(copied, 3)
+				wantEachKind(x, 1, 2)
+				wantEachKind(copied, 1, 3)
+				// A copy of the copy, too: loading has kept no name.
+				again := loadCopy(copied)
+				writeEachKind(again, 4)
+				wantEachKind(again, 1, 3, 4)
+				wantEachKind(copied, 1, 3)
+			})
+		})
+	}
+}
+
+// printedWithNames makes the feed plain by the script that names the database wherever it can.
+func printedWithNames(x *suite.Env) {
+	x.Helper()
+	spec := rowfeed.FeedSpec{Name: "plain", Table: x.DB.Name + ".plain", Key: []string{"id:bigint"}}
+	steps, err := rowfeed.PrintFeed(x.Dialect, &rowfeed.Config{Schema: x.DB.Name}, spec)
+	if err != nil {
+		x.Fatal(err)
+	}
+	conn, err := x.Pool.Conn(x.Ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(x.Ctx, "USE mysql"); err != nil { // wherever the script is run
+		x.Fatal(err)
+	}
+	for _, s := range steps {
+		if _, err := conn.ExecContext(x.Ctx, s.SQL); err != nil {
+			x.Fatalf("%v\n%s", err, s.SQL)
+		}
+	}
+	if _, err := conn.ExecContext(x.Ctx, "USE "+x.Dialect.Quote(x.DB.Name)); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their
+// database. check says so, which is no reason not to be ready, and Upgrade makes them anew.
+func TestFormerTriggersNameTheirDatabase(t *testing.T) {
+	testdb.Quick(t)
+	eachMySQL(t, func(x *suite.Env) {
+		f := x.AddKV()
+		schema := x.Dialect.Quote(x.DB.Name)
+		for _, event := range []string{"insert", "update", "delete"} {
+			var body string
+			name := "rowfeed_kv_" + event
+			err := x.DB.Admin().QueryRow("SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS "+
+				"WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ?", name).Scan(&body)
+			if err != nil {
+				x.Fatal(err)
+			}
+			x.Exec("DROP TRIGGER "+name, "CREATE TRIGGER "+schema+".`"+name+"` AFTER "+strings.ToUpper(event)+
+				" ON "+schema+".`kv` FOR EACH ROW\n"+body)
+		}
+		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
+			x.Errorf("ready: %q, %v", problems, err)
+		}
+		findings, err := f.Admin().Check(x.Ctx)
+		want := 0
+		if x.Engine == testdb.MariaDB { // MySQL keeps no name
+			want = 3
+		}
+		if err != nil || len(findings) != want {
+			x.Errorf("before: %+v, %v", findings, err)
+		}
+		for _, p := range findings {
+			if !strings.Contains(p.Problem, "feed upgrade kv") || !strings.Contains(p.Problem, "dump") {
+				x.Error(p.Problem)
+			}
+		}
+		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != want {
+			x.Errorf("mended %q, %v", mended, err)
+		}
+		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 0 {
+			x.Errorf("mended again %q, %v", mended, err)
+		}
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		copied := loadCopy(x)
+		x.Exec("INSERT INTO kv VALUES (2, 'b', 2)")
+		copied.Exec("INSERT INTO kv VALUES (3, 'c', 3)")
+		x.WantDrain(f, "", suite.KV(1, "a", 1), suite.KV(2, "b", 2))
+		copied.WantDrain(feedNamed(copied, "kv"), "", suite.KV(1, "a", 1), suite.KV(3, "c", 3))
+	})
+}
+
+// TestDumpOfTableAlone (V5): where rowfeed's tables are in another database than the feed's table, the triggers in a
+// copy of that table's database write to them. check in the original names the table, and what to run.
+func TestDumpOfTableAlone(t *testing.T) {
+	eachMySQL(t, func(x *suite.Env) {
+		home := x.DB.Server().NewDatabase(x.T)
+		away := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Schema: home.Name})
+		away.Migrate()
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		f := away.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		away.WantSound(f)
+		copied := loadCopy(x)
+		copied.Exec("INSERT INTO kv VALUES (3, 'c', 3)")
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		away.WantDrain(f, "", suite.KV(1, "a", 1))
+		findings, err := f.Admin().Check(x.Ctx)
+		if err != nil || len(findings) != 3 {
+			x.Fatalf("%+v, %v", findings, err)
+		}
+		for _, finding := range findings {
+			_, drop, told := strings.Cut(finding.Problem, "run `DROP TRIGGER")
+			if !told || finding.ByRepair() || !strings.Contains(finding.Problem, copied.DB.Name+".kv") {
+				x.Fatalf("%+v", finding)
+			}
+			x.Exec("DROP TRIGGER" + strings.TrimSuffix(drop, "`"))
+		}
+		away.WantSound(f)
+		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
+			x.Errorf("%q, %v", problems, err)
+		}
+	})
+}
+
+// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another
+// database. A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's
+// that it is gone.
+func TestTableMovedToAnotherDatabase(t *testing.T) {
+	eachMySQL(t, func(x *suite.Env) {
+		other := x.DB.Server().NewDatabase(x.T).Name
+		f := x.AddKV()
+		_, err := x.DB.Admin().Exec("RENAME TABLE kv TO " + other + ".kv")
+		if number, _ := dialect.CodeField(err, "Number"); number != 1435 {
+			x.Errorf("the table with triggers: %v", err)
+		}
+		x.Exec("RENAME TABLE rowfeed_changes_kv TO " + other + ".rowfeed_changes_kv")
+		x.MustFail("INSERT INTO kv VALUES (1, 'a', 1)")
+		problems, err := f.Admin().Verify(x.Ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "rowfeed_changes_kv is missing") {
+			x.Errorf("%q, %v", problems, err)
+		}
+		x.Exec("RENAME TABLE "+other+".rowfeed_changes_kv TO rowfeed_changes_kv", "INSERT INTO kv VALUES (1, 'a', 1)")
+		x.WantDrain(f, "", suite.KV(1, "a", 1))
+		x.Exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+		plain := x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain", Capture: "app"})
+		x.Exec("RENAME TABLE plain TO " + other + ".plain")
+		_, err = plain.Admin().Check(x.Ctx)
+		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "is gone") {
+			x.Error(err)
+		}
+	})
+}

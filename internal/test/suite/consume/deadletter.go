@@ -1,0 +1,432 @@
+package consume
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// failsOn makes the handler fail for some ids, after it has written their effect.
+func failsOn(ids ...int64) func(context.Context, *sql.Tx, rowfeed.Entry) error {
+	return func(_ context.Context, _ *sql.Tx, e rowfeed.Entry) error {
+		if id, _ := e.Key.Get("id"); slices.Contains(ids, id.(int64)) {
+			return fmt.Errorf("id %d cannot be handled", id)
+		}
+		return nil
+	}
+}
+
+// letters lists the dead letters: "2 upsert {"id":2} aside" each.
+func letters(r *suite.Receiver) (lines []string) {
+	r.Helper()
+	all, err := r.RF.Admin().DeadLetters(r.Ctx, suite.TestConsumer, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, l := range all {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", l.Position, l.Op, l.Key, l.State))
+	}
+	return lines
+}
+
+func wantLetters(r *suite.Receiver, want ...string) {
+	r.Helper()
+	if got := letters(r); !slices.Equal(got, want) {
+		r.Fatalf("dead letters %q, want %q", got, want)
+	}
+	var aside int64
+	if all, err := r.RF.Admin().Consumers(r.Ctx, suite.TestConsumer); err != nil || len(all) != 1 {
+		r.Fatalf("consumers: %v %v", all, err)
+	} else {
+		aside = all[0].DeadLetters
+	}
+	if int(aside) != len(want) {
+		r.Fatalf("the cursor counts %d dead letters, there are %d", aside, len(want))
+	}
+}
+
+func retry(r *suite.Receiver, key string) {
+	r.Helper()
+	var one json.RawMessage
+	if key != "" {
+		one = json.RawMessage(key)
+	}
+	if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, suite.TestConsumer, one); err != nil || n == 0 {
+		r.Fatalf("retry: %d %v", n, err)
+	}
+}
+
+// TestConsumeStops: after its attempts a consumer that stops names the key; nothing
+// of the failed attempts is left, what came before is done, and what comes after waits.
+func TestConsumeStops(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(5)
+		x.Publish(f)
+		r.Fail = failsOn(3)
+		c := r.Consumer(f, x.RF)
+		err := c.RunOnce(x.Ctx)
+		x.WantCode(err, rowfeed.HandlerFailed)
+		for _, part := range []string{`consumer "test" of feed "kv"`, "position 3", `{"id":3}`, "3 attempts", "id 3 cannot be handled"} {
+			if !strings.Contains(err.Error(), part) {
+				x.Errorf("%q does not say %q", err, part)
+			}
+		}
+		wantApplied(r, suite.Upserts(1, 2)...)
+		if stored(r) != "2@5" {
+			x.Errorf("the cursor is %q", stored(r))
+		}
+		r.Fail = nil
+		r.Once(c)
+		wantApplied(r, suite.Upserts(1, 5)...)
+
+		// A panic is a failure as any other; the process and the consumer live on.
+		x.FillFrom(6, 7)
+		x.Publish(f)
+		r.Fail = func(context.Context, *sql.Tx, rowfeed.Entry) error { panic("at the handler's") }
+		err = c.RunOnce(x.Ctx)
+		x.WantCode(err, rowfeed.HandlerFailed)
+		if !strings.Contains(err.Error(), "panic: at the handler's") || !strings.Contains(err.Error(), "deadletter.go") {
+			x.Errorf("the panic is not told: %.200v", err)
+		}
+		wantApplied(r, suite.Upserts(1, 5)...)
+		// A handler that ends the transaction: its effects may be committed without the
+		// cursor, which nobody can undo. The consumer stops at once.
+		takeHanded(r)
+		r.Fail = func(_ context.Context, tx *sql.Tx, _ rowfeed.Entry) error { return tx.Rollback() }
+		c.Limit = 1
+		err = c.RunOnce(x.Ctx)
+		x.WantCode(err, rowfeed.HandlerFailed)
+		if !strings.Contains(err.Error(), "ended the transaction") || len(takeHanded(r)) != 1 {
+			x.Errorf("a handler that ends the transaction: %v", err)
+		}
+	})
+}
+
+// TestConsumeRowsLeftOpen: a handler that leaves rows open makes its connection
+// unusable on some databases, which looks as if the database was away. It is told, in
+// place of a feed that stands still for ever.
+func TestConsumeRowsLeftOpen(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(500)
+		x.Publish(f)
+		r.Fail = func(ctx context.Context, tx *sql.Tx, _ rowfeed.Entry) error {
+			rows, err := tx.QueryContext(ctx, "SELECT id, k FROM kv")
+			if err == nil {
+				rows.Next()
+			}
+			return err
+		}
+		c := r.Consumer(f, x.RF)
+		c.Limit = 1
+		err := c.RunOnce(x.Ctx)
+		if x.Family() == "sqlite" { // where any number of statements can be open
+			if err != nil {
+				x.Error(err)
+			}
+			return
+		}
+		x.WantCode(err, rowfeed.HandlerFailed)
+		wantApplied(r)
+	})
+}
+
+// TestConsumeFailsAtCommit: what the handler did and the database refuses at COMMIT
+// only, and an error that the handler keeps to itself, are the handler's failures, not
+// the database's: they do not stall the feed.
+func TestConsumeFailsAtCommit(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(3)
+		x.Publish(f)
+		rf := x.RF
+		bad := map[string]string{ // for entry 2
+			"postgres": "INSERT INTO child VALUES (1)", "sqlite": "INSERT INTO child VALUES (1)",
+			"mysql": "INSERT INTO no_such_table VALUES (1)", // refused at once; constraints cannot wait there
+		}
+		switch x.Family() {
+		case "postgres":
+			x.Exec("CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE TABLE child (id INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
+		case "sqlite":
+			x.Exec("CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE TABLE child (id INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
+			var err error
+			if rf, err = rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{}, "_pragma=foreign_keys(1)"), x.Dialect, nil); err != nil {
+				x.Fatal(err)
+			}
+		}
+		r.Fail = func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error {
+			if e.Position != "2" {
+				return nil
+			}
+			_, err := tx.ExecContext(ctx, bad[x.Family()])
+			return err
+		}
+		c := r.Consumer(f, rf)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "3 upsert 3")
+		wantLetters(r, `2 upsert {"id":2} aside`)
+		if x.Family() == "postgres" {
+			// The handler looks away from an error, after which the transaction is dead.
+			x.FillFrom(4, 5)
+			x.Publish(f)
+			r.Fail = func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error {
+				if e.Position == "4" {
+					_, _ = tx.ExecContext(ctx, "INSERT INTO no_such_table VALUES (1)")
+				}
+				return nil
+			}
+			r.Once(c)
+			wantApplied(r, "1 upsert 1", "3 upsert 3", "5 upsert 5")
+			wantLetters(r, `2 upsert {"id":2} aside`, `4 upsert {"id":4} aside`)
+		}
+	})
+}
+
+// TestDeadLetters (H25): a key at fault is set aside, all else goes on in order;
+// its later versions, a delete too, join it; released, its latest version comes once,
+// as the row is then.
+func TestDeadLetters(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(4)
+		x.Publish(f)
+		r.Fail = failsOn(2, 3)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4")
+		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
+		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{ "id" : 3 }`))
+		if err != nil || len(all) != 1 || all[0].Attempts != 3 || all[0].Error != "id 3 cannot be handled" || all[0].FirstAt.IsZero() || all[0].Generation != 1 {
+			x.Errorf("the letter of 3: %+v %v", all, err)
+		}
+
+		// Later versions join, also when the handler would take them now.
+		r.Fail = nil
+		takeHanded(r)
+		x.Exec("UPDATE kv SET v = 20 WHERE id = 2", "DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (5, 'k', 0)")
+		x.Publish(f)
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4", "7 upsert 5")
+		wantLetters(r, `5 upsert {"id":2} aside`, `6 delete {"id":3} aside`)
+		if got := takeHanded(r); !slices.Equal(got, []string{"7 upsert 5"}) {
+			x.Errorf("handed over %q", got)
+		}
+
+		// The row is read when it is released: v is 21, although that is not published.
+		x.Exec("UPDATE kv SET v = 21 WHERE id = 2")
+		retry(r, `{"id":2}`)
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4", "5 upsert 2", "7 upsert 5")
+		wantLetters(r, `6 delete {"id":3} aside`)
+		if v := x.Scalar("SELECT v FROM applied WHERE id = 2"); v != 21 {
+			x.Errorf("released with v = %d, the row has 21", v)
+		}
+		retry(r, "")
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4", "5 upsert 2", "6 delete 3", "7 upsert 5")
+		wantLetters(r)
+		x.Publish(f)
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4", "5 upsert 2", "6 delete 3", "7 upsert 5", "8 upsert 2")
+	})
+}
+
+// TestDeadLetterRetries (H25): a key that fails again stays aside with one more attempt; one
+// whose newer version is on its way is not handed over before it; one that is given
+// up comes with its next version.
+func TestDeadLetterRetries(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(2)
+		x.Publish(f)
+		r.Fail = failsOn(1, 2)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		retry(r, `{"id":1}`)
+		r.Once(c)
+		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{"id":1}`))
+		if err != nil || len(all) != 1 || all[0].Attempts != 4 || all[0].State != rowfeed.LetterAside {
+			x.Fatalf("after a retry that failed: %+v %v", all, err)
+		}
+		wantApplied(r)
+
+		// A newer version is published but not yet read: the old one has no place any more.
+		r.Fail = nil
+		takeHanded(r)
+		x.Exec("UPDATE kv SET v = 9 WHERE id = 1")
+		x.Publish(f)
+		retry(r, `{"id":1}`)
+		r.Once(c)
+		wantApplied(r, "3 upsert 1")
+		wantLetters(r, `2 upsert {"id":2} aside`)
+
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
+			x.Errorf("drop: %d %v", n, err)
+		}
+		wantLetters(r)
+		r.Once(c)
+		x.Exec("UPDATE kv SET v = 9 WHERE id = 2")
+		x.Publish(f)
+		r.Once(c)
+		wantApplied(r, "3 upsert 1", "4 upsert 2")
+		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{"id":2}`))
+		x.WantCode(err, rowfeed.UnknownConsumer)
+	})
+}
+
+// TestDeadLetterRace (H25): between reading a released key's row and committing
+// it, another instance moves on and joins a newer version to the letter, or an
+// operator drops it. Nothing is lost and nothing comes twice.
+func TestDeadLetterRace(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(1)
+		x.Publish(f)
+		r.Fail = failsOn(1)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		r.Fail = nil
+		retry(r, "")
+		held := testdb.Hold(begins)
+		slow := &suite.Receiver{Env: x}
+		ended := make(chan error, 1)
+		go func() { ended <- slow.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx) }()
+		<-held.Reached // it has read version 1 of the row
+		x.Exec("UPDATE kv SET v = 7")
+		x.Publish(f)
+		takeHanded(r)
+		x.Exec("UPDATE rowfeed_dead_letters SET state = 'aside'") // or the other one would release it
+		r.Once(c)
+		wantLetters(r, `2 upsert {"id":1} aside`)
+		retry(r, "")
+		held.Release()
+		if err := <-ended; err != nil {
+			x.Fatal(err)
+		}
+		wantLetters(r)
+		wantApplied(r, "2 upsert 1")
+		if v := x.Scalar("SELECT v FROM applied"); v != 7 {
+			x.Errorf("v = %d was applied", v)
+		}
+
+		// An operator drops the letter that a version is about to join: it is handed over.
+		x.FillFrom(2, 2)
+		x.Publish(f)
+		r.Fail = failsOn(2)
+		r.Once(c)
+		r.Fail = nil
+		x.Exec("UPDATE kv SET v = 8 WHERE id = 2")
+		x.Publish(f)
+		held = testdb.Hold(begins)
+		go func() { ended <- slow.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx) }()
+		<-held.Reached
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
+			x.Fatal(n, err)
+		}
+		held.Release()
+		if err := <-ended; err != nil {
+			x.Fatal(err)
+		}
+		wantApplied(r, "2 upsert 1", "4 upsert 2")
+		wantLetters(r)
+	})
+}
+
+// TestDeadLettersOtherInstance (H25): a key that one instance has set aside is aside for an
+// instance that knew of none, since the cursor's row says so.
+func TestDeadLettersOtherInstance(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		x.Fill(1)
+		x.Publish(f)
+		other := &suite.Receiver{Env: x, Fail: failsOn(1)}
+		held := testdb.Hold(begins)
+		ended := make(chan error, 1)
+		go func() { ended <- r.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx) }()
+		<-held.Reached // with a page that has key 1
+		second := other.Consumer(f, x.RF)
+		second.OnFailure = rowfeed.SetAside
+		other.Once(second)
+		held.Release()
+		if err := <-ended; err != nil {
+			x.Fatal(err)
+		}
+		wantApplied(r)
+		wantLetters(r, `1 upsert {"id":1} aside`)
+	})
+}
+
+// TestNobodyAsksForDeadLetters: while no key is set aside, no statement mentions them.
+func TestNobodyAsksForDeadLetters(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(10)
+		x.Publish(f)
+		var asked []string
+		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "dead_letters") {
+				asked = append(asked, ev.SQL)
+			}
+			return nil
+		}}, nil)
+		c := r.Consumer(f, rf)
+		c.Limit, c.OnFailure = 3, rowfeed.SetAside
+		r.Once(c)
+		if len(asked) > 0 {
+			x.Errorf("asked %q", asked)
+		}
+		r.Fail = failsOn(11)
+		x.FillFrom(11, 11)
+		x.Publish(f)
+		r.Once(c)
+		r.Once(c)
+		if len(asked) == 0 {
+			x.Error("the tap sees nothing")
+		}
+	})
+}
+
+// TestConsumeLater: an error that is no fault of the entries counts for none of them.
+func TestConsumeLater(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(2)
+		x.Publish(f)
+		calls := 0
+		away := errors.New("the mail server is away")
+		r.Fail = func(context.Context, *sql.Tx, rowfeed.Entry) error {
+			if calls++; calls <= 10 { // more than any number of attempts
+				return fmt.Errorf("send: %w", rowfeed.Later(away))
+			}
+			return nil
+		}
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		if err := c.RunOnce(x.Ctx); !errors.Is(err, away) || !errors.Is(err, rowfeed.Unavailable) {
+			x.Errorf("RunOnce: %v", err)
+		}
+		stop := run(r, c)
+		x.Eventually("the entries are applied", func() bool { return len(r.Applied()) == 2 })
+		if err := stop(); err != nil {
+			x.Fatal(err)
+		}
+		wantLetters(r)
+	})
+}

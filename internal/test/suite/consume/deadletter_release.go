@@ -1,0 +1,147 @@
+package consume
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// TestDeadLetterBehind (H25, H26): a source that is behind a letter's position
+// cannot tell that a newer version is on its way. The letter stays until it can.
+func TestDeadLetterBehind(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		_, there := x.On(rowfeed.Config{Replica: true})
+		r := x.Receiver()
+		x.Fill(1)
+		x.Publish(x.Feed)
+		x.Reaches(there, "1")
+		release := x.Replica.HoldReplication(t)
+		x.Exec("UPDATE kv SET v = 9")
+		x.Publish(x.Feed)
+		r.Fail = failsOn(1)
+		c := r.Consumer(x.Feed, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		r.Fail = nil
+		retry(r, "")
+		c.Source = there
+		x.WantCode(c.RunOnce(x.Ctx), rowfeed.Unavailable)
+		wantLetters(r, `2 upsert {"id":1} retry`)
+		release()
+		x.Reaches(there, "2")
+		r.Once(c)
+		wantApplied(r, "2 upsert 1")
+		wantLetters(r)
+	})
+}
+
+// TestDeadLetterOfALiveKey (H25): a delete is made of a letter only when a whole
+// pass has come without its key.
+func TestDeadLetterOfALiveKey(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(3)
+		x.Publish(f)
+		r.Fail = failsOn(2, 3)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		r.Fail = nil
+		x.Exec("DELETE FROM kv WHERE id = 3")
+		x.Publish(f)
+
+		// A cursor that is no place yet: the source has not said what it means.
+		retry(r, `{"id":2}`)
+		x.Exec("UPDATE rowfeed_cursors SET value = 'now', generation = 0")
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "2 upsert 2")
+		wantLetters(r, `3 upsert {"id":3} aside`)
+
+		// Released before the new pass, which brings one of the keys and not the other.
+		x.FillFrom(4, 4)
+		x.Publish(f)
+		r.Fail = failsOn(4)
+		r.Once(c)
+		r.Fail = nil
+		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); err != nil {
+			x.Fatal(err)
+		}
+		retry(r, "")
+		takeHanded(r)
+		c.Limit = 1
+		r.Once(c)
+		if got, want := takeHanded(r), []string{"1 upsert 1", "2 upsert 2", "3 delete 3", "5 upsert 4"}; !sameLines(got, want) {
+			x.Errorf("handed over %q, want %q", got, want)
+		}
+		wantLetters(r)
+
+		// The pass is left before it came to the key: nothing tells what became of it.
+		r.Fail = failsOn(4)
+		x.Exec("UPDATE kv SET v = 1 WHERE id = 4")
+		x.Publish(f)
+		r.Once(c)
+		r.Fail = nil
+		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := x.RF.Admin().SeekConsumer(x.Ctx, suite.TestConsumer, rowfeed.Now); err != nil {
+			x.Fatal(err)
+		}
+		takeHanded(r)
+		retry(r, "")
+		r.Once(c)
+		if got := takeHanded(r); len(got) > 0 {
+			x.Errorf("handed over %q", got)
+		}
+		wantLetters(r, `6 upsert {"id":4} aside`)
+		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, nil)
+		if err != nil || all[0].Generation != 0 || !strings.Contains(all[0].Error, "rowfeed republish") {
+			x.Errorf("the letter: %+v %v", all, err)
+		}
+		if _, err := f.Admin().RepublishWhere(x.Ctx, "id = 4", 10, nil); err != nil {
+			x.Fatal(err)
+		}
+		x.Publish(f)
+		r.Once(c)
+		retry(r, "")
+		r.Once(c)
+		if got := takeHanded(r); !slices.Equal(got, []string{"7 upsert 4"}) {
+			x.Errorf("handed over %q", got)
+		}
+		wantLetters(r)
+	})
+}
+
+// sameLines compares without regard to order.
+func sameLines(a, b []string) bool {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(a, b)
+}
+
+// TestPassEndsAside (H15): a pass is complete also when its last entry is set
+// aside.
+func TestPassEndsAside(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Exec("CREATE TABLE swept (n INTEGER)")
+		x.Fill(3)
+		x.Publish(f)
+		r.Fail = failsOn(3)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		c.OnComplete = func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO swept VALUES (1)")
+			return err
+		}
+		r.Once(c)
+		wantLetters(r, `3 upsert {"id":3} aside`)
+		if n := x.Scalar("SELECT count(*) FROM swept"); n != 1 {
+			x.Errorf("OnComplete has done its work %d times", n)
+		}
+	})
+}

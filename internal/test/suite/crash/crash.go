@@ -1,0 +1,199 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// What the child processes run: one call of the library each, killed before the
+// statement that the parent names.
+func init() {
+	for name, call := range map[string]func(context.Context, *rowfeed.DB) error{
+		"publish": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.Feed(ctx, "kv")
+			if err == nil {
+				_, err = f.Publish(ctx)
+			}
+			return err
+		},
+		"add": func(ctx context.Context, rf *rowfeed.DB) error {
+			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.Capture(os.Getenv("CAPTURE"))}, nil)
+			return err
+		},
+		"reshard": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.Feed(ctx, "kv")
+			if err != nil {
+				return err
+			}
+			shards, err := strconv.Atoi(os.Getenv("SHARDS"))
+			if err == nil {
+				_, err = f.Admin().Reshard(ctx, shards, nil)
+			}
+			return err
+		},
+		"backfill": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.AddFeed(ctx, suite.BackfillSpec(), nil)
+			if err == nil {
+				_, err = f.Admin().BackFill(ctx, nil)
+			}
+			return err
+		},
+		"drop": func(ctx context.Context, rf *rowfeed.DB) error { return rf.DropFeed(ctx, "kv") },
+	} {
+		testdb.RegisterChild(name, func() {
+			if err := suite.Crashing(call); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		})
+	}
+}
+
+// TestPublishKilledAtEveryStep (M8): a publisher is killed between any two of its
+// statements, in each of its passes. What it leaves is all of a pass or nothing of
+// it; another publisher completes the work; a reader who looked in between gets
+// every change exactly once, in order, and no position is used twice.
+func TestPublishKilledAtEveryStep(t *testing.T) {
+	testdb.Quick(t)
+	suite.EachCapture(t, func(x *suite.Env) {
+		const changes = 5 // and crashing has a batch size of 2
+		f := x.AddKV()
+		x.Fill(changes)
+		k := x.Keeper(f, 0)
+		x.Publish(f)
+		k.Read()
+		n, step := x.Kills()
+		for round := 1; ; round, n = round+1, n+step {
+			// Each change takes one position, the last ones those of a new row and a delete.
+			base := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
+			fresh := changes + round
+			x.Exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 3", round), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", round),
+				fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 2", round), fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', %d)", fresh, round),
+				fmt.Sprintf("DELETE FROM kv WHERE id = %d", fresh-1))
+			want := []string{}
+			entries := []string{"upsert 3", "upsert 1", "upsert 2", fmt.Sprintf("upsert %d", fresh), fmt.Sprintf("delete %d", fresh-1)}
+			passes := []int64{2, 4, changes}
+			if x.Capture == feedtype.CaptureColumn { // up to two deletes and two rows
+				entries = []string{fmt.Sprintf("delete %d", fresh-1), "upsert 1", "upsert 2", "upsert 3", fmt.Sprintf("upsert %d", fresh)}
+				passes = []int64{3, changes}
+			}
+			for i, entry := range entries {
+				want = append(want, fmt.Sprintf("%d %s", base+int64(i)+1, entry))
+			}
+			before := x.Killed("publish", n)
+			left := x.Unpublished()
+			value := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
+			given := x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_positions_kv WHERE feed_sync_id > %d", base))
+			if x.Capture == feedtype.CaptureColumn {
+				given += x.Scalar(fmt.Sprintf("SELECT count(*) FROM kv WHERE feed_sync_id > %d", base))
+			}
+			taken := changes - left
+			if taken != value-base || taken != given || taken != 0 && !slices.Contains(passes, taken) {
+				x.Fatalf("killed at n=%d (%s): %d changes taken, sequence advanced by %d, %d positions given", n, before, taken, value-base, given)
+			}
+			x.WantSound(f)
+			got := k.Read()
+			if len(got) != int(taken) {
+				x.Errorf("killed at n=%d (%s): %d changes taken, %d entries", n, before, taken, len(got))
+			}
+			x.Publish(f)
+			if got = append(got, k.Read()...); !slices.Equal(got, want) {
+				x.Fatalf("killed at n=%d (%s): entries\n%s\nwant\n%s", n, before, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if before == "" {
+				if taken != changes {
+					x.Errorf("the publisher came to its end with %d of %d changes published", taken, changes)
+				}
+				break
+			}
+		}
+		if n <= 3*5 {
+			x.Errorf("it ended before statement %d: three passes have more", n)
+		}
+		k.Judge(x.KVRows(), suite.ByID)
+		x.WantSound(f)
+	})
+}
+
+// TestCommitOutcomeUnknown (M8): a COMMIT that fails, before or after it took effect,
+// is an error to the caller, who publishes again: nothing is lost, no position is
+// given twice, and RunPublisher does so by itself.
+func TestCommitOutcomeUnknown(t *testing.T) {
+	testdb.Quick(t)
+	suite.EachCapture(t, func(x *suite.Env) {
+		f := x.AddKV()
+		k := x.Keeper(f, 0)
+		x.Fill(1)
+		x.Publish(f)
+		k.Read()
+		for _, committed := range []bool{false, true} {
+			name := map[bool]string{false: "lost", true: "done, its answer lost"}[committed]
+			k.Read()
+			commits := 0
+			fail := func(ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Commit && ev.InTx {
+					if commits++; commits == 1 {
+						return testdb.ErrInjected
+					}
+				}
+				return nil
+			}
+			hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error { return fail(ev) }}
+			if committed {
+				hooks = testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error { return errors.Join(err, fail(ev)) }}
+			}
+			x.Exec("INSERT INTO kv SELECT max(id) + 1, 'k', 1 FROM kv", "INSERT INTO kv SELECT max(id) + 1, 'k', 2 FROM kv")
+			other := x.Tapped(hooks, &rowfeed.Config{PublisherLease: rowfeed.NoLease}) // whose COMMITs are not meant
+			if _, err := other.Publish(x.Ctx); !errors.Is(err, testdb.ErrInjected) {
+				x.Fatalf("COMMIT %s: error %v", name, err)
+			}
+			wantNow := 0
+			if committed {
+				wantNow = 2
+			}
+			got := k.Read()
+			if len(got) != wantNow {
+				x.Errorf("COMMIT %s: %d entries before the next pass, want %d", name, len(got), wantNow)
+			}
+			if n, err := other.Publish(x.Ctx); err != nil || n != 2-wantNow {
+				x.Errorf("COMMIT %s: publishing again: %d keys, %v", name, n, err)
+			}
+			if got = append(got, k.Read()...); len(got) != 2 {
+				x.Errorf("COMMIT %s: entries %q, want two", name, got)
+			}
+
+			commits = 0
+			x.Exec("INSERT INTO kv SELECT max(id) + 1, 'k', 3 FROM kv")
+			ctx, cancel := context.WithCancel(x.Ctx)
+			var ended atomic.Bool
+			result := make(chan error, 1)
+			go func() { result <- other.RunPublisher(ctx); ended.Store(true) }()
+			x.Eventually("RunPublisher goes on", func() bool {
+				return ended.Load() || x.Unpublished() == 0
+			})
+			early := ended.Load()
+			cancel()
+			if err := <-result; err != nil || early {
+				x.Errorf("COMMIT %s: RunPublisher ended: %v", name, err)
+			}
+		}
+		k.Read()
+		if head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); head != 7 || len(k.Log) != 7 {
+			x.Errorf("head %d and %d entries for 7 changes", head, len(k.Log))
+		}
+		k.Judge(x.KVRows(), suite.ByID)
+		x.WantSound(f)
+	})
+}

@@ -1,0 +1,326 @@
+package suite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// Env is a fresh database with rowfeed on it.
+type Env struct {
+	*testing.T
+	Engine  testdb.Engine
+	Capture feedtype.Capture // of the feeds that add makes; trigger when empty
+	Shards  int              // theirs, where the test says nothing
+	DB      *testdb.Database
+	Pool    *sql.DB // rowfeed's own pool
+	Dialect dialect.Dialect
+	RF      *rowfeed.DB
+	Ctx     context.Context
+
+	Columns map[string]columnFeed // by table: those that writers of capture "column" know
+}
+
+// Each runs f on every engine, on an initialised database.
+func Each(t *testing.T, f func(x *Env)) {
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := NewEnv(t, e, nil)
+		x.Migrate()
+		f(x)
+	})
+}
+
+// NewEnv opens rowfeed on a fresh database of the engine, without its tables.
+func NewEnv(t *testing.T, e testdb.Engine, cfg *rowfeed.Config) *Env {
+	t.Helper()
+	return OpenEnv(t, e.New(t), cfg)
+}
+
+func OpenEnv(t *testing.T, db *testdb.Database, cfg *rowfeed.Config) *Env {
+	t.Helper()
+	ctx := context.Background()
+	pool, d, err := Open(ctx, db.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	rf, err := rowfeed.Open(ctx, pool, d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Env{T: t, Engine: db.Engine, DB: db, Pool: pool, Dialect: d, RF: rf, Ctx: ctx}
+}
+
+func (x *Env) Migrate() {
+	x.Helper()
+	if _, err := x.RF.Migrate(x.Ctx); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// Number is the environment's variable of that name; what is usual where it is not set.
+func (x *Env) Number(variable string, usual float64) float64 {
+	x.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		x.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// Seconds is number for how long a test goes on.
+func (x *Env) Seconds(variable string, usual float64) time.Duration {
+	x.Helper()
+	return time.Duration(x.Number(variable, usual) * float64(time.Second))
+}
+
+// Family is the engine's SQL: sqlite, postgres or mysql.
+func (x *Env) Family() string { return x.Engine.Family }
+
+// Exec runs the test's own SQL, statement by statement, each as a writer would.
+func (x *Env) Exec(statements ...string) {
+	x.Helper()
+	for _, s := range statements {
+		parts := x.SQL(s)
+		if len(parts) == 1 {
+			x.DB.Exec(x.T, parts[0])
+			continue
+		}
+		tx := x.Begin(sql.LevelReadCommitted)
+		for _, part := range parts { // the pool may have no second connection
+			if _, err := tx.ExecContext(x.Ctx, part); err != nil {
+				x.Fatalf("%s: %v", part, err)
+			}
+		}
+		x.Commit(tx)
+	}
+}
+
+// MustFail runs SQL that the database must refuse.
+func (x *Env) MustFail(statement string) {
+	x.Helper()
+	if _, err := x.DB.Admin().ExecContext(x.Ctx, statement); err == nil {
+		x.Fatalf("no error from %s", statement)
+	}
+}
+
+// By picks the text for the engine's family.
+func (x *Env) By(texts map[string]string) string {
+	x.Helper()
+	text, ok := texts[x.Family()]
+	if !ok {
+		x.Fatalf("no text for %s", x.Family())
+	}
+	return text
+}
+
+// Begin opens a transaction of the test's own.
+func (x *Env) Begin(isolation sql.IsolationLevel) *sql.Tx {
+	x.Helper()
+	if x.Family() == "sqlite" {
+		isolation = sql.LevelDefault
+	}
+	tx, err := x.DB.Admin().BeginTx(x.Ctx, &sql.TxOptions{Isolation: isolation})
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+func (x *Env) In(tx *sql.Tx, statements ...string) {
+	x.Helper()
+	for _, s := range statements {
+		for _, part := range x.SQL(s) {
+			if _, err := tx.ExecContext(x.Ctx, part); err != nil {
+				x.Fatalf("%s: %v", part, err)
+			}
+		}
+	}
+}
+
+func (x *Env) Commit(tx *sql.Tx) {
+	x.Helper()
+	if err := tx.Commit(); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// Scalar reads one number.
+func (x *Env) Scalar(query string) int64 {
+	x.Helper()
+	var n int64
+	if err := x.DB.Admin().QueryRowContext(x.Ctx, query).Scan(&n); err != nil {
+		x.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// AddKV makes the table kv(id, k, v) and its feed.
+func (x *Env) AddKV() *rowfeed.Feed {
+	x.Helper()
+	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+	return x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+}
+
+// Exact replaces VARCHAR(n) in a CREATE TABLE by a type whose equal values have equal text, which keys
+// need with capture column.
+func (x *Env) Exact(create string) string {
+	if x.Family() != "mysql" {
+		return create
+	}
+	return regexp.MustCompile(`VARCHAR\((\d+)\)`).ReplaceAllString(create, "CHAR($1) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+}
+
+func (x *Env) Add(spec rowfeed.FeedSpec) *rowfeed.Feed {
+	x.Helper()
+	if spec.Capture == "" {
+		spec.Capture = x.Capture
+	}
+	if spec.DataShards == 0 {
+		spec.DataShards = x.Shards
+	}
+	f, err := x.RF.AddFeed(x.Ctx, spec, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.learn(f)
+	return f
+}
+
+func (x *Env) Publish(f *rowfeed.Feed) int {
+	x.Helper()
+	n, err := f.Publish(x.Ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return n
+}
+
+func (x *Env) Fetch(f rowfeed.Source, after rowfeed.Cursor, limit int) rowfeed.Page {
+	x.Helper()
+	page, err := f.Fetch(x.Ctx, rowfeed.Request{After: after, Limit: limit})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return page
+}
+
+// Drain publishes, fetches everything above after and writes it down: "3 upsert
+// {...}" a line. It asserts that positions grow.
+func (x *Env) Drain(f *rowfeed.Feed, after rowfeed.Cursor) (lines []string, cursor rowfeed.Cursor) {
+	x.Helper()
+	x.Publish(f)
+	last := int64(math.MinInt64)
+	for {
+		page := x.Fetch(f, after, 0)
+		for _, e := range page.Entries {
+			position, err := strconv.ParseInt(e.Position, 10, 64)
+			if err != nil || position <= last {
+				x.Fatalf("position %q after %d", e.Position, last)
+			}
+			last = position
+			lines = append(lines, Line(e))
+		}
+		after = page.Cursor
+		if !page.More {
+			return lines, after
+		}
+	}
+}
+
+// Line is an entry without its position: an upsert's row, or a delete's key.
+func Line(e rowfeed.Entry) string {
+	if e.Op == rowfeed.Delete {
+		return "delete " + string(e.Key.AppendJSON(nil))
+	}
+	return "upsert " + string(e.Row.AppendJSON(nil))
+}
+
+// WantDrain asserts what is new above the cursor.
+func (x *Env) WantDrain(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
+	x.Helper()
+	got, cursor := x.Drain(f, after)
+	if want = x.Order(want); !slices.Equal(got, want) {
+		x.Fatalf("entries above %q:\n%s\nwant:\n%s", after, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	return cursor
+}
+
+// WantCode asserts an error's code, and that it says what to do.
+func (x *Env) WantCode(err error, code rowfeed.Code) {
+	x.Helper()
+	if !IsCode(err, code) {
+		x.Fatalf("error %v, want code %s", err, code)
+	}
+}
+
+func KV(id int, k string, v int) string {
+	return fmt.Sprintf(`upsert {"id":%d,"k":"%s","v":%d}`, id, k, v)
+}
+
+func Gone(id int) string { return fmt.Sprintf(`delete {"id":%d}`, id) }
+
+// Restart starts a killed server again. Idle connections of the test's own pools are
+// dropped: each would fail once, at whatever the test does next.
+func (x *Env) Restart(server *testdb.Server) {
+	x.Helper()
+	server.Start(x.T)
+	for _, pool := range []*sql.DB{x.Pool, x.DB.Admin()} {
+		pool.SetMaxIdleConns(0)
+		pool.SetMaxIdleConns(8)
+	}
+}
+
+// WantSound asserts that check finds nothing.
+func (x *Env) WantSound(f *rowfeed.Feed) {
+	x.Helper()
+	findings, err := f.Admin().Check(x.Ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	for _, finding := range findings {
+		if finding.Note {
+			continue // something was not looked for
+		}
+		x.Errorf("check: %s: %s %v", finding.Rule, finding.Problem, finding.Key)
+	}
+}
+
+func IsCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
+
+// ReadUncommitted is a connection's setting, in which looks of MariaDB and MySQL see what is not committed.
+func (x *Env) ReadUncommitted() string {
+	if x.Engine == testdb.MariaDB {
+		return "tx_isolation='READ-UNCOMMITTED'"
+	}
+	return "transaction_isolation='READ-UNCOMMITTED'"
+}
+
+// Raced tells whether the race detector is on: it makes SQLite, which is Go here, and
+// whatever else looks at every byte twenty times slower.
+var Raced = sync.OnceValue(func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+})

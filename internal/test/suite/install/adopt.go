@@ -1,0 +1,308 @@
+package install
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// inHouse makes a table that has positions of its own, and the sequences of its
+// former publisher.
+func inHouse(x *suite.Env, column string) {
+	x.Helper()
+	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
+		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL, version BIGINT NOT NULL)",
+		"INSERT INTO sequences VALUES (1, 'kv', 9, 123), (2, 'other', 70, 1), (3, 'bad', -1, 1)",
+		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)")
+}
+
+// TestAdopt (M28): a table that has positions keeps them, and the sequence goes on above
+// them, or above what the former sequence has given. Dropping the feed leaves the
+// user's own columns and what stands in them.
+func TestAdopt(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		inHouse(x, "feed_sync_id BIGINT NULL")
+		before := x.DB.Dump(x.T)
+		plain := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
+		_, err := x.RF.AddFeed(x.Ctx, plain, nil)
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "--adopt") {
+			x.Errorf("the refusal does not name --adopt: %v", err)
+		}
+		spec := plain
+		spec.Adopt, spec.AdoptSequence = true, "sequences"
+		f := x.Add(spec)
+		x.Add(spec) // again
+		_, err = x.RF.AddFeed(x.Ctx, plain, nil)
+		x.WantCode(err, rowfeed.Conflict)
+		x.Publish(f)
+		x.WantPage(f, "", 5, "3 "+suite.KV(2, "b", 2), "7 "+suite.KV(1, "a", 1), "10 "+suite.KV(3, "c", 3), "> 10")
+		x.Exec("UPDATE kv SET v = 4 WHERE id = 2")
+		x.Publish(f)
+		x.WantPage(f, "7", 5, "10 "+suite.KV(3, "c", 3), "11 "+suite.KV(2, "b", 4), "> 11")
+		x.WantSound(f)
+		drop := func() {
+			x.Helper()
+			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+			if after := x.DB.Dump(x.T); after != before {
+				x.Errorf("drop left\n%s\nwant\n%s", after, before)
+			}
+		}
+		drop()
+		if n := x.Scalar("SELECT sum(feed_sync_id) FROM kv"); n != 7+10+11 {
+			x.Errorf("the positions left add up to %d", n)
+		}
+		// Without the sequence, and with one of another name.
+		for sequence, want := range map[string]int64{"": 11, "sequences": 11, "sequences:other": 70} {
+			spec.AdoptSequence = sequence
+			x.Add(spec)
+			if value := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); value != want {
+				x.Errorf("with sequence %q the feed begins at %d, want %d", sequence, value, want)
+			}
+			drop()
+		}
+		for _, sequence := range []string{"sequences:nobody", "sequences:bad", "kv", "nowhere"} {
+			spec.AdoptSequence = sequence
+			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+			x.WantCode(err, rowfeed.Refused)
+			if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state <> 'dropped'"); n != 0 {
+				x.Errorf("a refusal for sequence %q left a record", sequence)
+			}
+		}
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("refusals left\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
+// TestAdoptRefused (M28): what is no position, was given twice, or leaves none for what
+// comes is refused with the reason, and so are columns that cannot hold positions.
+func TestAdoptRefused(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
+		for position, reason := range map[int64]string{0: "is no position", -3: "is no position", 3: "several rows", math.MaxInt64: "leaves none"} {
+			x.Exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
+			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+			x.WantCode(err, rowfeed.Refused)
+			if !strings.Contains(err.Error(), reason) {
+				x.Errorf("position %d: %v, want %q", position, err, reason)
+			}
+		}
+		// Put right, the same line goes on where it stopped.
+		x.Exec("UPDATE kv SET feed_sync_id = NULL WHERE id = 1", "UPDATE kv SET shard = 5 WHERE id = 2")
+		f := x.Add(spec)
+		x.Publish(f)
+		page := x.Fetch(f, "", 0)
+		if len(page.Entries) != 3 || page.Entries[0].Shard != 0 || page.Entries[1].Shard != 0 { // of one data shard
+			x.Errorf("entries: %+v", page.Entries)
+		}
+		x.WantSound(f)
+
+		x.Exec("CREATE TABLE none (id BIGINT NOT NULL PRIMARY KEY)", "CREATE TABLE filled (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NOT NULL)",
+			"CREATE TABLE own (id BIGINT NOT NULL PRIMARY KEY, shard VARCHAR(10))")
+		for table, adopt := range map[string]bool{"none": true, "filled": true, "own": false} {
+			_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "other", Table: table, Capture: feedtype.CaptureColumn, Adopt: adopt}, nil)
+			x.WantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
+// TestAdoptCursors (M23): consumers of a former unsharded table of cursors go on
+// behind the position that they had stored, as shard 0 of 1; those that are known
+// already stay; a cursor that is ahead of the feed is refused.
+func TestAdoptCursors(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		inHouse(x, "feed_sync_id BIGINT NULL")
+		x.Exec("CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
+			"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)",
+			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL, position BIGINT NULL, PRIMARY KEY (name, feed))",
+			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors"}
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil) // the highest position is 7
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "index") {
+			x.Errorf("the refusal does not name the consumer: %v", err)
+		}
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
+			x.Error("the refusal left a record")
+		}
+		spec.AdoptSequence = "sequences"
+		f := x.Add(spec)
+		generation := f.Generation()
+		stand := func() string {
+			x.Helper()
+			all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{})
+			if err != nil {
+				x.Fatal(err)
+			}
+			var text []string
+			for _, c := range all {
+				if c.Cursor != "" && c.Generation != generation || c.Shard != 0 || c.ShardCount != 1 {
+					x.Errorf("%+v", c)
+				}
+				_, position, found := strings.Cut(string(c.Cursor), ":")
+				if !found {
+					position = string(c.Cursor)
+				}
+				text = append(text, c.Consumer+" "+position)
+			}
+			return strings.Join(text, ", ")
+		}
+		if got, want := stand(), "index 8, mailer 3, new "; got != want {
+			x.Errorf("consumers: %s, want %s", got, want)
+		}
+		x.Publish(f)
+		all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: "mailer"})
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.WantDrain(f, all[0].Cursor, suite.KV(1, "a", 1), suite.KV(3, "c", 3))
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		for _, c := range []string{"index", "mailer", "new"} {
+			if _, err := x.RF.Admin().DropConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: c}); err != nil {
+				x.Fatal(err)
+			}
+		}
+		spec.AdoptCursors = "several"
+		generation = x.Add(spec).Generation()
+		if got, want := stand(), "mailer 9, report "; got != want {
+			x.Errorf("consumers: %s, want %s", got, want)
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		for _, table := range []string{"kv", "nowhere"} {
+			spec.AdoptCursors = table
+			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+			x.WantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
+// TestTriggersOnPublishing (H22): a trigger of the user's that fires when a
+// position is written is refused by name, unless accepted; one that is about other
+// columns is not, where triggers can be; one that takes the position away again stops
+// the publisher with the reason, instead of keeping it busy for ever; and one that is
+// made later is noticed.
+func TestTriggersOnPublishing(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE TABLE log (n INT)")
+		trigger := func(name, columns, sqlite, postgres, mysql string) {
+			x.Helper()
+			switch x.Family() {
+			case "sqlite":
+				x.Exec("CREATE TRIGGER " + name + " AFTER UPDATE " + columns + " ON kv BEGIN " + sqlite + "; END")
+			case "postgres":
+				x.Exec("CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN NEW; END'",
+					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()")
+			case "mysql":
+				x.Exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON kv FOR EACH ROW " + mysql)
+			}
+		}
+		log := "INSERT INTO log VALUES (1)"
+		drop := func(name string) {
+			x.Exec("DROP TRIGGER " + name + x.By(map[string]string{"sqlite": "", "postgres": " ON kv", "mysql": ""}))
+		}
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
+		trigger("writes_a_log", "", log, log, log)
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "writes_a_log") {
+			x.Errorf("the refusal does not name the trigger: %v", err)
+		}
+		drop("writes_a_log")
+		if x.Family() != "mysql" { // whose triggers know no columns
+			trigger("about_v", "OF v", log, log, log)
+		}
+		f := x.Add(spec)
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
+		x.Publish(f)
+		if n := x.Scalar("SELECT count(*) FROM log"); n != 0 {
+			x.Error("publishing fired a trigger that is about another column")
+		}
+		trigger("later", "", log, log, log)
+		problems, err := f.Admin().Verify(x.Ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		spec.AcceptTriggers = true
+		f = x.Add(spec)
+		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) != 0 {
+			x.Errorf("accepted, and a problem: %q, %v", problems, err)
+		}
+		if n := x.Publish(f); n != 1 {
+			x.Errorf("%d rows were published", n)
+		}
+		drop("later")
+		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL", "SET NEW.feed_sync_id = NULL")
+		x.Exec("INSERT INTO kv VALUES (2, 'b', 2)")
+		_, err = f.Publish(x.Bounded())
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "a trigger resets it") {
+			x.Errorf("the error does not say why: %v", err)
+		}
+		drop("undoes")
+		if n := x.Publish(f); n != 1 {
+			x.Errorf("%d rows were published", n)
+		}
+	})
+}
+
+// TestPartitionsWithPositions (H11): rows of a partitioned table, in whichever
+// partition, and a row that moves from one to another.
+func TestPartitionsWithPositions(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		switch x.Family() {
+		case "sqlite":
+			return // has no partitions
+		case "postgres":
+			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
+				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)", "CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
+		case "mysql":
+			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))")
+		}
+		before := x.DB.Dump(x.T)
+		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		k := x.Keeper(f, 0)
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (101, 'c', 3), (102, 'd', 4)")
+		if n := x.Publish(f); n != 4 {
+			x.Errorf("%d rows were published", n)
+		}
+		k.Read()
+		x.Exec("UPDATE kv SET id = 103 WHERE id = 1", "UPDATE kv SET v = 9 WHERE id = 2 OR id = 102", "DELETE FROM kv WHERE id = 101")
+		if n := x.Publish(f); n != 5 {
+			x.Errorf("%d keys were published", n)
+		}
+		k.Read()
+		k.Judge(x.KVRows(), suite.ByID)
+		x.WantSound(f)
+		if x.Family() == "postgres" {
+			held := x.Begin(0)
+			x.In(held, "INSERT INTO kv_low VALUES (3, 'held', 1)")
+			status, err := f.Admin().Status(x.Ctx)
+			if err != nil || len(status.Blockers) != 1 {
+				x.Errorf("who writes to a partition is no blocker: %+v, %v", status, err)
+			}
+			held.Rollback()
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("drop left\n%s\nwant\n%s", after, before)
+		}
+	})
+}

@@ -1,0 +1,359 @@
+package install
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestAdoptUnfitColumns (M28): a column that cannot hold positions is refused with the
+// reason: one that is too narrow; one with a value of its own, so that new rows would
+// never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
+// waits for those who refer to the row. Verify tells of what a column becomes later.
+func TestAdoptUnfitColumns(t *testing.T) {
+	testdb.Quick(t)
+	suite.EachColumn(t, func(x *suite.Env) {
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
+		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.By(map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"})
+		unfit := map[string]string{"BIGINT DEFAULT 0": "value of its own", "BIGINT NOT NULL": "may not be NULL", generated: ""}
+		switch x.Family() {
+		case "sqlite":
+			unfit["TEXT"], unfit[""] = "INTEGER", "INTEGER"
+		case "postgres":
+			unfit["INTEGER"], unfit["SMALLINT"], unfit["NUMERIC"] = "bigint", "bigint", "bigint"
+			unfit["BIGINT UNIQUE"], unfit["BIGINT, UNIQUE (id, feed_sync_id)"], unfit["BIGINT, UNIQUE (feed_sync_id) DEFERRABLE"] = "partial", "partial", "partial"
+		case "mysql":
+			unfit["INT NULL"], unfit["SMALLINT NULL"], unfit["MEDIUMINT UNSIGNED NULL"] = "BIGINT", "BIGINT", "BIGINT"
+		}
+		before := ""
+		for decl, reason := range unfit {
+			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, feed_sync_id " + decl + ")")
+			before = x.DB.Dump(x.T)
+			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+			if err == nil || !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), reason) {
+				x.Errorf("%s: %v, want %q", decl, err, reason)
+			}
+			if after := x.DB.Dump(x.T); after != before {
+				x.Errorf("%s: the refusal left\n%s", decl, after)
+			}
+			x.Exec("DROP TABLE kv")
+			if x.Failed() {
+				x.FailNow()
+			}
+		}
+
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, feed_sync_id BIGINT DEFAULT NULL)")
+		f := x.Add(spec)
+		wantProblem := func(reason string) {
+			x.Helper()
+			problems, err := f.Admin().Verify(x.Ctx)
+			if err != nil || (reason == "") != (len(problems) == 0) || !strings.Contains(strings.Join(problems, "; "), reason) {
+				x.Errorf("problems %q, %v, want %q", problems, err, reason)
+			}
+		}
+		wantProblem("")
+		if x.Family() == "sqlite" {
+			x.Exec("DROP INDEX rowfeed_kv_row_position", "DROP INDEX rowfeed_kv_row_waiting", "ALTER TABLE kv DROP COLUMN feed_sync_id", "ALTER TABLE kv ADD COLUMN feed_sync_id BIGINT DEFAULT 5")
+		} else {
+			x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id SET DEFAULT 5")
+		}
+		wantProblem("value of its own")
+		if x.Family() != "postgres" {
+			return
+		}
+		x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT", "CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
+		wantProblem("")
+		x.Exec("INSERT INTO kv (id, v) VALUES (1, 1)")
+		child := x.Begin(sql.LevelReadCommitted) // as a foreign key has it
+		x.In(child, "SELECT 1 FROM kv WHERE id = 1 FOR KEY SHARE")
+		if n, err := f.Publish(x.Bounded()); n != 1 || err != nil {
+			x.Errorf("beside one who refers to the row %d rows were published: %v", n, err)
+		}
+		x.Commit(child)
+		x.Exec("CREATE UNIQUE INDEX referred ON kv (feed_sync_id)")
+		wantProblem("referred")
+	})
+}
+
+// TestColumnNamesInAnyCase (M28): on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
+// feed_sync_id: it is refused without --adopt, with nothing half-made, and adopted with
+// it; on PostgreSQL it is another column.
+func TestColumnNamesInAnyCase(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		position, shard := x.Dialect.Quote("Feed_Sync_Id"), x.Dialect.Quote("Shard")
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, "+position+" BIGINT NULL, "+shard+" INT NULL)", "INSERT INTO kv VALUES (1, 2, 7, 3), (2, 3, NULL, NULL)")
+		before := x.DB.Dump(x.T)
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
+		if x.Family() == "postgres" {
+			f := x.Add(spec)
+			x.Publish(f)
+			x.WantPage(f, "", 5, `1 upsert {"id":1,"v":2,"Feed_Sync_Id":7,"Shard":3}`, `2 upsert {"id":2,"v":3,"Feed_Sync_Id":null,"Shard":null}`, "> 2")
+			return
+		}
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+		x.WantCode(err, rowfeed.Refused)
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("the refusal left\n%s", after)
+		}
+		spec.Adopt = true
+		f := x.Add(spec)
+		x.Publish(f)
+		x.WantPage(f, "", 5, `7 upsert {"id":1,"v":2}`, `8 upsert {"id":2,"v":3}`, "> 8")
+		x.WantSound(f)
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("drop left\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
+// TestTriggersOfPartitions (H22): a trigger that hangs on a partition fires for the
+// publisher's UPDATE, too.
+func TestTriggersOfPartitions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
+			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)", "CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
+			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+			"CREATE TRIGGER in_a_partition BEFORE UPDATE ON kv_lowest FOR EACH ROW EXECUTE FUNCTION logs()")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "in_a_partition") {
+			x.Errorf("the refusal does not name the trigger: %v", err)
+		}
+		x.Exec("DROP TRIGGER in_a_partition ON kv_lowest")
+		f := x.Add(spec)
+		x.Exec("CREATE TRIGGER later BEFORE UPDATE ON kv FOR EACH ROW EXECUTE FUNCTION logs()")
+		problems, err := f.Admin().Verify(x.Ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
+			x.Errorf("problems %q, %v", problems, err)
+		}
+	})
+}
+
+// TestFormerPublisherStillRuns: rows that stand where the publisher is about to put
+// others stop it, with the reason and the way out.
+func TestFormerPublisherStillRuns(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(2)
+		_, cursor := x.Drain(f, "")
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 3 WHERE id = 1")
+		x.Exec("UPDATE kv SET v = 9 WHERE id = 2")
+		_, err := f.Publish(x.Ctx)
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "former publisher") || !strings.Contains(err.Error(), "repair kv") {
+			x.Errorf("the error does not say why, or what to do: %v", err)
+		}
+		if _, err := f.Admin().Repair(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		lines, _ := x.Drain(f, cursor)
+		if slices.Sort(lines); len(lines) != 2 || lines[0] != suite.KV(1, "k", 0) || lines[1] != suite.KV(2, "k", 9) {
+			x.Errorf("entries %q", lines)
+		}
+		x.WantSound(f)
+	})
+}
+
+// TestColumnAndTriggerFeed (H22): a table has a feed whose rows hold their positions and
+// another with triggers, made in either order; neither takes the other for trouble.
+func TestColumnAndTriggerFeed(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+		before := x.DB.Dump(x.T)
+		specs := []rowfeed.FeedSpec{{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, {Name: "noted", Table: "kv", Capture: feedtype.CaptureTrigger}}
+		for range 2 {
+			feeds := map[string]*rowfeed.Feed{}
+			for _, spec := range specs {
+				feeds[spec.Name] = x.Add(spec)
+			}
+			x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
+			for _, name := range []string{"kv", "noted"} {
+				lines, _ := x.Drain(feeds[name], "")
+				for _, want := range []string{suite.KV(1, "a", 1), suite.KV(2, "b", 2)} {
+					if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) }) {
+						x.Errorf("%s: entries %q, want %s", name, lines, want)
+					}
+				}
+				x.WantSound(feeds[name])
+			}
+			if n := x.Publish(feeds["kv"]); n != 0 {
+				x.Errorf("publishing the one feed made %d entries of the other", n)
+			}
+			for _, spec := range specs {
+				if err := x.RF.DropFeed(x.Ctx, spec.Name); err != nil {
+					x.Fatal(err)
+				}
+			}
+			if after := x.DB.Dump(x.T); after != before {
+				x.Errorf("drop left\n%s\nwant\n%s", after, before)
+			}
+			x.DB.Exec(x.T, "DELETE FROM kv")
+			slices.Reverse(specs)
+		}
+	})
+}
+
+// TestAdoptAgain (M28): adding the feed again with another former sequence, or other former
+// cursors, is a conflict that names the difference: nothing was taken over from there.
+func TestAdoptAgain(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		inHouse(x, "feed_sync_id BIGINT NULL")
+		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
+		x.Add(spec)
+		x.Add(spec)
+		for what, change := range map[string]func(*rowfeed.FeedSpec){
+			"adopt-sequence": func(s *rowfeed.FeedSpec) { s.AdoptSequence = "sequences" },
+			"adopt-cursors":  func(s *rowfeed.FeedSpec) { s.AdoptCursors = "cursors" },
+		} {
+			other := spec
+			change(&other)
+			_, err := x.RF.AddFeed(x.Ctx, other, nil)
+			x.WantCode(err, rowfeed.Conflict)
+			if !strings.Contains(err.Error(), what) {
+				x.Errorf("the conflict does not name %s: %v", what, err)
+			}
+		}
+	})
+}
+
+// TestIndexThatBrokeOff (M28): an index of the right name that no query can use, since its
+// CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
+func TestIndexThatBrokeOff(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // elsewhere an index is whole or not there
+	suite.EachColumn(t, func(x *suite.Env) {
+		f := x.AddKV()
+		healthy := x.DB.Dump(x.T)
+		broken := func() {
+			x.Exec("UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, 'rowfeed_kv_row_waiting'::regclass)")
+		}
+		invalid := func() int64 {
+			x.Helper()
+			return x.Scalar("SELECT count(*) FROM pg_index WHERE indrelid = 'kv'::regclass AND NOT indisvalid")
+		}
+		broken()
+		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 2 || invalid() != 0 {
+			x.Errorf("upgrade mended %q, %v, and %d indexes are broken", mended, err, invalid())
+		}
+		if now := x.DB.Dump(x.T); now != healthy {
+			x.Errorf("after upgrade the schema is\n%s\nwant\n%s", now, healthy)
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint", "CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
+			"CREATE INDEX rowfeed_kv_row_waiting ON kv (id) WHERE feed_sync_id IS NULL")
+		broken()
+		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Adopt: true})
+		if n := invalid(); n != 0 {
+			x.Errorf("feed add left %d broken indexes", n)
+		}
+	})
+}
+
+// TestTurnOfAnotherFeed: the key behind which the next batch begins is one of the feed as
+// it was. Dropped and added again with a longer key by another process, while a batch is
+// on its way and the new record has been read already, the feed is published from its
+// first key on.
+func TestTurnOfAnotherFeed(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // in SQLite an open batch locks all others out
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_both ON kv (id, k)")
+		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		x.Fill(7)
+		changed := false
+		var f *rowfeed.Feed
+		f = x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if changed || !ev.InTx || !strings.Contains(ev.SQL, "_sequences") || !strings.Contains(ev.SQL, "FOR UPDATE") {
+				return nil
+			}
+			changed = true
+			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+				return err
+			}
+			if _, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: feedtype.CaptureColumn}, nil); err != nil {
+				return err
+			}
+			_, err := f.Info(x.Ctx) // reads the record
+			return err
+		}}, &rowfeed.Config{BatchSize: 2})
+		// On MariaDB and MySQL the batch that met the change fails: the keys that it took do
+		// not fit the new feed's table.
+		if _, err := f.Publish(x.Bounded()); err != nil && x.Family() != "mysql" {
+			x.Fatal(err)
+		}
+		if _, err := f.Publish(x.Bounded()); err != nil {
+			x.Fatal(err)
+		}
+		if !changed {
+			x.Error("the feed was not changed meanwhile")
+		}
+		if n := x.Scalar("SELECT count(*) FROM kv WHERE feed_sync_id IS NULL"); n != 0 {
+			x.Errorf("%d rows wait", n)
+		}
+	})
+}
+
+// TestReadersWhileIndexesAreMade (H22): on PostgreSQL the columns, which keep everybody out, are
+// committed before the indexes are made, which read the whole table: readers read
+// meanwhile. What breaks off there goes on when the feed is added again, or is dropped.
+func TestReadersWhileIndexesAreMade(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1)")
+		before := x.DB.Dump(x.T)
+		reads, stop := 0, errors.New("the power fails")
+		rf := x.TappedDB(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if err == nil && strings.HasPrefix(ev.SQL, "CREATE INDEX") && strings.Contains(ev.SQL, "row_position") {
+				var n int
+				if err := x.DB.Admin().QueryRowContext(x.Bounded(), "SELECT count(*) FROM kv").Scan(&n); err != nil {
+					return err
+				}
+				if reads++; reads == 1 {
+					return stop
+				}
+			}
+			return err
+		}}, nil)
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
+		_, err := rf.AddFeed(x.Ctx, spec, nil)
+		if !errors.Is(err, stop) {
+			x.Fatal(err)
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("drop left\n%s\nwant\n%s", after, before)
+		}
+		reads = 0
+		if _, err := rf.AddFeed(x.Ctx, spec, nil); !errors.Is(err, stop) {
+			x.Fatal(err)
+		}
+		if _, err := rf.AddFeed(x.Ctx, spec, nil); err != nil || reads != 2 {
+			x.Fatalf("%d reads, %v", reads, err)
+		}
+		f := x.Add(spec)
+		x.WantDrain(f, "", suite.KV(1, "a", 1))
+		x.WantSound(f)
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if after := x.DB.Dump(x.T); after != before {
+			x.Errorf("drop left\n%s\nwant\n%s", after, before)
+		}
+	})
+}

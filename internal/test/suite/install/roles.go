@@ -1,0 +1,360 @@
+package install
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// eachWithRoles is a feed events of mode blocking, a second one of a table others, and one in
+// mode sequence; on SQLite, which has no logins, it asserts the refusal.
+func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
+	t.Helper()
+	suite.EachULID(t, func(x *suite.Events) {
+		if x.Family() == "sqlite" {
+			for _, err := range []error{x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{"w"}}), x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Readers: []string{"r"}})} {
+				if x.WantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
+					t.Error(err)
+				}
+			}
+			return
+		}
+		x.Exec(x.EventsTable("others"), "CREATE UNIQUE INDEX others_feed ON others (shard, ulid)", "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+		spec := suite.EventsSpec()
+		spec.Name, spec.Table = "others", "others"
+		x.Add(spec)
+		x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain"})
+		f(x)
+	})
+}
+
+// TestWriterRole (M29): a login that is the feed's writer, and has INSERT on its table, locks and
+// inserts, in Go and in SQL, and may do nothing else; before it was granted, and after that was
+// revoked, it may not do that either.
+func TestWriterRole(t *testing.T) {
+	testdb.Quick(t)
+	eachWithRoles(t, func(x *suite.Events) {
+		w := x.NewLogin(`wri"t'er`, nil)
+		x.RightsOn("events", "SELECT, INSERT", w)
+		without := x.DB.Dump(x.T)
+		_, err := w.RF.Feed(x.Ctx, "events")
+		x.WantCode(err, rowfeed.Refused)
+		for range 2 {
+			x.Grant(x.Feed, rowfeed.Grants{Writers: []string{w.Name}})
+		}
+		if g := x.Feed.Admin().Granted(); len(g.Writers) != 1 || g.Writers[0] != w.Name || len(g.Readers) != 0 {
+			t.Errorf("granted: %+v", g)
+		}
+		f := w.FeedOf("events")
+		for i, shards := range [][]int{{1}, {7, -5}} {
+			tx := w.BeginAs()
+			u, err := f.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: shards})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Event(tx, i+1, shards[0], x.At(u, shards[0], 0), "in Go")
+			if err := u.Verify(x.Ctx); err != nil {
+				t.Error(err)
+			}
+			h, err := x.LockBySQL(tx, shards[0], "NULL")
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.In(tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) SELECT %d, %d, %s, 'by SQL'", 10+i, shards[0], x.BySQL("3", shards[0])))
+			if len(h.ULID) != 16 {
+				t.Errorf("%x", h.ULID)
+			}
+			x.Commit(tx)
+		}
+		x.WantIDs(x.Page(x.Feed, 1, "", 10), false, 1, 10)
+		x.WantIDs(x.Page(x.Feed, 7, "", 10), false, 2, 11)
+		x.WantSound(x.Feed)
+
+		mayNot(w, outOfReach(x.Env)...)
+		mayNot(w, "SELECT * FROM rowfeed_shards FOR UPDATE", "SELECT * FROM rowfeed_sequences FOR UPDATE")
+		_, err = w.FeedOf("others").Lock(x.Ctx, rowfeed.InTx(w.BeginAs()), rowfeed.LockRequest{})
+		x.WantCode(err, rowfeed.Refused)
+		if !strings.Contains(err.Error(), "feed grant others --writer") {
+			t.Error(err)
+		}
+		_, err = f.Admin().Bump(x.Ctx)
+		x.WantCode(err, rowfeed.Refused)
+		x.WantCode(w.RF.DropFeed(x.Ctx, "events"), rowfeed.Refused)
+		x.WantCode(f.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{w.Name}}), rowfeed.Refused)
+
+		for range 2 {
+			if err := x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Writers: []string{w.Name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = f.Lock(x.Ctx, rowfeed.InTx(w.BeginAs()), rowfeed.LockRequest{})
+		x.WantCode(err, rowfeed.Refused)
+		mayNot(w, "SELECT * FROM rowfeed_feeds", x.By(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)"}))
+		x.SameDump(without, "after revoke")
+	})
+}
+
+// TestReaderRole (M61): a login that is the feed's reader, and has SELECT on its table, fetches,
+// serves over HTTP, and consumes with cursors of its own; it may write nothing, lock nothing, and read of
+// other feeds no row.
+func TestReaderRole(t *testing.T) {
+	testdb.Quick(t)
+	eachWithRoles(t, func(x *suite.Events) {
+		r := x.NewLogin("reader", nil)
+		x.RightsOn("events", "SELECT", r)
+		x.Grant(x.Feed, rowfeed.Grants{Readers: []string{r.Name}})
+		x.Write(3, 1, 2)
+		x.Write(-4, 3, 3)
+		f := r.FeedOf("events")
+		x.WantIDs(x.Page(f, 3, "", 1), true, 1)
+		x.WantIDs(x.Page(f, -4, "", 10), false, 3)
+		server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(r.RF), &feedhttp.Config{NoPublish: true}))
+		defer server.Close()
+		client := &feedhttp.Client{URL: server.URL, Feed: "events"}
+		x.WantIDs(x.Page(client, 3, "", 10), false, 1, 2)
+		if info, err := client.Info(x.Ctx); err != nil || len(info.ShardIDs) != 2 {
+			t.Errorf("%+v, %v", info, err)
+		}
+
+		mayNot(r, outOfReach(x.Env)...)
+		for _, table := range []string{"rowfeed_shards", "rowfeed_sequences", "rowfeed_feeds"} {
+			if lock := "SELECT * FROM " + table + " FOR UPDATE"; x.Engine != testdb.MariaDB {
+				mayNot(r, lock)
+			} else { // whoever may read a row may lock it there, as GUARANTEES.md says
+				tx := r.BeginAs()
+				x.In(tx, lock)
+				tx.Rollback()
+			}
+		}
+		mayNot(r, x.By(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)"}),
+			"INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events", "UPDATE events SET data = ''", "DELETE FROM events")
+		_, err := f.Lock(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.LockRequest{Shards: []int{3}})
+		x.WantCode(err, rowfeed.Refused)
+		_, err = r.FeedOf("others").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
+		if err == nil {
+			t.Error("rows of another feed are fetched")
+		}
+
+		// Its cursors are in tables of its own, of another prefix.
+		x.Exec("DELETE FROM events WHERE shard = -4", "DELETE FROM rowfeed_shards WHERE shard = -4")
+		own := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Prefix: "mine_"})
+		own.Migrate()
+		for _, table := range []string{"schema_version", "feeds", "cursors", "consumers", "dead_letters", "processed"} {
+			x.RightsOn("mine_"+table, "SELECT, INSERT, UPDATE, DELETE", r)
+		}
+		mine, err := rowfeed.Open(x.Ctx, r.Pool, r.Dialect, &rowfeed.Config{Prefix: "mine_"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handled := 0
+		consumer := &rowfeed.Consumer{Name: "c", Source: f, DB: mine, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error { handled += len(entries); return nil }}
+		if err := consumer.RunOnce(x.Ctx); err != nil || handled != 2 {
+			t.Errorf("%d entries, %v", handled, err)
+		}
+		consumer = &rowfeed.Consumer{Name: "c", Source: f, DB: r.RF, Handle: consumer.Handle}
+		x.WantCode(consumer.RunOnce(x.Ctx), rowfeed.Refused)
+	})
+}
+
+// TestOutboxRoles (M29, M61): a writer of an outbox appends records, in Go and in SQL, but does not
+// say where in their order they stand; a reader reads what was moved, and is told who moves the rest.
+func TestOutboxRoles(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterRole asserts the refusal
+	suite.EachOutbox(t, func(x *suite.Events) {
+		w, r := x.NewLogin("writer", nil), x.NewLogin("reader", nil)
+		x.RightsOn("events", "SELECT, INSERT", w)
+		x.RightsOn("events", "SELECT", r)
+		x.Grant(x.Feed, rowfeed.Grants{Writers: []string{w.Name}, Readers: []string{r.Name}})
+		tx := w.BeginAs()
+		x.In(tx, "INSERT INTO events VALUES (1, ''), (2, '')", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
+		if err := w.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}); err != nil {
+			t.Fatal(err)
+		}
+		x.Commit(tx)
+		_, err := r.FeedOf("events").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
+		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "--no-publish") {
+			t.Error(err)
+		}
+		if n := x.Publish(x.Feed); n != 2 {
+			t.Errorf("%d moved", n)
+		}
+		x.WantIDs(x.Page(r.FeedOf("events"), 0, "", 10), false, 1, 2)
+		own := x.By(map[string]string{"postgres": "(order_sequence, shard, id) OVERRIDING SYSTEM VALUE VALUES (1, 0, 3)", "mysql": "(order_sequence, shard, id) VALUES (1, 0, 3)"})
+		for _, l := range []*suite.Login{w, r} {
+			mayNot(l, "INSERT INTO rowfeed_outbox_events "+own, "UPDATE rowfeed_outbox_events SET shard = 1", "DELETE FROM rowfeed_outbox_events", "DELETE FROM rowfeed_feed_events",
+				"UPDATE rowfeed_feed_events SET shard = 1", "INSERT INTO rowfeed_feed_events (shard) VALUES (1)", "UPDATE rowfeed_shards SET ulid_low = 0", "UPDATE rowfeed_feeds SET generation = 7",
+				"SELECT * FROM rowfeed_cursors", "DROP TABLE rowfeed_outbox_events")
+			_, err := l.FeedOf("events").Publish(x.Ctx)
+			if err == nil && x.Scalar("SELECT count(*) FROM rowfeed_outbox_events") != 0 {
+				t.Errorf("%s publishes", l.Name)
+			}
+		}
+		mayNot(w, "SELECT * FROM rowfeed_outbox_events", "SELECT * FROM rowfeed_feed_events")
+		mayNot(r, "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
+		err = r.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}})
+		x.WantCode(err, rowfeed.Refused)
+	})
+}
+
+// TestGrants (M29): logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61,
+// M63).
+func TestGrants(t *testing.T) {
+	testdb.Quick(t)
+	eachWithRoles(t, func(x *suite.Events) {
+		before := x.DB.Dump(x.T)
+		for _, login := range []string{"nobody " + x.DB.Name, "", "public", "PUBLIC"} {
+			err := x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Readers: []string{login}})
+			var e *rowfeed.Error
+			if !errors.As(err, &e) || e.Next == "" || e.Code != rowfeed.Refused && e.Code != rowfeed.InvalidRequest {
+				t.Errorf("%q: %v", login, err)
+			}
+		}
+		x.SameDump(before, "refused")
+		x.WantCode(x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{}), rowfeed.InvalidRequest)
+		plain, err := x.RF.Feed(x.Ctx, "plain")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := x.NewLogin("a", nil), x.NewLogin("b", nil)
+		x.WantCode(plain.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name}}), rowfeed.Refused) // triggers record for it
+		// One that is there and one that is not: nobody gets anything.
+		before = x.DB.Dump(x.T)
+		x.WantCode(x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name, "zz nobody " + x.DB.Name}}), rowfeed.Refused)
+		x.Info(x.Feed) // reads the record again
+		if g := x.Feed.Admin().Granted(); !g.IsZero() {
+			t.Errorf("granted: %+v", g)
+		}
+		x.SameDump(before, "refused")
+
+		// A group: whoever is in it.
+		group := "group_" + x.DB.Name
+		x.Exec("CREATE ROLE "+group, "GRANT "+group+" TO "+b.SQL)
+		x.Cleanup(func() {
+			if x.Family() == "postgres" {
+				x.Exec("DROP OWNED BY " + group)
+			}
+			x.Exec("DROP ROLE " + group)
+		})
+		switch x.Engine {
+		case testdb.MariaDB:
+			x.Exec("SET DEFAULT ROLE " + group + " FOR " + b.SQL)
+		case testdb.MySQL:
+			x.Exec("SET DEFAULT ROLE " + group + " TO " + b.SQL)
+		}
+		before = x.DB.Dump(x.T)
+		others, err := x.RF.Feed(x.Ctx, "others")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Grant(x.Feed, rowfeed.Grants{Writers: []string{a.Name, group}, Readers: []string{a.Name}})
+		x.Grant(others, rowfeed.Grants{Writers: []string{a.Name}})
+		c := suite.OpenEnv(x.T, b.DB, nil) // a session from after the grant
+		f, err := c.RF.Feed(x.Ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := c.Pool.BeginTx(x.Ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}}); err != nil {
+			t.Error(err)
+		}
+		x.Commit(tx)
+		// What both feeds take stays for the one that is left.
+		if err := x.RF.DropFeed(x.Ctx, "events"); err != nil {
+			t.Fatal(err)
+		}
+		if tx, err = a.Pool.BeginTx(x.Ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.FeedOf("others").Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{}); err != nil {
+			t.Error(err)
+		}
+		x.Commit(tx)
+		mayNot(a, "SELECT * FROM rowfeed_sequences")
+		if err := x.RF.DropFeed(x.Ctx, "others"); err != nil {
+			t.Fatal(err)
+		}
+		mayNot(a, "SELECT * FROM rowfeed_feeds")
+		for _, f := range []string{"others", "events"} {
+			spec := suite.EventsSpec()
+			spec.Name, spec.Table = f, f
+			if g := x.Add(spec).Admin().Granted(); !g.IsZero() {
+				t.Errorf("a feed that is made anew: %+v", g)
+			}
+		}
+		x.SameDump(before, "dropped and made again")
+	})
+}
+
+// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is
+// ready, takes nothing for missing that its login is not shown; who has made the feed is told what is.
+func TestReaderVerifies(t *testing.T) {
+	eachWithRoles(t, func(x *suite.Events) {
+		x.Exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
+		x.Add(rowfeed.FeedSpec{Name: "triggered", Table: "triggered", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})
+		a, group := x.NewLogin("a", nil), "group_"+x.DB.Name
+		x.Exec("CREATE ROLE " + group)
+		x.Cleanup(func() {
+			if x.Family() == "postgres" {
+				x.Exec("DROP OWNED BY " + group)
+			}
+			x.Exec("DROP ROLE " + group)
+		})
+		b := x.NewLogin("b", nil)
+		x.Exec("GRANT " + group + " TO " + b.SQL)
+		switch x.Engine {
+		case testdb.MariaDB:
+			x.Exec("SET DEFAULT ROLE " + group + " FOR " + b.SQL)
+		case testdb.MySQL:
+			x.Exec("SET DEFAULT ROLE " + group + " TO " + b.SQL)
+		}
+		for _, name := range []string{"events", "plain", "triggered"} {
+			f, err := x.RF.Feed(x.Ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []*suite.Login{a, b} {
+				x.RightsOn(name, "SELECT", l)
+			}
+			x.Grant(f, rowfeed.Grants{Readers: []string{a.Name, group}})
+		}
+		bs := suite.OpenEnv(x.T, b.DB, nil) // a session from after the grant
+		for _, rf := range []*rowfeed.DB{a.RF, bs.RF} {
+			for _, name := range []string{"events", "plain", "triggered", "others"} { // the last one it was not granted
+				f, err := rf.Feed(x.Ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
+					t.Errorf("%s: %q, %v", name, problems, err)
+				}
+			}
+		}
+		x.Exec("DROP TABLE others")
+		others, err := x.RF.Feed(x.Ctx, "others")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = others.Admin().Verify(x.Ctx)
+		x.WantCode(err, rowfeed.Refused)
+		for _, s := range x.Dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
+			x.Exec(s.SQL)
+		}
+		if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) != x.Routines() {
+			t.Errorf("%q, %v", problems, err)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestFeedAddTwiceAtOnce: two processes add the same feed of a live table at the same
+// time. They share the work; whoever comes second does no batch again, and does not
+// take a feed that is complete for one that is not.
+func TestFeedAddTwiceAtOnce(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.KVOf(2100) // two batches
+		held, end := x.AfterBatch(1)
+		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		held.Release()
+		if err := <-end; err != nil {
+			x.Error(err)
+		}
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_changes_kv"); n != 2100 {
+			x.Errorf("%d changes recorded of 2100 rows", n)
+		}
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'active' AND fill_after IS NULL"); n != 1 {
+			x.Error("the feed is not active")
+		}
+		x.Publish(f)
+		x.WantSound(f)
+	})
+}
+
+// TestDropMeetsFill: a feed is dropped while another process still fills it. Where
+// the drop breaks off half-way, back-fill must not wipe out its mark: the feed would
+// pass for one that is whole.
+func TestDropMeetsFill(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.KVOf(30)
+		fresh := x.DB.Dump(x.T)
+		held, end := x.AfterBatch(0)
+		broken, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "DROP") {
+				return testdb.ErrInjected
+			}
+			return nil
+		}}), x.Dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if err := broken.DropFeed(x.Ctx, "kv"); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatalf("error %v", err)
+		}
+		dropping := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'dropping'") // 0 where DDL is transactional
+		held.Release()
+		if err := <-end; dropping == 1 {
+			x.WantCode(err, rowfeed.UnknownFeed)
+		} else if err != nil {
+			x.Error(err)
+		}
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'dropping'"); n != dropping {
+			x.Errorf("%d feeds are being dropped, there were %d", n, dropping)
+		}
+		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if got := x.DB.Dump(x.T); got != fresh {
+			x.Errorf("feed drop left behind\n%s\nwant\n%s", got, fresh)
+		}
+	})
+}
+
+// TestUpgradeAfterDrop: a feed that was dropped while `feed upgrade` waited for its turn
+// stays dropped: what is missing then is not to be mended.
+func TestUpgradeAfterDrop(t *testing.T) {
+	suite.EachCapture(t, func(x *suite.Env) {
+		x.KVOf(3)
+		fresh := x.DB.Dump(x.T)
+		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		other, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if err := other.DropFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		_, err = f.Admin().Upgrade(x.Ctx)
+		x.WantCode(err, rowfeed.UnknownFeed)
+		if got := x.DB.Dump(x.T); got != fresh {
+			x.Errorf("feed upgrade made\n%s\nwant\n%s", got, fresh)
+		}
+	})
+}
+
+// TestNamesOfBatches: without a prefix a table of the user's own may have the name of
+// any table that a feed needs.
+func TestNamesOfBatches(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := suite.NewEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
+		x.Migrate()
+		x.Exec("CREATE TABLE batch_kv (n INT)", "INSERT INTO batch_kv VALUES (1)", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY)")
+		_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, nil)
+		x.WantCode(err, rowfeed.Conflict)
+		if n := x.Scalar("SELECT count(*) FROM batch_kv WHERE n = 1"); n != 1 {
+			x.Error("the user's own table was touched")
+		}
+	})
+}
+
+// TestAdoptAgainLater: an add that adopts positions breaks off, the former publisher
+// goes on, and the add is run again. No position of the former's is given again.
+func TestAdoptAgainLater(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
+			"INSERT INTO kv VALUES (1, 'k', 0, 100)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
+		broken, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
+				return testdb.ErrInjected
+			}
+			return nil
+		}}), x.Dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := broken.AddFeed(x.Ctx, spec, nil); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatalf("error %v", err)
+		}
+		x.Exec("UPDATE kv SET feed_sync_id = 5000", "INSERT INTO kv (id, k, v) VALUES (2, 'k', 0)")
+		x.Publish(x.Add(spec))
+		if n := x.Scalar("SELECT feed_sync_id FROM kv WHERE id = 2"); n <= 5000 {
+			x.Errorf("position %d was the former publisher's to give", n)
+		}
+	})
+}

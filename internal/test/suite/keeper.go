@@ -1,0 +1,143 @@
+package suite
+
+import (
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/checker/judge"
+)
+
+// Keeper is a consumer that keeps its cursor and all it received, for the judge.
+type Keeper struct {
+	x      *Env
+	Source rowfeed.Source
+	limit  int
+	Cursor rowfeed.Cursor
+	Log    []judge.Entry
+}
+
+func (x *Env) Keeper(source rowfeed.Source, limit int) *Keeper {
+	return &Keeper{x: x, Source: source, limit: limit}
+}
+
+// Page reads one page and answers whether the feed has more.
+func (k *Keeper) Page() (got []judge.Entry, more bool) {
+	k.x.Helper()
+	page := k.x.Fetch(k.Source, k.Cursor, k.limit)
+	for _, e := range page.Entries {
+		var entry judge.Entry
+		if err := json.Unmarshal(e.AppendJSON(nil), &entry); err != nil {
+			k.x.Fatal(err)
+		}
+		got = append(got, entry)
+	}
+	k.Cursor, k.Log = page.Cursor, append(k.Log, got...)
+	return got, page.More
+}
+
+// Read reads to the head and answers what was new: "3 upsert 7" a line.
+func (k *Keeper) Read() (lines []string) {
+	k.x.Helper()
+	for more := true; more; {
+		var got []judge.Entry
+		got, more = k.Page()
+		for _, e := range got {
+			var key struct{ ID int64 }
+			if err := json.Unmarshal(e.Key, &key); err != nil {
+				k.x.Fatal(err)
+			}
+			lines = append(lines, e.Position+" "+e.Op+" "+strconv.FormatInt(key.ID, 10))
+		}
+	}
+	return lines
+}
+
+// Judge compares all that was received with the table's rows.
+func (k *Keeper) Judge(rows []json.RawMessage, rules judge.Rules) {
+	k.x.Helper()
+	Report(k.x.T, judge.Judge(k.Log, rows, rules))
+}
+
+func Report(t *testing.T, v judge.Verdict) {
+	t.Helper()
+	for i, fault := range v.Faults {
+		if i == 20 {
+			t.Errorf("… and %d more faults", len(v.Faults)-i)
+			break
+		}
+		t.Error(fault)
+	}
+	if v.Entries == 0 {
+		t.Error("nothing was received")
+	}
+}
+
+// ByID is how the judge reads tables with the key id.
+var ByID = judge.Rules{Key: []string{"id"}}
+
+// Rows reads a table as JSON objects. Columns are integers but for those in text.
+func (x *Env) Rows(query string, text ...string) []json.RawMessage {
+	x.Helper()
+	rows, err := x.DB.Admin().QueryContext(x.Ctx, query)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		x.Fatal(err)
+	}
+	values, dest := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	var all []json.RawMessage
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			x.Fatal(err)
+		}
+		row := map[string]any{}
+		for i, v := range values {
+			switch {
+			case !v.Valid:
+				row[columns[i]] = nil
+			case slices.Contains(text, columns[i]):
+				row[columns[i]] = v.String
+			default:
+				row[columns[i]] = json.Number(v.String)
+			}
+		}
+		data, err := json.Marshal(row)
+		if err != nil {
+			x.Fatal(err)
+		}
+		all = append(all, data)
+	}
+	if err := rows.Err(); err != nil {
+		x.Fatal(err)
+	}
+	return all
+}
+
+// KVRows are the rows of the table that addKV makes.
+func (x *Env) KVRows() []json.RawMessage {
+	x.Helper()
+	return x.Rows("SELECT id, k, v FROM kv", "k")
+}
+
+// Fill inserts rows 1 to n into kv.
+func (x *Env) Fill(n int) {
+	x.Helper()
+	for from := 1; from <= n; from += 500 {
+		var values []string
+		for id := from; id < from+500 && id <= n; id++ {
+			values = append(values, "("+strconv.Itoa(id)+", 'k', 0)")
+		}
+		x.Exec("INSERT INTO kv VALUES " + strings.Join(values, ", "))
+	}
+}

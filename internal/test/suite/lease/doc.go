@@ -1,0 +1,2 @@
+// Package lease tests leases, and groups that share jobs by leases.
+package lease

@@ -1,0 +1,339 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// ending begins a term that is so short that it ends during the test by itself.
+func ending(x *suite.Env, rf *rowfeed.DB) (term *rowfeed.Term) {
+	x.Helper()
+	x.Eventually("a short term begins before it ends", func() (ok bool) {
+		var err error
+		if term, err = rf.Lease("job", 150*time.Millisecond).TryAcquire(x.Ctx); err != nil && !suite.IsCode(err, rowfeed.LeaseLost) && !suite.IsCode(err, rowfeed.LeaseTaken) {
+			x.Fatal(err)
+		}
+		return err == nil
+	})
+	return term
+}
+
+func awaitExpiry(x *suite.Env) {
+	x.Helper()
+	x.Eventually("the lease expires on the database's clock", func() bool { return job(x).State == rowfeed.LeaseExpired })
+}
+
+// TestLeaseWorkOutlivesTerm (M54): the term ends while a transaction of its holder is
+// open. The holder's context ends by itself, and its write is refused at the end,
+// though the transaction began in time and nobody has taken over.
+func TestLeaseWorkOutlivesTerm(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE effects (epoch BIGINT)")
+		term := ending(x, x.RF)
+		tx := x.Begin(sql.LevelReadCommitted)
+		x.In(tx, "INSERT INTO effects VALUES (1)")
+		x.Eventually("the term's context ends", func() bool { return term.Context().Err() != nil })
+		x.WantCode(context.Cause(term.Context()), rowfeed.LeaseLost)
+		if term.Deadline().After(time.Now()) {
+			x.Error("the context has ended before the deadline")
+		}
+		awaitExpiry(x)
+		x.WantCode(term.Assert(x.Ctx, rowfeed.InTx(tx)), rowfeed.LeaseLost)
+		tx.Rollback()
+		x.WantCode(term.Renew(x.Ctx), rowfeed.LeaseLost)
+		if s := job(x); s.State != rowfeed.LeaseExpired || s.Renewals != 0 {
+			x.Errorf("a term that was over: %+v", s)
+		}
+	})
+}
+
+// TestLeaseRenewalInTime (M54): a renewal judges by the end that the database knows,
+// also when it is sent while the holder still believes in its term.
+func TestLeaseRenewalInTime(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		term := acquireLease(x, x.RF.Lease("job", suite.Long))
+		leapClock(x, suite.Long)
+		x.WantCode(term.Renew(x.Ctx), rowfeed.LeaseLost)
+		x.WantCode(context.Cause(term.Context()), rowfeed.LeaseLost)
+	})
+}
+
+// TestLeaseTakeOverWaits (M54): between Assert and COMMIT nobody takes over, though the
+// term may end meanwhile: the next holder sees the effect of the one before.
+func TestLeaseTakeOverWaits(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE effects (epoch BIGINT)")
+		var term *rowfeed.Term
+		var tx *sql.Tx
+		x.Eventually("a short term is asserted before it ends", func() bool {
+			term = acquireSoon(x, x.RF.Lease("job", 400*time.Millisecond))
+			tx = x.Begin(sql.LevelReadCommitted)
+			x.In(tx, "INSERT INTO effects VALUES (1)")
+			err := term.Assert(x.Ctx, rowfeed.InTx(tx))
+			if err != nil {
+				x.WantCode(err, rowfeed.LeaseLost)
+				tx.Rollback()
+			}
+			return err == nil
+		})
+		awaitExpiry(x)
+		var committed, asks atomic.Bool
+		early := make(chan bool, 1)
+		other := stranger(x, testdb.Hooks{
+			Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Begin || ev.Kind == testdb.Exec {
+					asks.Store(true)
+				}
+				return nil
+			},
+			After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+				if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "rowfeed_leases") && err == nil {
+					early <- !committed.Load()
+				}
+				return err
+			},
+		})
+		type result struct {
+			term *rowfeed.Term
+			err  error
+		}
+		done := make(chan result, 1)
+		go func() {
+			term, err := other.Lease("job", suite.Long).TryAcquire(x.Ctx)
+			done <- result{term, err}
+		}()
+		x.Eventually("the next holder waits", func() bool { return len(early) > 0 || asks.Load() && x.Waits() })
+		committed.Store(true)
+		x.Commit(tx)
+		r := <-done
+		if r.err != nil {
+			x.Fatal(r.err)
+		}
+		if <-early {
+			x.Error("the next holder did not wait for the COMMIT")
+		}
+		if n := x.Scalar("SELECT count(*) FROM effects"); n != 1 || r.term.Epoch() != term.Epoch()+1 {
+			x.Errorf("%d effects, epoch %d", n, r.term.Epoch())
+		}
+		wantOver(x, term)
+	})
+}
+
+// acquireSoon waits for the lease.
+func acquireSoon(x *suite.Env, l *rowfeed.Lease) *rowfeed.Term {
+	x.Helper()
+	l.LookEvery = 20 * time.Millisecond
+	t, err := l.Acquire(x.Ctx)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return t
+}
+
+// TestLeaseCommitUnknown (H27): a COMMIT fails, before or after it took effect.
+// Acquire, Renew and Release answer what is in the row, not what they remember; a
+// second failure on the way to find out is an error, and the row's term runs out.
+func TestLeaseCommitUnknown(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		var failing atomic.Int64 // COMMITs to fail
+		var effective atomic.Bool
+		fail := func(ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Commit && failing.Add(-1) >= 0 {
+				return testdb.ErrInjected
+			}
+			return nil
+		}
+		rf := stranger(x, testdb.Hooks{
+			Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if effective.Load() {
+					return nil
+				}
+				return fail(ev)
+			},
+			After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+				if !effective.Load() {
+					return err
+				}
+				return errors.Join(err, fail(ev))
+			},
+		})
+		lease := rf.Lease("job", suite.Long)
+		held := func() bool { s := job(x); return s != nil && s.State == rowfeed.LeaseHeld }
+		for _, took := range []bool{false, true} {
+			effective.Store(took)
+			failing.Store(1)
+			term, err := lease.TryAcquire(x.Ctx)
+			failing.Store(0)
+			if took != held() || took != (err == nil) {
+				x.Errorf("COMMIT took effect: %v; acquired: %v, %v; the row: %+v", took, term, err, job(x))
+			}
+			if !took {
+				if !errors.Is(err, testdb.ErrInjected) {
+					x.Errorf("error %v", err)
+				}
+				term = acquireLease(x, lease)
+			}
+			if err := assertTerm(x, term); err != nil {
+				x.Errorf("assert: %v", err)
+			}
+
+			failing.Store(1)
+			before := term.Deadline()
+			if err := term.Renew(x.Ctx); !errors.Is(err, testdb.ErrInjected) || term.Context().Err() != nil || !term.Deadline().Equal(before) {
+				x.Errorf("a renewal that is not sure: %v, context %v, deadline moved by %s", err, term.Context().Err(), term.Deadline().Sub(before))
+			}
+			failing.Store(0)
+			if err := term.Renew(x.Ctx); err != nil {
+				x.Errorf("the next renewal: %v", err)
+			}
+
+			failing.Store(1)
+			if err := term.Release(x.Ctx); err != nil {
+				x.Errorf("release: %v", err)
+			}
+			failing.Store(0)
+			if held() {
+				x.Errorf("after the release: %+v", job(x))
+			}
+		}
+		// The way to find out fails, too.
+		effective.Store(true)
+		failing.Store(2)
+		epoch := job(x).Epoch
+		if term, err := lease.TryAcquire(x.Ctx); term != nil || !errors.Is(err, testdb.ErrInjected) {
+			x.Errorf("acquired %v, %v", term, err)
+		}
+		failing.Store(0)
+		wantTaken(x, lease)
+		leapClock(x, 2*suite.Long)
+		if term := acquireLease(x, lease); term.Epoch() != epoch+2 {
+			x.Errorf("epoch %d after one that nobody knew to have, %d", term.Epoch(), epoch+1)
+		}
+	})
+}
+
+// TestLeaseGivenUp (H27): when a caller cancels Acquire before the answer arrives, no lease is left that would have to
+// expire before another member gets it.
+func TestLeaseGivenUp(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		ctx, cancel := context.WithCancel(x.Ctx)
+		rf := stranger(x, testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if ev.Kind == testdb.Commit && ctx.Err() == nil {
+				cancel()
+				return testdb.ErrInjected // as a driver does whose context has ended
+			}
+			return err
+		}})
+		if term, err := rf.Lease("job", suite.Long).TryAcquire(ctx); err == nil {
+			x.Errorf("acquired %v", term)
+		}
+		if s := job(x); s.State != rowfeed.LeaseFree || s.Epoch != 1 {
+			x.Errorf("left behind: %+v", s)
+		}
+	})
+}
+
+// TestLeaseHold (M54, M58): Hold renews while the work runs, longer than a term by the
+// database's clock, and releases; it tells the work, and its caller, when the term is
+// lost, and passes on errors and panics.
+func TestLeaseHold(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		const ttl = 600 * time.Millisecond
+		lease := x.RF.Lease("job", ttl)
+		x.Eventually("work runs for longer than a term", func() bool {
+			err := lease.Hold(x.Ctx, func(ctx context.Context, term *rowfeed.Term) error {
+				x.Eventually("the term is renewed beyond its first end", func() bool {
+					s := job(x)
+					return ctx.Err() != nil || s.Renewals > 0 && s.ExpiresInSeconds > 0 && x.Scalar("SELECT "+x.Dialect.Now()+" - acquired_at FROM rowfeed_leases") > ttl.Microseconds()
+				})
+				return assertTerm(x, term)
+			})
+			if err != nil { // this machine was too slow for so short a term
+				x.WantCode(err, rowfeed.LeaseLost)
+			}
+			return err == nil
+		})
+		if s := job(x); s.State != rowfeed.LeaseFree {
+			x.Errorf("after Hold: %+v", s)
+		}
+		lease = x.RF.Lease("job", suite.Long)
+		if err := lease.Hold(x.Ctx, func(context.Context, *rowfeed.Term) error { return testdb.ErrInjected }); !errors.Is(err, testdb.ErrInjected) {
+			x.Errorf("the work's error becomes %v", err)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					x.Error("the panic is gone")
+				}
+			}()
+			_ = lease.Hold(x.Ctx, func(context.Context, *rowfeed.Term) error { panic("work") })
+		}()
+		ctx, cancel := context.WithCancel(x.Ctx)
+		err := lease.Hold(ctx, func(ctx context.Context, _ *rowfeed.Term) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			x.Errorf("cancelled: %v", err)
+		}
+		if s := job(x); s.State != rowfeed.LeaseFree {
+			x.Errorf("after an error, a panic and a cancelled context: %+v", s)
+		}
+		// The clock leaps; a renewal finds the term lost.
+		err = x.RF.Lease("job", 2*time.Second).Hold(x.Ctx, func(ctx context.Context, term *rowfeed.Term) error {
+			leapClock(x, suite.Long)
+			<-ctx.Done()
+			x.WantCode(context.Cause(ctx), rowfeed.LeaseLost)
+			return ctx.Err()
+		})
+		x.WantCode(err, rowfeed.LeaseLost)
+	})
+}
+
+// TestReleaseLease (M52): an operator ends the term that there is, or only the one that
+// was seen; the holder learns of it, and a free lease stays free.
+func TestReleaseLease(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		_, err := x.RF.Admin().ReleaseLease(x.Ctx, "job", 0)
+		x.WantCode(err, rowfeed.UnknownLease)
+		first := acquireLease(x, x.RF.Lease("job", suite.Long))
+		_, err = x.RF.Admin().ReleaseLease(x.Ctx, "job", 2)
+		x.WantCode(err, rowfeed.Conflict)
+		was, err := x.RF.Admin().ReleaseLease(x.Ctx, "job", 1)
+		if err != nil || was.Owner != first.Owner() || was.State != rowfeed.LeaseHeld {
+			x.Errorf("released %+v, %v", was, err)
+		}
+		wantOver(x, first)
+		if was, err := x.RF.Admin().ReleaseLease(x.Ctx, "job", 0); err != nil || was.State != rowfeed.LeaseFree {
+			x.Errorf("a free one: %+v, %v", was, err)
+		}
+		// Between the operator's look and the release the lease changes hands.
+		second := acquireLease(x, x.RF.Lease("job", suite.Long))
+		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin })
+		operator := stranger(x, testdb.Hooks{Before: held.Before})
+		done := make(chan error, 1)
+		go func() {
+			_, err := operator.Admin().ReleaseLease(x.Ctx, "job", 0)
+			done <- err
+		}()
+		<-held.Reached
+		leapClock(x, 2*suite.Long)
+		third := acquireLease(x, x.RF.Lease("job", suite.Long))
+		held.Release()
+		x.WantCode(<-done, rowfeed.Conflict)
+		if err := assertTerm(x, third); err != nil {
+			x.Errorf("the holder that nobody meant: %v", err)
+		}
+		wantOver(x, second)
+	})
+}

@@ -1,0 +1,107 @@
+package lease
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// hangsOnce makes one statement hang until whoever sent it gives it up, as on a connection
+// that was dropped on the way: the next statement finds another one. It is armed from
+// without, and hung tells when that is over. All of it is of the bubble in which it is called,
+// on whose clock statements take no time: what is asserted are the rules, whatever the machine does.
+func hangsOnce(t *testing.T, x *suite.Env, match string, observer *rowfeed.Observer) (rf *rowfeed.DB, arm *atomic.Bool, hung chan struct{}) {
+	t.Helper()
+	arm, hung = &atomic.Bool{}, make(chan struct{})
+	pool, err := testdb.OpenURL(x.DB.URL, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		if strings.Contains(ev.SQL, match) && arm.CompareAndSwap(true, false) {
+			<-ctx.Done()
+			close(hung)
+			return ctx.Err()
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	if rf, err = rowfeed.Open(t.Context(), pool, x.Dialect, &rowfeed.Config{Observer: observer}); err != nil {
+		t.Fatal(err)
+	}
+	return rf, arm, hung
+}
+
+const hangTTL = 10 * time.Second
+
+// TestGroupHungStatement (M24, M54): one statement of a member hangs. It is given up in time
+// for another, on another connection, and no job is lost.
+func TestGroupHungStatement(t *testing.T) {
+	testdb.SQLite.Require(t) // the statement hangs before it comes to a database
+	for name, match := range map[string]string{"renew": "renewals = renewals + 1", "look": "name >= "} {
+		t.Run(name, func(t *testing.T) {
+			x := suite.NewEnv(t, testdb.SQLite, nil)
+			x.Migrate()
+			synctest.Test(t, func(t *testing.T) {
+				var lost atomic.Int64
+				rf, arm, hung := hangsOnce(t, x, match, &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
+					if e.Kind == rowfeed.JobLost {
+						lost.Add(1)
+					}
+				}})
+				inside := *x // with a pool of the bubble's
+				inside.RF = rf
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				ended := make(chan error, 1)
+				go func() { ended <- rf.Group("g", suite.GroupJobs, hangTTL).Run(ctx, suite.UntilAsked) }()
+				suite.Rest(ctx, 3*hangTTL)
+				was := inside.Standing("g", suite.GroupJobs)
+				if !was.Balanced(suite.GroupJobs, 1) {
+					t.Errorf("after three terms: %v", was.Shares)
+				}
+				arm.Store(true)
+				<-hung
+				hangs := inside.Standing("g", suite.GroupJobs)
+				suite.Rest(ctx, 3*hangTTL)
+				if s := inside.Standing("g", suite.GroupJobs); lost.Load() > 0 || s.TakeOver != was.TakeOver || s.Beats(hangs) < 2 {
+					t.Errorf("%d jobs were lost, %d changed hands, %d beats", lost.Load(), s.TakeOver-was.TakeOver, s.Beats(hangs))
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestLeaseHungRenewal (M54): of a lease that is held by itself one renewal hangs; another
+// saves it.
+func TestLeaseHungRenewal(t *testing.T) {
+	testdb.SQLite.Require(t)
+	x := suite.NewEnv(t, testdb.SQLite, nil)
+	x.Migrate()
+	synctest.Test(t, func(t *testing.T) {
+		rf, arm, hung := hangsOnce(t, x, "renewals = renewals + 1", nil)
+		err := rf.Lease("alone", hangTTL).Hold(t.Context(), func(ctx context.Context, term *rowfeed.Term) error {
+			arm.Store(true)
+			<-hung
+			was := term.Deadline()
+			suite.Rest(ctx, hangTTL)
+			if !term.Deadline().After(was) {
+				t.Error("the term is not renewed")
+			}
+			return context.Cause(ctx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+func init() {
+	for name, work := range map[string]func(context.Context, *sql.DB, *rowfeed.DB) error{"lease holder": holdForEver, "lease writer": writeWhenTold} {
+		testdb.RegisterChild(name, func() {
+			if err := suite.Leasing(work); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		})
+	}
+}
+
+// holdForEver holds the lease until it is killed; anew, where a slow machine has lost it.
+func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
+	for {
+		err := rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
+			fmt.Println("holding", t.Epoch())
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !suite.IsCode(err, rowfeed.LeaseLost) {
+			return err
+		}
+	}
+}
+
+// writeWhenTold acquires the lease, and writes once there is a row in signals. Where
+// an open transaction keeps nobody else from writing it has one open by then.
+func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
+	t, err := rf.Lease("job", time.Second).TryAcquire(ctx)
+	if err != nil {
+		return err
+	}
+	var tx *sql.Tx
+	begin := func() (err error) {
+		if tx, err = pool.BeginTx(ctx, nil); err == nil {
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", t.Epoch()))
+		}
+		return err
+	}
+	early := os.Getenv("EARLY") != ""
+	if early {
+		if err := begin(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	for told := 0; told == 0; suite.Rest(ctx, 5*time.Millisecond) {
+		if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM signals").Scan(&told); err != nil {
+			return err
+		}
+	}
+	if !early {
+		if err := begin(); err != nil {
+			return err
+		}
+	}
+	if err := t.Assert(ctx, rowfeed.InTx(tx)); err != nil {
+		fmt.Println("refused:", err)
+		return tx.Rollback()
+	}
+	fmt.Println("written")
+	return tx.Commit()
+}
+
+// TestLeaseHolderKilled (M51): the holder is killed with SIGKILL. Another one, which
+// waits, takes over, and not before the term of the first has ended.
+func TestLeaseHolderKilled(t *testing.T) {
+	t.Parallel()
+	suite.Each(t, func(x *suite.Env) {
+		c := testdb.CrashChild(x.T, "lease holder", "URL="+x.DB.URL)
+		holder := &suite.Program{Child: c, Args: []string{"", "lease holder"}}
+		x.WaitFor(holder, regexp.MustCompile(`holding \d+`))
+		x.Eventually("it renews", func() bool { x.WantAlive(holder); return job(x).Renewals > 0 })
+		c.Kill()
+		was, end := job(x), x.Scalar("SELECT expires_at FROM rowfeed_leases")
+		term, err := x.RF.Lease("job", suite.Long).Acquire(x.Ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if begin := x.Scalar("SELECT acquired_at FROM rowfeed_leases"); begin < end || term.Epoch() != was.Epoch+1 {
+			x.Errorf("epoch %d at %d; epoch %d ended at %d", term.Epoch(), begin, was.Epoch, end)
+		}
+	})
+}
+
+// TestLeaseHolderPaused (M54, H3): the holder is stopped with SIGSTOP until after
+// its term has ended and another has written. When it goes on it knows nothing of that,
+// and its write fails.
+func TestLeaseHolderPaused(t *testing.T) {
+	t.Parallel()
+	suite.Each(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE effects (epoch BIGINT)", "CREATE TABLE signals (id BIGINT)")
+		early := "EARLY=1"
+		if x.Family() == "sqlite" {
+			early = "EARLY="
+		}
+		c := testdb.CrashChild(x.T, "lease writer", "URL="+x.DB.URL, early)
+		paused := &suite.Program{Child: c, Args: []string{"", "lease writer"}}
+		x.WaitFor(paused, regexp.MustCompile("ready"))
+		if err := syscall.Kill(c.PID(), syscall.SIGSTOP); err != nil {
+			x.Fatal(err)
+		}
+		awaitExpiry(x)
+		term := acquireLease(x, x.RF.Lease("job", suite.Long))
+		tx := x.Begin(sql.LevelReadCommitted)
+		x.In(tx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", term.Epoch()))
+		if err := term.Assert(x.Ctx, rowfeed.InTx(tx)); err != nil {
+			x.Error(err)
+		}
+		x.Commit(tx)
+		x.Exec("INSERT INTO signals VALUES (1)")
+		if err := syscall.Kill(c.PID(), syscall.SIGCONT); err != nil {
+			x.Fatal(err)
+		}
+		outcome := x.WaitFor(paused, regexp.MustCompile(`(refused|written).*`))
+		if outcome[1] != "refused" {
+			x.Error("the paused holder wrote")
+		}
+		c.WaitMarker(x.Ctx)
+		if n, epochs := x.Scalar("SELECT count(*) FROM effects"), x.Scalar("SELECT min(epoch) FROM effects"); n != 1 || epochs != term.Epoch() {
+			x.Errorf("%d effects from epoch %d, want one of epoch %d", n, epochs, term.Epoch())
+		}
+	})
+}

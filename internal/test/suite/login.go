@@ -1,0 +1,102 @@
+package suite
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// Login is a login of the database, with rowfeed opened as that login.
+type Login struct {
+	*Env
+	Name string // as Grants takes it
+	SQL  string // as statements spell it
+}
+
+// NewLogin makes a login that has no right at all, and opens rowfeed with it.
+func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
+	x.Helper()
+	const password = "p:w/d@1"
+	user += " " + x.DB.Name
+	l := &Login{Name: user}
+	create, drop := "", []string{}
+	if x.Family() == "postgres" {
+		l.SQL = x.Dialect.Quote(user)
+		create, drop = "CREATE ROLE "+l.SQL+" LOGIN PASSWORD '"+password+"'", []string{"DROP OWNED BY " + l.SQL, "DROP ROLE " + l.SQL}
+	} else {
+		l.Name += "@127.0.0.1"
+		l.SQL = x.Dialect.Literal(user) + "@'127.0.0.1'"
+		create, drop = "CREATE USER "+l.SQL+" IDENTIFIED BY '"+password+"'", []string{"DROP USER " + l.SQL}
+	}
+	x.Exec(create)
+	x.Cleanup(func() { x.Exec(drop...) })
+	if x.Family() == "mysql" {
+		// To connect to a database takes some right in it.
+		x.Exec("CREATE TABLE IF NOT EXISTS lobby (id INT)", "GRANT SELECT ON lobby TO "+l.SQL)
+	}
+	u, err := url.Parse(x.DB.URL)
+	if err != nil {
+		x.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	l.Env = OpenEnv(x.T, &testdb.Database{Engine: x.Engine, URL: u.String(), Name: x.DB.Name}, cfg)
+	return l
+}
+
+// FeedOf is the feed as the login sees it.
+func (l *Login) FeedOf(name string) *rowfeed.Feed {
+	l.Helper()
+	f, err := l.RF.Feed(l.Ctx, name)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return f
+}
+
+// BeginAs opens a transaction of the login's.
+func (l *Login) BeginAs() *sql.Tx {
+	l.Helper()
+	tx, err := l.Pool.BeginTx(l.Ctx, nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+// Grant lets the login use the feed.
+func (x *Env) Grant(f *rowfeed.Feed, g rowfeed.Grants) {
+	x.Helper()
+	if err := f.Admin().Grant(x.Ctx, g); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// RightsOn gives a login rights on a table of the test's own.
+func (x *Env) RightsOn(table, rights string, l *Login) {
+	x.Helper()
+	x.Exec(fmt.Sprintf("GRANT %s ON %s TO %s", rights, table, l.SQL))
+}
+
+// SameDump asserts that the schema is as it was.
+func (x *Env) SameDump(before, when string) {
+	x.Helper()
+	after := x.DB.Dump(x.T)
+	if after == before {
+		return
+	}
+	var lines []string
+	was := strings.Split(before, "\n")
+	for i, line := range strings.Split(after, "\n") {
+		if i >= len(was) || was[i] != line {
+			if lines = append(lines, line); len(lines) == 12 {
+				break
+			}
+		}
+	}
+	x.Errorf("%s: the schema is another:\n%s", when, strings.Join(lines, "\n"))
+}

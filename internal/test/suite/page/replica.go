@@ -1,0 +1,161 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// TestReplica (H26): consumers read a replica, and go to and fro between it and
+// the primary, while others write and publish on the primary. Nobody is refused, no
+// cursor goes back, no entry is skipped.
+func TestReplica(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		y, there := x.On(rowfeed.Config{Replica: true})
+		x.RunPublisher()
+		steady, roaming := y.Keeper(there, 20), x.Keeper(x.Feed, 20)
+		const rows = 300
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for id := 1; id <= rows; id++ {
+				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", id, (id+1)/2))
+				if id%10 == 0 {
+					x.Exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d", id))
+				}
+			}
+		}()
+		for round, running := 0, true; running; round++ {
+			select {
+			case <-done:
+				running = false
+			default:
+			}
+			before := roaming.Cursor
+			roaming.Source = []rowfeed.Source{x.Feed, there}[round%2]
+			roaming.Page()
+			if ahead(before, roaming.Cursor) {
+				x.Fatalf("the cursor went from %q back to %q", before, roaming.Cursor)
+			}
+			steady.Page()
+		}
+		x.Publish(x.Feed)
+		x.Reaches(there, x.Fetch(x.Feed, rowfeed.Now, 1).Cursor)
+		for _, k := range []*suite.Keeper{steady, roaming} {
+			k.Source = there
+			k.Read()
+			k.Judge(x.KVRows(), suite.ByID)
+		}
+	})
+}
+
+// ahead compares cursors of generation 1 by their positions.
+func ahead(a, b rowfeed.Cursor) bool {
+	position := func(c rowfeed.Cursor) (n int64) {
+		fmt.Sscanf(string(c), "%d", &n)
+		return n
+	}
+	return position(a) > position(b)
+}
+
+// TestReplicaLags (H26): a cursor from the primary is ahead of what the replica shows. It is
+// answered by an empty page, and waits for the replica; so is one whose start mark is:
+// what is here may be deleted there, at a position that the mark leaves out.
+func TestReplicaLags(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		_, there := x.On(rowfeed.Config{Replica: true})
+		x.Fill(2)
+		x.Publish(x.Feed)
+		x.Reaches(there, "2")
+		release := x.Replica.HoldReplication(t)
+		x.Exec("DELETE FROM kv WHERE id = 2")
+		x.Publish(x.Feed)
+		for _, after := range []rowfeed.Cursor{"3", "1@3"} {
+			if page := x.Fetch(there, after, 0); len(page.Entries) != 0 || page.Cursor != after || page.More {
+				x.Errorf("after %s: %d entries, cursor %q, more %v", after, len(page.Entries), page.Cursor, page.More)
+			}
+		}
+		x.Exec("INSERT INTO kv VALUES (2, 'k', 0), (3, 'k', 0)")
+		x.Publish(x.Feed)
+		generation, err := x.Feed.Admin().Bump(x.Ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		bumped := rowfeed.Cursor(fmt.Sprintf("%d:1", generation))
+		if page := x.Fetch(there, bumped, 0); len(page.Entries) != 0 || page.Cursor != bumped || page.More {
+			// Its positions 2 and 4 may be other keys than those of this generation.
+			x.Errorf("after %s: %d entries, cursor %q, more %v", bumped, len(page.Entries), page.Cursor, page.More)
+		}
+		type answer struct {
+			page rowfeed.Page
+			err  error
+		}
+		waited := make(chan answer, 1)
+		go func() {
+			page, err := there.Fetch(x.Ctx, rowfeed.Request{After: bumped, Wait: time.Minute})
+			waited <- answer{page, err}
+		}()
+		release()
+		if got := <-waited; got.err != nil || len(got.page.Entries) != 2 || got.page.Entries[0].Position != "4" {
+			x.Errorf("waited for %d entries: %v", len(got.page.Entries), got.err)
+		}
+		// The replica knows of the bump now: cursors of before are refused there, too.
+		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: "3"})
+		x.WantCode(err, rowfeed.GenerationChanged)
+	})
+}
+
+// TestFailover (M74): the primary is lost with commits that the replica never got, and
+// the replica takes its place. A publisher that has seen nothing of this stops by the
+// database's identity; a consumer that is ahead is refused; after a bump all go on.
+func TestFailover(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		_, there := x.On(rowfeed.Config{Replica: true})
+		x.Fill(3)
+		x.Publish(x.Feed)
+		x.Reaches(there, "3")
+		x.Replica.CutReplication(t)
+		x.Exec("INSERT INTO kv VALUES (4, 'lost', 0), (5, 'lost', 0)")
+		x.Publish(x.Feed)
+		consumer := newWitness(x.Env)
+		x.Eventually("five entries", consumer.has(5))
+		primary := x.DB.Server()
+		primary.Kill(t)
+		x.Replica.Promote(t)
+		x.Replica.TakePlace(t, primary)
+		x.Eventually("the consumer is refused", func() bool { return consumer.refusal() != nil })
+		x.WantCode(consumer.refusal(), rowfeed.DatabaseChanged)
+
+		fresh := suite.OpenEnv(t, x.DB, nil) // a process that was started after it
+		f, err := fresh.RF.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		_, err = f.Fetch(x.Ctx, rowfeed.Request{After: "5"})
+		x.WantCode(err, rowfeed.CursorAhead)
+		if _, err := fresh.Pool.Exec("INSERT INTO kv VALUES (6, 'new', 0), (7, 'new', 0), (8, 'new', 0)"); err != nil {
+			x.Fatal(err)
+		}
+		_, err = f.Publish(x.Ctx)
+		x.WantCode(err, rowfeed.DatabaseChanged)
+		running := fresh.RunPublisher()
+		x.Eventually("the publisher tells", func() bool { return len(running.Feed.Problems()) > 0 })
+
+		if _, err := f.Admin().Bump(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		x.Eventually("the consumer is told", func() bool { return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged) })
+		consumer.startOver()
+		x.Eventually("what is there", consumer.has(6))
+		want := []string{`1 {"id":1}`, `2 {"id":2}`, `3 {"id":3}`, `4 {"id":6}`, `5 {"id":7}`, `6 {"id":8}`}
+		if !slices.Equal(consumer.lines, want) {
+			x.Errorf("received %q", consumer.lines)
+		}
+		x.Eventually("all is well", func() bool { return len(running.Feed.Problems()) == 0 })
+		fresh.WantSound(f)
+	})
+}

@@ -1,0 +1,407 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// tail is a feed whose pages are counted, and whose first one is held, when armed, until it is
+// let go: before its statement, or behind it with the answer of before.
+type tail struct {
+	*suite.Env
+	feed           *rowfeed.Feed
+	pages          atomic.Int64
+	shared         atomic.Int64
+	before, behind atomic.Pointer[suite.Gate]
+	fail           atomic.Pointer[error] // of pages for several
+}
+
+// newTail makes a feed of 8 data shards with the rows 1 to n, published by the tapped DB, which
+// therefore knows how far the feed is.
+func newTail(x *suite.Env, n int, cfg rowfeed.Config) *tail {
+	x.Helper()
+	x.Shards = 8
+	x.AddKV()
+	t := &tail{Env: x}
+	cfg.Observer = &rowfeed.Observer{Fetched: func(e rowfeed.FetchEvent) {
+		if e.Shared {
+			t.shared.Add(1)
+		}
+	}}
+	if cfg.WatchPoll == 0 {
+		cfg.WatchPoll = suite.Never
+	}
+	t.feed = x.Tapped(testdb.Hooks{
+		Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if !pageReads(ev) {
+				return nil
+			}
+			t.pages.Add(1)
+			if g := t.before.Swap(nil); g != nil {
+				g.Pass()
+			}
+			if err := t.fail.Load(); err != nil && t.pages.Load() > 1 {
+				t.fail.Store(nil)
+				return *err
+			}
+			return nil
+		},
+		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if pageReads(ev) {
+				if g := t.behind.Swap(nil); g != nil {
+					g.Pass()
+				}
+			}
+			return err
+		}}, &cfg)
+	x.InsertKV(1, n+1)
+	x.Publish(t.feed)
+	return t
+}
+
+// hold starts a fetch whose page is held, and answers how to let it go, and what it brought.
+func (t *tail) hold(where *atomic.Pointer[suite.Gate], req rowfeed.Request) (open func(), result <-chan suite.Fetched) {
+	t.Helper()
+	g := suite.NewGate()
+	where.Store(g)
+	t.pages.Store(0)
+	t.shared.Store(0)
+	result = t.ask(req)
+	<-g.Reached
+	return func() { close(g.Open) }, result
+}
+
+// ask fetches in the background.
+func (t *tail) ask(req rowfeed.Request) <-chan suite.Fetched {
+	result := make(chan suite.Fetched, 1)
+	go func() {
+		page, err := t.feed.Fetch(t.Ctx, req)
+		result <- suite.Fetched{Page: page, Err: err}
+	}()
+	return result
+}
+
+// tailPatience is how long anybody waits for what is read of the tail, before he reads by himself. On a busy machine it may
+// be over before all have asked: then nothing is shown, and the test makes another round.
+const tailPatience = 5 * time.Second
+
+// gather waits until so many callers wait for what is read of the tail, or the first of them may have lost his
+// patience.
+func (t *tail) gather(n int) {
+	t.Helper()
+	began := time.Now()
+	t.Eventually("all have asked for the tail", func() bool {
+		asking := 0
+		for one := range strings.SplitSeq(suite.Stacks(), "\n\n") {
+			if strings.Contains(one, "[select") && strings.Contains(one, ".fromTail(") {
+				asking++
+			}
+		}
+		return asking == n || time.Since(began) > tailPatience
+	})
+}
+
+// inTime makes rounds until one has taken less than anybody's patience.
+func (t *tail) inTime(round func() (took time.Duration)) {
+	t.Helper()
+	for range 10 {
+		if round() < tailPatience || t.Failed() {
+			return
+		}
+	}
+	t.Fatalf("ten rounds of more than %s each", tailPatience)
+}
+
+func text(p rowfeed.Page) string {
+	lines := []string{}
+	for _, e := range p.Entries {
+		lines = append(lines, fmt.Sprint(e.Position, " ", e.Shard, " ", suite.Line(e)))
+	}
+	return fmt.Sprintf("%s|%s|%v", strings.Join(lines, "\n"), p.Cursor, p.More)
+}
+
+// TestTailIsReadOnce (H26): requests near the end of a feed that arrive while a page is being read share one further
+// read, whatever their cursors, limits and parts. Each gets the answer that it would have got alone, and that answer is
+// as new as the further read.
+func TestTailIsReadOnce(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) { tailIsReadOnce(x, 0) })
+}
+
+// TestTailIsCut (H26): when a shared read stops at its limit, no request is told that it has reached the end.
+func TestTailIsCut(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) { tailIsReadOnce(x, 300) })
+}
+
+func tailIsReadOnce(x *suite.Env, bytes int) {
+	tl := newTail(x, 40, rowfeed.Config{TailBytes: bytes})
+	x.Exec("UPDATE kv SET v = 2 WHERE id <= 5", "DELETE FROM kv WHERE id BETWEEN 10 AND 13")
+	x.Publish(tl.feed)
+	x.Exec("DELETE FROM kv WHERE id = 20", "UPDATE kv SET v = 3 WHERE id = 21") // not published yet
+	var asks []rowfeed.Request
+	for _, after := range []rowfeed.Cursor{"1", "17", "40", "45", "49", rowfeed.Now} {
+		for _, limit := range []int{1, 3, 100} {
+			for _, shards := range []rowfeed.Shards{{}, rowfeed.Part(0, 3), rowfeed.Part(2, 3), rowfeed.One(5), rowfeed.Part(11, 12)} {
+				asks = append(asks, rowfeed.Request{After: after, Limit: limit, Shards: shards})
+			}
+		}
+	}
+	alone := x.Tapped(testdb.Hooks{}, &rowfeed.Config{TailBytes: -1})
+	tl.inTime(func() time.Duration {
+		req := rowfeed.Request{After: "48", Limit: 7}
+		before := text(x.Fetch(alone, req.After, req.Limit)) // in the first round one entry
+		began := time.Now()
+		open, held := tl.hold(&tl.behind, req)
+		x.Exec("UPDATE kv SET v = v + 1 WHERE id IN (22, 23)")
+		x.Publish(feedOf(x, "kv")) // by another process: positions 50 and 51 at first
+		x.Exec("UPDATE kv SET v = v + 1 WHERE id = 23")
+		results := make([]<-chan suite.Fetched, len(asks))
+		for i, req := range asks {
+			results[i] = tl.ask(req)
+		}
+		tl.gather(len(asks) + 1)
+		open()
+		first, answers := <-held, make([]suite.Fetched, len(asks))
+		for i := range asks {
+			answers[i] = <-results[i]
+		}
+		took := time.Since(began)
+		inTime := took < tailPatience
+		if got := text(first.Page); first.Err != nil || got != before && inTime {
+			x.Fatalf("the first: %v\n%s\nwant\n%s", first.Err, got, before)
+		}
+		for i, req := range asks {
+			got := answers[i]
+			want, err := alone.Fetch(x.Ctx, req)
+			if err != nil || got.Err != nil || text(got.Page) != text(want) {
+				x.Errorf("%+v: %v, %v\n%s\nwant\n%s", req, got.Err, err, text(got.Page), text(want))
+			}
+		}
+		if got := tl.pages.Load(); got != 2 && bytes == 0 && inTime {
+			x.Errorf("%d pages were read for %d who asked at once", got, len(asks)+1)
+		}
+		if got := tl.shared.Load(); got != int64(len(asks)-1) && bytes == 0 && inTime {
+			x.Errorf("%d of %d are told to have shared a page", got, len(asks))
+		}
+		return took
+	})
+}
+
+// feedOf is a feed of another process.
+func feedOf(x *suite.Env, name string) *rowfeed.Feed {
+	x.Helper()
+	f, err := x.RF.Feed(x.Ctx, name)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return f
+}
+
+// TestTailIsNoCache (H26): what was read for one is not for those who ask when it has been
+// read: they see what has happened since, also where no position has moved, and are refused
+// what they would be refused alone.
+func TestTailIsNoCache(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		page := func(req rowfeed.Request) rowfeed.Page {
+			t.Helper()
+			page, err := tl.feed.Fetch(x.Ctx, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page
+		}
+		page(rowfeed.Request{After: "15"})
+		x.Exec("UPDATE kv SET v = 7 WHERE id = 20") // not published: at its old place, as it is now
+		if got := page(rowfeed.Request{After: "18", Limit: 50}); len(got.Entries) != 2 || !strings.Contains(suite.Line(got.Entries[1]), `"v":7`) {
+			x.Errorf("as it was: %s", text(got))
+		}
+		x.Publish(feedOf(x, "kv")) // by another process
+		if got := page(rowfeed.Request{After: "18", Limit: 50}); got.Cursor != "21" || len(got.Entries) != 2 {
+			x.Errorf("what was published since is not there: %s", text(got))
+		}
+		x.Exec("DELETE FROM kv WHERE id = 19")
+		x.Publish(feedOf(x, "kv"))
+		x.Exec("UPDATE rowfeed_feeds SET tombstones_below = 22") // what a purge says
+		if _, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Limit: 50}); !errors.Is(err, rowfeed.TombstonesExpired) {
+			x.Errorf("after a purge: %v", err)
+		}
+		page(rowfeed.Request{After: "22"})
+		if _, err := feedOf(x, "kv").Admin().Bump(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "22", Limit: 50}); !errors.Is(err, rowfeed.GenerationChanged) {
+			x.Errorf("after a bump: %v", err)
+		}
+	})
+}
+
+// TestTailWakesOnce (M69, H26): readers of all parts who wait for the same entry are
+// answered, or wait on, after two pages: that of whoever was first, and one for all others.
+func TestTailWakesOnce(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		tl := newTail(x, 3, rowfeed.Config{})
+		const parts, rows = 8, 36 // rows that follow one another have all shards among them
+		head := 3
+		tl.inTime(func() time.Duration {
+			results := make([]<-chan suite.Fetched, parts)
+			for i := range results {
+				results[i] = tl.ask(rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(head)), Wait: suite.Never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
+			}
+			tl.Eventually("all wait", func() bool { return tl.Parked("watch.(*Watcher).Wait(") == parts })
+			g := suite.NewGate()
+			tl.before.Store(g)
+			tl.pages.Store(0)
+			began := time.Now()
+			x.InsertKV(head+1, head+1+rows)
+			x.Publish(tl.feed)
+			<-g.Reached
+			tl.gather(parts)
+			close(g.Open)
+			have := 0
+			for i, result := range results {
+				got := <-result
+				if got.Err != nil {
+					x.Fatal(got.Err)
+				}
+				for _, e := range got.Page.Entries {
+					if e.Shard != i {
+						x.Errorf("part %d has an entry of shard %d", i, e.Shard)
+					}
+				}
+				have += len(got.Page.Entries)
+			}
+			took := time.Since(began)
+			if head += rows; have != rows {
+				x.Errorf("%d entries of %d", have, rows)
+			}
+			if got := tl.pages.Load(); got != 2 && took < tailPatience {
+				x.Errorf("%d pages were read", got)
+			}
+			return took
+		})
+	})
+}
+
+// TestTailOfAFeedDividedAnew (H26): a page that parts are taken from is not read while the feed's keys
+// are being given other data shards, though the reader does not know of that yet.
+func TestTailOfAFeedDividedAnew(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "18"})
+		x.Exec("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
+		var results []<-chan suite.Fetched
+		for i := range 4 {
+			results = append(results, tl.ask(rowfeed.Request{After: "18", Shards: rowfeed.One(i)}))
+		}
+		tl.gather(len(results) + 1)
+		open()
+		if got := <-held; got.Err != nil {
+			x.Error(got.Err)
+		}
+		for _, result := range results {
+			got := <-result
+			x.WantCode(got.Err, rowfeed.Sharding)
+		}
+	})
+}
+
+// TestTailThatFails (H26): who asked together with others reads by himself where that failed, or
+// takes too long.
+func TestTailThatFails(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		tl := newTail(x, 20, rowfeed.Config{})
+		tl.inTime(func() time.Duration {
+			began := time.Now()
+			open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
+			broken := errors.New("broken")
+			tl.fail.Store(&broken)
+			results := []<-chan suite.Fetched{tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"})}
+			tl.gather(len(results) + 1)
+			open()
+			var answers []suite.Fetched
+			for _, result := range append(results, held) {
+				answers = append(answers, <-result)
+			}
+			took := time.Since(began)
+			for i, got := range answers { // it may be one who reads by himself that has failed
+				if took < tailPatience && (got.Err != nil || len(got.Page.Entries) == 0) {
+					x.Errorf("%d: %+v", i, got)
+				}
+			}
+			tl.fail.Store(nil)
+			return took
+		})
+		ctx, cancel := context.WithTimeout(x.Ctx, suite.Patience())
+		defer cancel()
+		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
+		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {
+			x.Errorf("beside one that hangs: %+v, %v", page, err)
+		}
+		open()
+		<-held
+	})
+}
+
+// TestTailOff (H26): with TailBytes below 0 everybody reads for himself.
+func TestTailOff(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		tl := newTail(x, 20, rowfeed.Config{TailBytes: -1})
+		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
+		defer open()
+		_ = held
+		for i := range 3 {
+			if page, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Shards: rowfeed.One(i)}); err != nil || page.Cursor != "20" {
+				x.Errorf("%+v, %v", page, err)
+			}
+		}
+		if got := tl.pages.Load(); got != 4 {
+			x.Errorf("%d pages", got)
+		}
+	})
+}
+
+// TestTailOfValues (H26): values that are not what the database sends are right for all who share a
+// reading, each of whom makes his own of them.
+func TestTailOfValues(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc " + x.By(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"}) + ", at " +
+			x.By(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"}) + ", r DOUBLE PRECISION)")
+		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		tl := &tail{Env: x}
+		tl.feed = x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			if pageReads(ev) {
+				if g := tl.behind.Swap(nil); g != nil {
+					g.Pass()
+				}
+			}
+			return err
+		}}, &rowfeed.Config{WatchPoll: suite.Never})
+		x.Exec(`INSERT INTO kv VALUES (1, '{"a": [1]}', '2026-01-31 12:00:00', 0.5), (2, '{"b": null}', '2026-01-31 12:00:01', 1), (3, 'null', NULL, NULL)`)
+		x.Publish(tl.feed)
+		want := text(x.Fetch(feedOf(x, "kv"), "1", 100))
+		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "2"})
+		var results []<-chan suite.Fetched
+		for i := range 8 {
+			results = append(results, tl.ask(rowfeed.Request{After: "1", Limit: 90 + i}))
+		}
+		tl.gather(len(results) + 1)
+		open()
+		if got := <-held; got.Err != nil {
+			x.Fatal(got.Err)
+		}
+		for _, result := range results {
+			if got := <-result; got.Err != nil || text(got.Page) != want {
+				x.Errorf("%v\n%s\nwant\n%s", got.Err, text(got.Page), want)
+			}
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package plans
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestPlansOfOutboxes (M59, H17): pages and moves of a shard read its records and places by their
+// indexes, and no others, also of a shard that has few records among many of another: before
+// the first ANALYZE, after it, and with statistics of when the outbox was empty; a publisher
+// finds the shards that have records by steps from one to the next, as do a page that names no
+// shard and a description.
+func TestPlansOfOutboxes(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		const batch, many = 500, 20_000 // a reader moves 500 at least
+		x.Exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
+		x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot", Mode: rowfeed.ModeOutbox})
+		p := newPlans(x, batch)
+		numbers := x.By(map[string]string{
+			"sqlite":   "WITH RECURSIVE n (i) AS (SELECT %[1]d UNION ALL SELECT i + 1 FROM n WHERE i < %[2]d) SELECT %[3]s FROM n",
+			"postgres": "SELECT %[3]s FROM generate_series(%[1]d::bigint, %[2]d) n (i)",
+			"mysql":    "WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 199) SELECT %[3]s FROM (SELECT 1 + a.x + 200 * b.x AS i FROM d a JOIN d b) n WHERE i >= %[1]d AND i <= %[2]d",
+		})
+		analyze := x.By(map[string]string{"sqlite": "ANALYZE", "postgres": "ANALYZE", "mysql": "ANALYZE TABLE hot, rowfeed_outbox_hot, rowfeed_feed_hot, rowfeed_shards"})
+		fill := func(shard, first, last int) {
+			x.Exec("INSERT INTO hot "+fmt.Sprintf(numbers, first, last, "i, 'd'"), "INSERT INTO rowfeed_outbox_hot (shard, id) "+fmt.Sprintf(numbers, first, last, fmt.Sprint(shard, ", i")))
+		}
+		measure := func(state string) {
+			t.Helper()
+			// A move that is broken off at its last statement leaves all as it was.
+			found := map[string]bool{}
+			for what, do := range map[string]func() error{
+				"read a shard of few": func() error { _, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(7)}); return err },
+				"read a shard of many": func() error {
+					_, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0), Limit: batch})
+					return err
+				},
+				"read a shard of none": func() error { _, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(5)}); return err },
+				"describe":             func() error { _, err := p.feed.Info(x.Ctx); return err },
+				"read without a shard": func() error {
+					if _, err := p.feed.Fetch(x.Ctx, rowfeed.Request{}); !suite.IsCode(err, rowfeed.InvalidRequest) {
+						return fmt.Errorf("a page of two shards: %w", err)
+					}
+					return nil
+				},
+				"publish": func() error { _, err := p.feed.Publish(x.Ctx); return err },
+				"read a shard, committed": func() error {
+					_, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(7), Consistent: true})
+					return err
+				},
+			} {
+				for _, h := range p.during(do) {
+					if !found[h.name] || h.name == "page" || h.name == "take records" {
+						found[h.name] = true
+						p.explain(state+", "+what+", "+h.name, h)
+					}
+				}
+			}
+			for _, name := range []string{"page", "has records", "shards of records", "take records", "newest record"} {
+				if !found[name] {
+					t.Errorf("%s: nothing is seen of %q", state, name)
+				}
+			}
+			if state != "empty" && (!found["place records"] || !found["delete records"]) {
+				t.Errorf("%s: nothing was moved: %v", state, found)
+			}
+		}
+		x.Exec(analyze)
+		fill(0, 1, many)
+		fill(7, many+1, many+3)
+		measure("with the statistics of an empty outbox")
+		x.Exec(analyze)
+		measure("analyzed")
+		f, err := x.RF.Feed(x.Ctx, "hot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Publish(f)
+		fill(0, many+11, many+12)
+		fill(7, many+21, many+23)
+		measure("everything placed, and few that wait")
+	})
+}

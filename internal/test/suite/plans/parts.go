@@ -1,0 +1,90 @@
+package plans
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestPlansOfParts (M25): TestPlansOfHotStatements for a feed of 1024
+// data shards. A page of a part reads the entries of its buckets and few others, however
+// many buckets it has, before the first ANALYZE and after it, and with statistics of when
+// the feed was empty or all of it was in one bucket. Publishing costs what it costs
+// without shards, and a batch of keys is given other shards for the cost of that batch.
+func TestPlansOfParts(t *testing.T) {
+	testdb.Quick(t)
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			suite.Each(t, func(x *suite.Env) {
+				const batch, many = 100, 20_000
+				x.Exec(s.create)
+				publisher := x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot", DataShards: 1024})
+				p := newPlans(x, batch)
+				measure := func(state string) {
+					x.Helper()
+					p.measure(state)
+					p.parts(state)
+					p.walkPositions(state)
+				}
+				measure("empty")
+				analyze(x)
+				s.insert(x, 0, many)
+				measure("all waiting, analyzed when empty")
+				x.Publish(publisher)
+				measure("nothing waiting, analyzed when empty")
+				vacuum(x)
+				measure("nothing waiting, analyzed")
+				x.Exec("UPDATE hot SET v = v + 1 WHERE v % 100 = 0")
+				x.Publish(publisher)
+				x.Exec("DELETE FROM rowfeed_positions_hot WHERE bucket <> 7")
+				vacuum(x)
+				x.Exec("UPDATE hot SET v = v + 1")
+				x.Publish(publisher)
+				measure("nothing waiting, analyzed when one bucket had it all")
+				x.Exec("DELETE FROM rowfeed_positions_hot", "DELETE FROM hot")
+				s.insert(x, 0, 5)
+				x.Publish(publisher)
+				vacuum(x)
+				s.insert(x, 5, many)
+				x.Publish(publisher)
+				measure("nothing waiting, analyzed when there were five")
+			})
+		})
+	}
+}
+
+// walkPositions is walk along the positions.
+func (p *plans) walkPositions(state string) {
+	p.Helper()
+	feed := p.described(feedtype.CaptureTrigger)
+	feed.DataShards = 1024
+	tx, sent := p.publishing(feed)
+	defer tx.Rollback()
+	p.walk(state, tx, sent, feed, false)
+}
+
+// parts measures pages of parts of several sizes: that of one bucket, of several, some of
+// which it shares with others, and one data shard.
+func (p *plans) parts(state string) {
+	p.Helper()
+	head, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Now})
+	if err != nil {
+		p.Fatal(err)
+	}
+	var position int64
+	_, _ = fmt.Sscan(string(head.Cursor), &position)
+	for _, shards := range []rowfeed.Shards{rowfeed.Part(7, 32), rowfeed.Part(1, 4), rowfeed.Part(2, 5), rowfeed.Part(1, 2), rowfeed.One(240)} {
+		for where, after := range map[string]int64{"at the start": 0, "in the middle": position / 2, "at the end": max(0, position-10)} {
+			for _, h := range p.during(func() error {
+				_, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(after)), Limit: p.batch, Shards: shards})
+				return err
+			}) {
+				p.explain(fmt.Sprintf("%s, %s of %s %s", state, h.name, shards, where), h)
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package plans
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestPlansOfRows (H17): TestPlansOfHotStatements for feeds
+// whose rows hold their positions. Taking rows that wait, writing their positions and
+// reading pages costs the same in a table of 20,000 rows whatever part of it waits,
+// whether or not it was ever analyzed, and whatever it was like when it was.
+func TestPlansOfRows(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			suite.EachColumn(t, func(x *suite.Env) {
+				const batch, many = 100, 20_000
+				x.Exec(x.Exact(s.create))
+				publisher := x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})
+				x.Columns = nil // the statements here say themselves what is NULL
+				p := newPlans(x, batch)
+				measure := func(state string) {
+					x.Helper()
+					p.measure(state)
+					p.place(state)
+				}
+				measure("empty")
+				analyze(x)
+				s.insert(x, 0, many)
+				measure("all waiting, never published, analyzed when empty")
+				analyze(x)
+				measure("all waiting, analyzed")
+				x.Publish(publisher)
+				measure("nothing waiting, analyzed when all was")
+				x.Exec("UPDATE hot SET feed_sync_id = NULL WHERE v % 100 = 0")
+				measure("1 % waiting")
+				vacuum(x)
+				measure("1 % waiting, analyzed")
+				x.Exec("UPDATE hot SET feed_sync_id = NULL")
+				measure("all waiting again")
+				x.Exec("DELETE FROM hot")
+				s.insert(x, 0, 5)
+				x.Publish(publisher)
+				vacuum(x)
+				s.insert(x, 5, many)
+				measure("all waiting but five, analyzed when there were five")
+				x.Publish(publisher)
+				measure("nothing waiting, analyzed when there were five")
+			})
+		})
+	}
+}
+
+// place asserts what giving positions to a batch of rows costs: from the beginning,
+// and going on from a key.
+func (p *plans) place(state string) {
+	p.Helper()
+	feed := p.described(feedtype.CaptureColumn)
+	tx, sent := p.publishing(feed)
+	defer tx.Rollback()
+	q := dialect.On(tx)
+	var after []any
+	for _, where := range []string{"from the beginning", "going on", "by shard from the beginning", "by shard going on"} {
+		if feed.DataShards == 0 && strings.HasPrefix(where, "by shard") {
+			feed.DataShards, after = 7, nil
+		}
+		*sent = nil
+		before := p.touched(tx)
+		n, last, err := p.Dialect.PlaceRows(p.Ctx, q, feed, after, p.batch, 1_000_000, func([]any) (int, error) { return 3, nil })
+		if err != nil {
+			p.Fatal(err)
+		}
+		// These are several statements; what one may touch is never a table of 20,000 rows.
+		if touched := p.touched(tx) - before; touched > 2*p.bound() {
+			p.Errorf("%s, placing rows %s: %d rows touched for a batch of %d", state, where, touched, n)
+		}
+		if p.Family() == "sqlite" {
+			for _, ev := range *sent {
+				p.explainPlacing(state, ev)
+			}
+		}
+		after = last
+		if n > 0 {
+			p.In(tx, "UPDATE hot SET feed_sync_id = NULL WHERE feed_sync_id > 1000000")
+		}
+	}
+	p.walk(state, tx, sent, feed, true)
+}
+
+// touched counts the rows that the session's statements have read, where the database
+// counts.
+func (p *plans) touched(tx *sql.Tx) (n int) {
+	p.Helper()
+	var err error
+	switch p.Family() {
+	case "postgres":
+		err = tx.QueryRow("SELECT COALESCE(sum(COALESCE(seq_tup_read, 0) + COALESCE(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables").Scan(&n)
+	case "mysql":
+		rows, e := tx.Query("SHOW SESSION STATUS LIKE 'Handler_read_%'")
+		if e != nil {
+			p.Fatal(e)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			var count int
+			if e := rows.Scan(&name, &count); e != nil {
+				p.Fatal(e)
+			}
+			n += count
+		}
+		err = rows.Err()
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return n
+}
+
+// explainPlacing looks at SQLite's plan: neither the table nor the positions are read
+// whole, and nothing but the batch is sorted.
+func (p *plans) explainPlacing(state string, ev testdb.TapEvent) {
+	p.Helper()
+	if !strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "DELETE") {
+		return
+	}
+	lines := p.sqlitePlan(ev)
+	if slices.ContainsFunc(lines, func(l string) bool {
+		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || l == "SCAN p" || strings.HasPrefix(l, "SCAN rowfeed")) && !strings.Contains(l, "rowfeed_hot_row_waiting")
+	}) {
+		p.Errorf("%s: %s\n%s", state, strings.Join(lines, "\n"), ev.SQL)
+	}
+}

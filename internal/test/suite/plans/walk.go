@@ -1,0 +1,137 @@
+package plans
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// described is the feed hot as the dialects see it.
+func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
+	p.Helper()
+	info, err := p.feed.Info(p.Ctx)
+	if err != nil {
+		p.Fatal(err)
+	}
+	table, err := p.Dialect.Describe(p.Ctx, dialect.On(p.Pool), p.feed.Source())
+	if err != nil {
+		p.Fatal(err)
+	}
+	schema, err := p.Dialect.CurrentSchema(p.Ctx, dialect.On(p.Pool))
+	if err != nil {
+		p.Fatal(err)
+	}
+	key := make([]dialect.Column, len(info.Key))
+	for i, c := range info.Key {
+		key[i] = *table.Column(c.Name)
+		key[i].Stored = c.Name
+	}
+	return &dialect.Feed{Name: "hot", Names: dialect.Names{Schema: schema, Prefix: "rowfeed_"}, Source: table.Name, Key: key, Capture: capture, Primary: true}
+}
+
+// publishing is a transaction as publishers have them, and what was sent in it.
+func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
+	p.Helper()
+	sent := new([]testdb.TapEvent)
+	pool := p.DB.OpenTapped(p.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		*sent = append(*sent, ev)
+		return nil
+	}})
+	p.Cleanup(func() { pool.Close() })
+	tx, err := pool.BeginTx(p.Ctx, p.Dialect.TxOptions(dialect.ForPublish))
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, s := range p.Dialect.Settings(dialect.ForPublish, feed.Names) {
+		if _, err := dialect.On(tx).Exec(p.Ctx, s); err != nil {
+			p.Fatal(err)
+		}
+	}
+	return tx, sent
+}
+
+// walk asserts what two batches of the walk cost that gives keys other shards: those of
+// the table of positions or, with rows, those of the source.
+func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *dialect.Feed, rows bool) {
+	p.Helper()
+	q := dialect.On(tx)
+	for batch, after := 0, []any(nil); batch < 2; batch++ {
+		before := p.touched(tx)
+		*sent = nil
+		keys, err := dialect.WalkKeys(p.Ctx, q, p.Dialect, feed, rows, after, p.batch)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var places []dialect.Sharded
+		for _, k := range keys {
+			if k.Position != nil {
+				places = append(places, dialect.Sharded{Position: *k.Position, Shard: (int(*k.Shard) + 1) % feed.DataShards})
+			}
+		}
+		if len(places) > 0 {
+			if n, err := p.Dialect.SetShards(p.Ctx, q, feed, rows, places); err != nil || n != int64(len(places)) {
+				p.Fatalf("%d of %d keys were given shards: %v", n, len(places), err)
+			}
+		}
+		if touched := p.touched(tx) - before; touched > 2*p.bound() {
+			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
+		}
+		if p.Family() == "sqlite" {
+			p.explainWalk(state, *sent, batch > 0)
+		}
+		if len(keys) < p.batch {
+			return
+		}
+		after = keys[len(keys)-1].Key
+	}
+}
+
+// explainWalk looks at SQLite's plans, each once: keys are read in the order of an index,
+// from where the batch begins, and are written where their positions are.
+func (p *plans) explainWalk(state string, sent []testdb.TapEvent, goesOn bool) {
+	p.Helper()
+	var seen []string
+	for _, ev := range sent {
+		read := strings.HasPrefix(ev.SQL, "SELECT t.feed_sync_id")
+		if slices.Contains(seen, ev.SQL) || !read && !strings.HasPrefix(ev.SQL, "UPDATE") {
+			continue
+		}
+		seen = append(seen, ev.SQL)
+		for _, line := range p.sqlitePlan(ev) {
+			if strings.Contains(line, "TEMP B-TREE") || strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN json_each") && (!read || goesOn) {
+				p.Errorf("%s: %s\n%s", state, line, ev.SQL)
+			}
+		}
+	}
+}
+
+// sqlitePlan are the lines of a statement's plan.
+func (p *plans) sqlitePlan(ev testdb.TapEvent) (lines []string) {
+	p.Helper()
+	var args []any
+	for _, a := range ev.Args {
+		args = append(args, a.Value)
+	}
+	rows, err := p.DB.Admin().QueryContext(p.Ctx, "EXPLAIN QUERY PLAN "+ev.SQL, args...)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			p.Fatal(err)
+		}
+		lines = append(lines, detail)
+	}
+	if err := rows.Err(); err != nil {
+		p.Fatal(err)
+	}
+	return lines
+}

@@ -1,0 +1,90 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// quiet keeps a process from beginning anything in its database while there is a file, and says
+// so when nothing is under way. Who is stopped then holds no lock, for which the others would
+// wait as long as it is stopped: what becomes of its leases is to be seen, not of its locks.
+type quiet struct {
+	file string // "" for a process that nobody stops
+
+	mu       sync.Mutex
+	underWay int // transactions, and statements outside of them
+}
+
+func (q *quiet) hooks() testdb.Hooks {
+	if q.file == "" {
+		return testdb.Hooks{}
+	}
+	begins := func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin || ev.SQL != "" && !ev.InTx }
+	return testdb.Hooks{
+		Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if !begins(ev) {
+				return nil
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for said := false; q.underWay == 0 && q.wanted(); Rest(context.WithoutCancel(ctx), time.Millisecond) {
+				if !said {
+					fmt.Println("quiet")
+					said = true
+				}
+			}
+			q.underWay++
+			return nil
+		},
+		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			ended := ev.Kind == testdb.Commit || ev.Kind == testdb.Rollback
+			if ended || begins(ev) && (ev.Kind != testdb.Begin || err != nil) {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				q.underWay--
+			}
+			return err
+		},
+	}
+}
+
+func (q *quiet) wanted() bool {
+	_, err := os.Stat(q.file)
+	return err == nil
+}
+
+// Stoppable starts a process that can be stopped between its transactions. stop stops it, as
+// SIGSTOP does, and goOn lets it go on.
+func (x *Env) Stoppable(child string) (p *Program, stop, goOn func()) {
+	x.Helper()
+	file := filepath.Join(x.TempDir(), "quiet")
+	p = &Program{testdb.CrashChild(x.T, child, "URL="+x.DB.URL, "QUIET="+file), []string{"", child}}
+	send := func(s syscall.Signal) {
+		x.Helper()
+		if err := syscall.Kill(p.PID(), s); err != nil {
+			x.Fatal(err)
+		}
+	}
+	return p, func() {
+			x.Helper()
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				x.Fatal(err)
+			}
+			x.WaitFor(p, regexp.MustCompile("quiet\n"))
+			send(syscall.SIGSTOP)
+		}, func() {
+			x.Helper()
+			if err := os.Remove(file); err != nil {
+				x.Fatal(err)
+			}
+			send(syscall.SIGCONT)
+		}
+}

@@ -1,0 +1,66 @@
+package suite
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// Program is a running binary.
+type Program struct {
+	*testdb.Child
+	Args []string
+}
+
+// runs tells whether the program has not ended.
+func (p *Program) runs() bool { return syscall.Kill(p.PID(), 0) == nil }
+
+// WantAlive asserts that the program has survived.
+func (x *Env) WantAlive(p *Program) {
+	x.Helper()
+	if !p.runs() {
+		x.Fatalf("%s ended by itself:\n%s", strings.Join(p.Args[1:], " "), p.Output())
+	}
+}
+
+// WaitFor waits for a line of the program's output.
+func (x *Env) WaitFor(p *Program, line *regexp.Regexp) []string {
+	x.Helper()
+	var found []string
+	x.Eventually(fmt.Sprintf("%s prints %s", strings.Join(p.Args[1:], " "), line), func() bool {
+		found = line.FindStringSubmatch(p.Output())
+		if found == nil {
+			x.WantAlive(p)
+		}
+		return found != nil
+	})
+	return found
+}
+
+// RaceSeed is ROWFEED_TEST_SEED, else random. It decides what the writers do and who
+// is killed; the database and the machine decide the rest.
+func RaceSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if text := os.Getenv("ROWFEED_TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("ROWFEED_TEST_SEED=%d", seed)
+	return seed
+}
+
+func OrNull(id int64) string {
+	if id == 0 {
+		return "NULL"
+	}
+	return fmt.Sprint(id)
+}

@@ -1,0 +1,52 @@
+package suite
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// AfterBatch holds a `feed add` of kv after n batches of back-fill, on a pool of its
+// own; its end is what comes out of the channel.
+func (x *Env) AfterBatch(n int64) (held *testdb.Held, end chan error) {
+	x.Helper()
+	var made, batches atomic.Int64
+	held = testdb.Hold(func(ev testdb.TapEvent) bool {
+		return ev.Kind == testdb.Begin && made.Load() == 1 && batches.Load() == n
+	})
+	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "INSERT INTO") && strings.Contains(ev.SQL, "changes_kv") {
+			batches.Add(1)
+		}
+		if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "feeds") && strings.Contains(ev.SQL, "SET state") {
+			made.Store(1)
+		}
+		return held.Before(ctx, ev)
+	}}), x.Dialect, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	end = make(chan error, 1)
+	go func() {
+		_, err := rf.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil)
+		end <- err
+	}()
+	<-held.Reached
+	return held, end
+}
+
+func (x *Env) KVOf(rows int) {
+	x.Helper()
+	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
+	x.Fill(rows)
+}
+
+// HostOf turns mysql://root@127.0.0.1:1/db into the driver's tcp(127.0.0.1:1)/db.
+func HostOf(url string) string {
+	rest := url[strings.Index(url, "@")+1:]
+	host, db, _ := strings.Cut(rest, "/")
+	return "tcp(" + host + ")/" + db
+}

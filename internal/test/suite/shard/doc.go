@@ -1,0 +1,2 @@
+// Package shard tests sequence feeds that are read in parts, and changes of the number of their shards.
+package shard

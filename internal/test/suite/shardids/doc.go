@@ -1,0 +1,2 @@
+// Package shardids tests consumers of ULID feeds, whose shards are listed and not counted.
+package shardids

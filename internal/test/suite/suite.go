@@ -1,0 +1,89 @@
+// Package suite is the one suite of tests that every database passes, through the public API of the library and, if a
+// rule is about statements, against the dialect. Its folders have the tests, one folder for each capability; this
+// package has what the folders share, above all Env, a fresh database with rowfeed on it.
+//
+// Tests are ordinary functions, so that one binary runs all of them. A folder lists them in its file tests.go, which
+// "go run ./internal/test/cases" writes. The binary of cmd/internal/suite runs the folders of this package, and those
+// beside itself, whose tests need packages of the commands:
+//
+//	go test ./cmd/internal/suite
+//	go test ./cmd/internal/suite -run 'TestSuite/publish/TestCollapse'
+//	ROWFEED_TEST_PART=1/2 go test ./cmd/internal/suite    every other test
+//
+// Each test runs on every engine of internal/test/testdb with a database of its own, unless testdb.Only says why not.
+// If a database lacks a behaviour, the test asserts the refusal and is not skipped. On PostgreSQL 18 and MySQL only
+// tests run that call testdb.Quick. The first line of a test's comment names, behind the test, the rows of
+// docs/CAPABILITIES.md that it shows (internal/test/cases).
+//
+// Tests that mostly wait, for terms of leases to end and the like, run side by side (t.Parallel), after all others:
+// those have the server and the processor to themselves.
+package suite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/tap"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// A Fixture has what the tests take from the program that runs them.
+type Fixture struct {
+	// Open opens a pool of connections on the database of a URL. The hooks, if there are any, see every statement.
+	Open func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error)
+	// Dialect returns the dialect of a URL.
+	Dialect func(url string) (dialect.Dialect, error)
+}
+
+var fixture Fixture
+
+// Open opens a pool of connections as the Fixture does.
+func Open(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error) {
+	return fixture.Open(ctx, url, hooks)
+}
+
+// DialectOf returns the dialect of a URL.
+func DialectOf(url string) (dialect.Dialect, error) { return fixture.Dialect(url) }
+
+// Main runs the tests of a binary, or the function of a child process, and exits. Call it from TestMain.
+func Main(m *testing.M, f Fixture) {
+	fixture = f
+	testdb.Main(m)
+}
+
+// Run runs the tests of folders as subtests named folder/test, one after another. If the environment variable
+// ROWFEED_TEST_PART is 1/2, it runs the first test of two, the third and so on; if it is 2/2, the others. Call it from
+// a test that is called TestSuite.
+func Run(t *testing.T, folders ...[]func(*testing.T)) {
+	if t.Name() != testdb.Suite {
+		t.Fatalf("%s runs the suite: call it %s, which testdb knows", t.Name(), testdb.Suite)
+	}
+	part, parts := 1, 1
+	if text := os.Getenv("ROWFEED_TEST_PART"); text != "" {
+		if _, err := fmt.Sscanf(text, "%d/%d", &part, &parts); err != nil || part < 1 || part > parts {
+			t.Fatalf("ROWFEED_TEST_PART is %q, not like 1/2", text)
+		}
+	}
+	n := 0
+	for _, tests := range folders {
+		for _, test := range tests {
+			if n++; n%parts == part%parts {
+				t.Run(nameOf(test), test)
+			}
+		}
+	}
+}
+
+// nameOf returns publish/TestCollapse for publish.TestCollapse.
+func nameOf(test func(*testing.T)) string {
+	name := path.Base(runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name())
+	return strings.Replace(name, ".", "/", 1)
+}

@@ -1,0 +1,70 @@
+package ulid
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestULIDBadRows (M42): where a column takes bytes of any length, or values of any type, a row that holds no
+// ULID is named, with the way to find it; feed add refuses such a table (M42).
+func TestULIDBadRows(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		table := x.By(map[string]string{"sqlite": x.EventsTable("events"), "mysql": "",
+			"postgres": "CREATE TABLE events (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid bytea NOT NULL, data text)"})
+		if table == "" {
+			return // binary(16) holds nothing else
+		}
+		x.Exec(table, "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		e := &suite.Events{Env: x, Feed: x.Add(suite.EventsSpec())}
+		e.Write(7, 1, 2)
+		bad := []string{x.By(map[string]string{"sqlite": "7, x'0f0f'", "postgres": `7, '\x0f0f'`})}
+		if x.Family() == "sqlite" {
+			bad = append(bad, "7, '01GNSG5PM8ZZZVZZZZZZZZZZZZ'", "'x7', x'01857302da88ffffbfffffffffffffff'", "1.5, x'01857302da88ffffbfffffffffffffff'")
+		}
+		for i, row := range bad {
+			x.Exec("INSERT INTO events (id, shard, ulid) VALUES (50, " + row + ")")
+			if i == 0 {
+				_, err := e.Feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(7)})
+				x.WantCode(err, rowfeed.Failed)
+				for _, words := range []string{`feed "events", shard 7: a row of table `, `events holds no ULID in "ulid"`, "WHERE ", "<> 16"} {
+					if !strings.Contains(err.Error(), words) {
+						t.Errorf("%v, want %q in it", err, words)
+					}
+				}
+				if x.Family() == "sqlite" {
+					tx := x.Begin(sql.LevelDefault)
+					_, err := e.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{7}})
+					if x.WantCode(err, rowfeed.Failed); !strings.Contains(err.Error(), "holds no ULID") {
+						t.Error(err)
+					}
+					if err := tx.Rollback(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			findings, err := e.Feed.Admin().Check(x.Ctx)
+			if err != nil || len(findings) != 1 || findings[0].Key == nil || !strings.Contains(findings[0].Problem, `"ulid" holds no ULID of 16 bytes`) {
+				t.Fatalf("%s: %+v, %v", row, findings, err)
+			}
+			if id, _ := findings[0].Key.Get("id"); id != int64(50) {
+				t.Errorf("%s: row %v is named", row, id)
+			}
+			other := suite.EventsSpec()
+			other.Name, other.Table = "copy", "copied"
+			x.Exec(strings.ReplaceAll(table, "events", "copied"), "CREATE UNIQUE INDEX copied_feed ON copied (shard, ulid)", "INSERT INTO copied SELECT * FROM events")
+			_, err = x.RF.AddFeed(x.Ctx, other, nil)
+			if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "in 1 of its rows") {
+				t.Errorf("%s: %v", row, err)
+			}
+			x.Exec("DROP TABLE copied", "DELETE FROM events WHERE id = 50")
+		}
+		e.WantIDs(e.Page(e.Feed, 7, "", 10), false, 1, 2)
+		x.WantSound(e.Feed)
+	})
+}

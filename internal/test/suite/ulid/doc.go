@@ -1,0 +1,2 @@
+// Package ulid tests ULID feeds, and the shard locks under which ULIDs grow.
+package ulid

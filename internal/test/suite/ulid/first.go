@@ -1,0 +1,143 @@
+package ulid
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestLockFirstUse (M30, H8): the first writers of two shards do not wait for each other, nor end in a
+// deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
+func TestLockFirstUse(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+	suite.EachULID(t, func(x *suite.Events) {
+		// Not SERIALIZABLE: of two transactions that look for a row and make it PostgreSQL may find that
+		// they depend on each other, whatever the rows, and MariaDB and MySQL lock what is looked at.
+		levels := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead}
+		for i, level := range levels {
+			a, b := x.Begin(level), x.Begin(level)
+			u := x.Lock(a, rowfeed.LockRequest{Shards: []int{77 + 10*i}})
+			v := x.Lock(b, rowfeed.LockRequest{Shards: []int{78 + 10*i}})
+			w := x.Lock(b, rowfeed.LockRequest{Shards: []int{-5 - i}})
+			x.Event(a, 10*i, 77+10*i, x.At(u, 77+10*i, 0), "")
+			x.Event(b, 10*i+1, 78+10*i, x.At(v, 78+10*i, 0), "")
+			x.Event(b, 10*i+2, -5-i, x.At(w, -5-i, 0), "")
+			x.Commit(a)
+			x.Commit(b)
+		}
+		for i, level := range levels {
+			a, b := x.Begin(level), x.Begin(level)
+			for j, lock := range []struct {
+				tx    *sql.Tx
+				shard int
+			}{{a, 1077 + 10*i}, {b, 1078 + 10*i}, {b, -1005 - i}, {a, 1076 + 10*i}} {
+				if _, err := x.LockBySQL(lock.tx, lock.shard, "NULL"); err != nil {
+					t.Fatal(level, err)
+				}
+				x.In(lock.tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)", 100+10*i+j, lock.shard, x.BySQL("0", lock.shard)))
+			}
+			x.Commit(b)
+			x.Commit(a)
+		}
+		x.WantSound(x.Feed)
+	})
+}
+
+// TestLockFirstUseRolledBack (M30): several who wait for the first writer of a shard go on when it
+// rolls back. On MariaDB and MySQL they may end in a deadlock: what they wait for goes away, and each
+// has a lock on the gap. It is told as one, and who begins again is served.
+func TestLockFirstUseRolledBack(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+	suite.EachULID(t, func(x *suite.Events) {
+		for round, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelDefault} {
+			shard := 5 + round
+			first := x.Begin(level)
+			x.Lock(first, rowfeed.LockRequest{Shards: []int{shard}})
+			const others = 3
+			write := func(i int, pool *sql.DB) error {
+				tx, err := pool.BeginTx(x.Ctx, &sql.TxOptions{Isolation: level})
+				if err != nil {
+					return err
+				}
+				defer tx.Rollback()
+				u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Wait: time.Hour})
+				if err != nil {
+					return err
+				}
+				at, err := u.At(shard, 0)
+				if err == nil {
+					err = x.TryEvent(x.Ctx, tx, 10*round+i, shard, at, "")
+				}
+				if err != nil {
+					return err
+				}
+				return tx.Commit()
+			}
+			var group sync.WaitGroup
+			errs, pools := make([]error, others), make([]*sql.DB, others)
+			for i := range others {
+				pools[i] = x.Writer(testdb.Hooks{})
+				group.Go(func() { errs[i] = write(i, pools[i]) })
+			}
+			x.Eventually("all others wait", func() bool { return x.LockWaits() == others })
+			if err := first.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			group.Wait()
+			for i, err := range errs {
+				if err == nil {
+					continue
+				}
+				if x.WantCode(err, rowfeed.Locked); x.Family() != "mysql" || x.Dialect.Classify(unwrapped(err)) != dialect.ClassRetry {
+					t.Errorf("%v: %v", level, err)
+				}
+				if err := write(i, pools[i]); err != nil {
+					t.Errorf("%v, again: %v", level, err)
+				}
+			}
+			if page := x.Page(x.Feed, shard, "", 10); len(page.Entries) != others {
+				t.Errorf("%v: %d of %d rows", level, len(page.Entries), others)
+			}
+		}
+	})
+}
+
+// TestOutboxFirstUse (M59): whoever moves the first records of one shard holds up nobody who moves
+// those of another (M30, M59, hazard 8).
+func TestOutboxFirstUse(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
+	suite.EachOutbox(t, func(x *suite.Events) {
+		x.Appended(1, 77, time.Time{})
+		x.Appended(2, 78, time.Time{})
+		x.Appended(3, -5, time.Time{})
+		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
+		f, err := x.TappedDB(testdb.Hooks{Before: held.Before}, nil).Feed(x.Ctx, "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := make(chan rowfeed.Page, 1)
+		go func() {
+			page, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(77)})
+			if err != nil {
+				x.Error(err)
+			}
+			pages <- page
+		}()
+		<-held.Reached
+		x.WantIDs(x.Page(x.Feed, 78, "", 10), false, 2)
+		x.WantIDs(x.Page(x.Feed, -5, "", 10), false, 3)
+		held.Release()
+		x.WantIDs(<-pages, false, 1)
+		if info := x.Info(x.Feed); !slices.Equal(info.ShardIDs, []int{-5, 77, 78}) {
+			t.Errorf("%v", info.ShardIDs)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package ulid
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+)
+
+// TestULIDKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and
+// none but it: pages, dead letters and their release know the row by it.
+func TestULIDKey(t *testing.T) {
+	suite.EachULID(t, func(x *suite.Events) {
+		x.Exec("CREATE TABLE keyed (shard INT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, PRIMARY KEY (shard, ulid))", "CREATE TABLE applied (id VARCHAR(30) NOT NULL PRIMARY KEY)")
+		spec := suite.EventsSpec()
+		spec.Name, spec.Table = "keyed", "keyed"
+		f := x.Add(spec)
+		var want []string
+		write := func(rows int) {
+			x.Helper()
+			tx := x.Begin(sql.LevelReadCommitted)
+			u, err := f.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{-5}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rows {
+				id := x.At(u, -5, int64(i))
+				if _, err := tx.ExecContext(x.Ctx, "INSERT INTO keyed (shard, ulid) VALUES (-5, "+x.Dialect.Placeholder(1)+")", id); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, id.String())
+			}
+			x.Commit(tx)
+		}
+		write(3)
+		var got []string
+		for _, e := range x.Page(f, -5, "", 10).Entries {
+			var row struct {
+				Shard int
+				ULID  any
+			}
+			if err := e.Decode(&row); err != nil || row.Shard != -5 || row.ULID == nil {
+				t.Errorf("%s: %+v, %v", suite.Line(e), row, err)
+			}
+			got = append(got, e.Position)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("positions %q, want %q", got, want)
+		}
+		var failing atomic.Bool
+		failing.Store(true)
+		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+				for _, e := range entries {
+					if failing.Load() && e.Position == want[1] {
+						return errors.New("not this one")
+					}
+					if _, err := tx.ExecContext(ctx, "INSERT INTO applied VALUES ('"+ulid.MustParse(e.Position).String()+"')"); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+		if err := c.RunOnce(x.Ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.List("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, []string{want[0], want[2]}) {
+			t.Errorf("applied %q of %q", got, want)
+		}
+		failing.Store(false)
+		letters, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
+		if err != nil || len(letters) != 1 {
+			t.Fatalf("%+v, %v", letters, err)
+		}
+		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key); n != 1 || err != nil {
+			t.Errorf("%d to be tried again, %v", n, err)
+		}
+		write(1)
+		if err := c.RunOnce(x.Ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.List("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, want) {
+			t.Errorf("applied %q of %q", got, want)
+		}
+		x.WantSound(f)
+	})
+}
