@@ -44,3 +44,21 @@ func TestLanes(t *testing.T) {
 		t.Error("Each does not skip a test that runs nowhere")
 	})
 }
+
+// TestSuite: what a test of the suite declares holds for its subtests, and for no other test of the suite.
+func TestSuite(t *testing.T) {
+	t.Setenv("ROWFEED_TEST_ENGINES", "")
+	t.Run("folder/TestOnly", func(t *testing.T) {
+		testdb.Only(t, testdb.SQLite)
+		t.Run("subtest", func(t *testing.T) {
+			if testdb.Excluded(t, testdb.MariaDB) == "" {
+				t.Error("a subtest runs on a database that its test excludes")
+			}
+		})
+	})
+	t.Run("folder/TestOther", func(t *testing.T) {
+		if why := testdb.Excluded(t, testdb.MariaDB); why != "" {
+			t.Error(why)
+		}
+	})
+}
