@@ -43,7 +43,7 @@ func TestFillingOverHTTP(t *testing.T) {
 		to := newShelf(t)
 		startRelaying(x, client, x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: toldRelay.Observer()}), to, 1)
 		x.Eventually("both are refused, and go on", func() bool {
-			return told.Like("are being placed behind the head") > 1 && toldRelay.Like("are being placed behind the head") > 1
+			return told.Like("placing older rows behind the head") > 1 && toldRelay.Like("placing older rows behind the head") > 1
 		})
 		y.Backfilled(4)
 		r.AwaitApplied("all rows", "0: 4 2 1 10", "3: 3 12")

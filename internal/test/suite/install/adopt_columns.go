@@ -153,7 +153,7 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 		x.Exec("UPDATE kv SET v = 9 WHERE id = 2")
 		_, err := f.Publish(x.Ctx)
 		x.WantCode(err, rowfeed.Refused)
-		if !strings.Contains(err.Error(), "former publisher") || !strings.Contains(err.Error(), "repair kv") {
+		if !strings.Contains(err.Error(), "a publisher that is not rowfeed's") || !strings.Contains(err.Error(), "repair kv") {
 			x.Errorf("the error does not say why, or what to do: %v", err)
 		}
 		if _, err := f.Admin().Repair(x.Ctx); err != nil {
