@@ -24,7 +24,8 @@ func TestPossibleNumbersAreASet(t *testing.T) {
 		exact := true
 		for range 12 {
 			var seqs []int64
-			for seq, density := int64(1)+random.Int64N(top), 1+random.Int64N(4); seq < top && len(seqs) < 600; seq += 1 + random.Int64N(density) {
+			seq, density := int64(1)+random.Int64N(top), 1+random.Int64N(4)
+			for ; seq < top && len(seqs) < 600; seq += 1 + random.Int64N(density) {
 				if s.Has(seq) {
 					seqs = append(seqs, seq)
 				}
@@ -73,9 +74,12 @@ func TestCoarsenKeepsLongRunsApart(t *testing.T) {
 	gap := func(first, n int64) dialect.Run { return dialect.Run{First: first, N: n} }
 	for _, c := range []struct{ s, want dialect.Seqs }{
 		{dialect.Seqs{Above: 10_000}, dialect.Seqs{Above: 10_000}},
-		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000}},
-		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9, 2)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 6)}, Above: 10_000}},
-		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 9_989}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000},
+			dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 10_000}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9, 2)}, Above: 10_000},
+			dialect.Seqs{Gaps: []dialect.Run{gap(5, 6)}, Above: 10_000}},
+		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9_990, 1)}, Above: 10_000},
+			dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 9_989}},
 		{dialect.Seqs{Gaps: []dialect.Run{gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Above: 9_989}},
 	} {
 		if got := coarsen(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
@@ -104,12 +108,17 @@ func TestStillOpen(t *testing.T) {
 		what              string
 		before, now, open []dialect.Writer
 	}{
-		{"still open", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1"), w("b", "2")}, []dialect.Writer{w("a", "1")}},
+		{"still open",
+			[]dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1"), w("b", "2")}, []dialect.Writer{w("a", "1")}},
 		{"it has ended", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "2")}, nil},
-		{"its session has begun another transaction", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "2")}, nil},
-		{"another session has the transaction", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "1")}, []dialect.Writer{w("a", "1")}},
-		{"still without a name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}},
-		{"it has got its name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1")}},
+		{"its session has begun another transaction",
+			[]dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "2")}, nil},
+		{"another session has the transaction",
+			[]dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "1")}, []dialect.Writer{w("a", "1")}},
+		{"still without a name",
+			[]dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}},
+		{"it has got its name",
+			[]dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1")}},
 		{"its session has no transaction", []dialect.Writer{w("a", "")}, []dialect.Writer{w("b", "1")}, nil},
 		{"an orphan", []dialect.Writer{w("a", "1")}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},
 		{"an orphan of before", []dialect.Writer{orphan}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},

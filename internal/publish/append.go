@@ -10,40 +10,46 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// appending is what does not change in the statements that writers send all day, as long as the
-// feed has the same record.
-type appending struct {
+// insertSQL caches the statements that writers send most often. They depend on the feed's record only.
+type insertSQL struct {
 	of     *catalog.Record
 	feed   *dialect.Feed
 	change string // the INSERT of a change, up to the key's values
-	record string // the INSERT into an outbox
+	record string // the INSERT of an outbox record
 }
 
-func (f *Recorder) appending() *appending {
+func (f *Recorder) insertSQL() *insertSQL {
 	r := f.Record.Load()
-	if a := f.appends.Load(); a != nil && a.of == r {
-		return a
+	if s := f.inserts.Load(); s != nil && s.of == r {
+		return s
 	}
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
-	a := &appending{of: r, feed: feed,
-		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
+	s := &insertSQL{of: r, feed: feed,
+		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) +
+			" (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
 	if feed.Outbox {
-		a.record = dialect.AppendRecord(d, feed)
+		s.record = dialect.AppendRecord(d, feed)
 	}
-	f.appends.Store(a)
-	return a
+	f.inserts.Store(s)
+	return s
 }
 
-// AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
-// inserts the row. It waits for nobody.
+// AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that inserts the row. It
+// takes no lock that another transaction waits for.
 func (f *Recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record feedtype.OutboxRecord) error {
-	a := f.appending()
-	if !a.feed.Outbox {
-		next := "write to the table"
-		if a.feed.ULIDs != nil {
-			next = "take ULIDs with Lock in the transaction that inserts the row"
+	s := f.insertSQL()
+	if !s.feed.Outbox {
+		next := "write to the table; no record is needed"
+		if s.feed.ULIDs != nil {
+			next = "get ULIDs from Lock in the transaction that inserts the row"
 		}
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "it has no outbox", Err: errors.ErrUnsupported, Next: next}
+		return &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "it has no outbox",
+			Err:    errors.ErrUnsupported,
+			Next:   next,
+		}
 	}
 	if err := f.checkKey(record.Key); err != nil {
 		return err
@@ -52,7 +58,7 @@ func (f *Recorder) AppendOutbox(ctx context.Context, tx dialect.Querier, record 
 	if !record.Hint.IsZero() {
 		hint = record.Hint.UnixMilli()
 	}
-	_, err := tx.Exec(ctx, a.record, append([]any{record.Shard, hint}, record.Key...)...)
+	_, err := tx.Exec(ctx, s.record, append([]any{record.Shard, hint}, record.Key...)...)
 	if err != nil {
 		return f.keyError(record.Key, "append a record to its outbox", err)
 	}

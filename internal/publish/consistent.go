@@ -9,25 +9,30 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// consistentWait bounds the publishing before a consistent page when the request does
-// not.
+// consistentWait bounds the publishing before a consistent page if the request sets no bound.
 const consistentWait = 5 * time.Second
 
-// MayCatchUp refuses consistent requests to a process that publishes nothing.
+// MayCatchUp refuses consistent requests in a process that does not publish.
 func (f *Publisher) MayCatchUp() error {
 	if f.Store.Publishes() {
 		return nil
 	}
-	cause, next := "a replica cannot publish, so it cannot make sure", "ask the primary, or leave it out"
+	cause, next := "a replica cannot publish what is pending", "ask the primary, or leave the parameter out"
 	if !f.Store.Replica {
-		cause, next = "this process is not to publish, so it cannot make sure", "ask one that publishes, or leave it out"
+		cause, next = "this process does not publish", "ask a process that publishes, or leave the parameter out"
 	}
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.Name), Param: "consistent", Cause: "consistent: " + cause, Next: next}
+	return &feedtype.Error{
+		Code:   feedtype.InvalidRequest,
+		Object: feedtype.FeedObject(f.Name),
+		Param:  "consistent",
+		Cause:  "consistent: " + cause,
+		Next:   next,
+	}
 }
 
-// CatchUp publishes until nothing is left of what was waiting, and visible, when it was
-// called. Callers that come together share the work, though never work that had begun
-// before they came: what they have just committed might not be in it.
+// CatchUp publishes until no change is left that was pending, and visible, when CatchUp was called. Concurrent callers
+// share the work. A caller never joins work that began before its call: that work may miss what the caller has just
+// committed.
 func (f *Publisher) CatchUp(ctx context.Context, shard int, wait time.Duration) error {
 	p, err := f.positioner(ctx)
 	if err != nil {
@@ -36,14 +41,20 @@ func (f *Publisher) CatchUp(ctx context.Context, shard int, wait time.Duration) 
 	if wait == 0 {
 		wait = consistentWait
 	}
-	over, end := context.WithTimeout(ctx, wait)
+	bounded, end := context.WithTimeout(ctx, wait)
 	defer end()
-	_, err = f.catchUps.Do(over, shard, func(ctx context.Context) (struct{}, error) {
+	_, err = f.catchUps.Do(bounded, shard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.CatchUp(ctx, shard)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s", wait),
-			Next: "try again, with a longer wait; `rowfeed status " + f.Name + "` tells how much is waiting and who is in the way"}
+		return &feedtype.Error{
+			Code:   feedtype.NotConsistent,
+			Object: feedtype.FeedObject(f.Name),
+			Cause: fmt.Sprintf("not everything that was committed before the request could be published within %s",
+				wait),
+			Next: "try again, with a longer wait; `rowfeed status " + f.Name +
+				"` shows how much is pending, and which transactions are in the way",
+		}
 	}
-	return f.Fail("publish what was committed before", err)
+	return f.Fail("publish what was committed before the request", err)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-func keyDecl(key []dialect.Column) string {
+// keyColumns shows the columns of a key with their types.
+func keyColumns(key []dialect.Column) string {
 	parts := make([]string, len(key))
 	for i, c := range key {
 		parts[i] = c.Name + " " + c.Type
@@ -20,20 +21,19 @@ func keyDecl(key []dialect.Column) string {
 	return strings.Join(parts, ", ")
 }
 
-// ParseKey reads a key as people write it: the bare value where the key has one
-// column, else (or also) the JSON object or array that entries show, such as
-// {"ns":"a","k":"b"}. Binary values are base64.
+// ParseKey parses a key as an operator writes it: the bare value if the key has one column, or the JSON object or array
+// that entries show, such as {"ns":"a","k":"b"}. Binary values are base64.
 func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	columns := f.DialectFeed().Key
 	bad := func(format string, args ...any) (feedtype.Key, error) {
 		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),
-			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyDecl(columns), fmt.Sprintf(format, args...)),
-			Next:  "write it as entries show it, like " + exampleKey(columns)}
+			Cause: fmt.Sprintf("%q is no key of (%s): %s", text, keyColumns(columns), fmt.Sprintf(format, args...)),
+			Next:  "write the key as entries show it, like " + exampleKey(columns)}
 	}
 	var parts []json.RawMessage
 	var object map[string]json.RawMessage
 	switch {
-	case len(columns) == 1 && strings.HasPrefix(text, `{"$`): // a value that says its own type
+	case len(columns) == 1 && strings.HasPrefix(text, `{"$`): // a value with its type, such as {"$binary":"AA=="}
 		parts = append(parts, json.RawMessage(text))
 	case json.Unmarshal([]byte(text), &object) == nil && object != nil:
 		for _, c := range columns {
@@ -57,7 +57,7 @@ func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 		}
 		return feedtype.Key{v}, nil
 	default:
-		return bad("it has %d columns", len(columns))
+		return bad("a key of %d columns is a JSON object", len(columns))
 	}
 	key := make(feedtype.Key, len(columns))
 	for i, c := range columns {
@@ -70,8 +70,8 @@ func (f *Recorder) ParseKey(text string) (feedtype.Key, error) {
 	return key, nil
 }
 
-// fits tells whether a value of JSON is one that entries show of such a column. Not
-// every database refuses others: some bend them into another key.
+// fits tells whether entries show such a JSON value for a column of this kind. Other values are refused here: some
+// databases would convert them to another key.
 func fits(kind feedtype.Kind, v any) bool {
 	switch kind {
 	case feedtype.Integer:
@@ -114,8 +114,7 @@ func parseKeyValue(c dialect.Column, text string) (any, error) {
 		}
 		return v, nil
 	case feedtype.Dynamic:
-		// The column's affinity turns text into a number where it has one; without a
-		// declared type a value that reads as an integer is taken for one.
+		// SQLite converts text by the column's affinity. Only without a declared type the conversion is done here.
 		if v, err := strconv.ParseInt(text, 10, 64); err == nil && c.Type == "" {
 			return v, nil
 		}
@@ -132,6 +131,6 @@ func exampleKey(columns []dialect.Column) string {
 			shown[i].Kind, values[i] = feedtype.Integer, int64(7)
 		}
 	}
-	row, _ := feedtype.NewRow(shown, values) // Text and integers are read as they are.
+	row, _ := feedtype.NewRow(shown, values) // Text and integers never fail.
 	return string(row.AppendJSON(nil))
 }

@@ -15,76 +15,75 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// publisher gives positions to one feed, as long as it runs. What differs between the kinds of positions its
-// Positioner does. It is safe for concurrent use.
+// Publisher gives positions to the changes of one feed. What differs between the kinds of positions is its Positioner.
+// A Publisher is safe for concurrent use.
 type Publisher struct {
 	*catalog.Feed
 	Watch *watch.Watcher
 	Gaps  *gap.Tracker
-	// Positioner is that of the feed's mode; the error is that of a record which this version cannot read.
+	// Positioner returns the Positioner of the feed's mode, or an error if this version cannot read the feed's record.
 	Positioner func() (Positioner, error)
 	Keeper     Keeper
-	// BatchSize, IdlePoll and Lease are those of rowfeed.Config.
+	// BatchSize, IdlePoll and Lease are documented in rowfeed.Config.
 	BatchSize       int
 	IdlePoll, Lease time.Duration
 
-	wake chan struct{} // a pass is wanted
-	// catchUps are the publishing that consistent requests share, of a shard if each is a feed by itself.
+	wake chan struct{} // holds a token if a pass is wanted
+	// catchUps are the calls that consistent requests share, by shard. Feeds with one sequence use shard 0.
 	catchUps store.Sharing[int, struct{}]
 
 	mu       sync.Mutex
-	problems []string // what the last verification found
+	problems []string // found by the last verification
 }
 
-// newPublisher makes the publisher of a feed; its other fields are to be set.
+// New makes the publisher of a feed. The caller sets its other fields.
 func New(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (Positioner, error)) *Publisher {
 	return &Publisher{Feed: feed, Watch: w, Gaps: gaps, Positioner: p, wake: make(chan struct{}, 1)}
 }
 
-// positioner is what differs between the kinds of positions when they are given.
+// Positioner is what publishing needs of a kind of positions.
 type Positioner interface {
-	// Pending is a query with a row if something waits for a publisher; "" if nothing ever does.
+	// Pending returns a query that has a row if a change is pending; "" if the feed never has one.
 	Pending() string
-	// Pass publishes up to limit changes. Full says that the pass before found as many as it was asked for. The error is
-	// ErrHeld if shards that others hold are left, and ErrStuck if nothing is left but records that cannot be placed.
+	// Pass publishes up to limit changes. Full says that the pass before found its limit. The error is ErrHeld if it
+	// left out shards that other transactions hold, and ErrStuck if only records without a usable key are left.
 	Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error)
-	// Tell tells the Observer, now and then, of what a pass has left with such an error.
+	// Tell reports to the Observer, not more than now and then, what a pass with such an error has left.
 	Tell(ctx context.Context, left error)
-	// CatchUp publishes what is visible now, of a shard if each is a feed by itself.
+	// CatchUp publishes what is visible now. A shard counts only if each shard is a feed by itself.
 	CatchUp(ctx context.Context, shard int) error
-	// Purge forgets what need not be kept any longer, and answers how many entries. The error is ErrHeld if shards that
-	// others hold are left.
+	// Purge deletes what has been kept long enough, and returns the number of entries. The error is ErrHeld if it left
+	// out shards that other transactions hold.
 	Purge(ctx context.Context) (int, error)
 }
 
-// Keeper looks after what rowfeed has made for a feed.
+// Keeper maintains the triggers and tables of a feed.
 type Keeper interface {
-	// SameAsBefore refuses a database that was set back, or is not the one in which positions were given.
+	// SameAsBefore refuses a database that was restored, or is not the one in which positions were given.
 	SameAsBefore(ctx context.Context) error
-	// VerifyWithPartitions answers what is wrong with the triggers and tables of the feed, and whether its table has partitions.
+	// VerifyWithPartitions returns what is wrong with the feed's triggers and tables, and whether its table has
+	// partitions.
 	VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error)
-	// FollowPartitions makes the triggers that new partitions lack, and records what came or went with partitions.
+	// FollowPartitions makes the triggers that new partitions lack, and records the rows of partitions that were
+	// attached or detached.
 	FollowPartitions(ctx context.Context)
 }
 
-// lockPatience is how long a mover of an outbox waits for what another transaction has: a
-// shard, or a key's place. Who has one is done in milliseconds, unless it stands still: then
-// nobody's other shards wait with it. It is longer than a database takes to find that two wait
-// for each other.
+// HeldPatience bounds the wait for a shard or key lock of an outbox, so that one stuck transaction does not delay other
+// shards. It is longer than a database takes to detect a deadlock.
 const HeldPatience = 2 * time.Second
 
 var (
-	// errHeld means that a shard, or the place of a key, was not to be had within lockPatience.
-	ErrHeld = errors.New("another transaction has the shard")
-	// errStuck means that the table of places does not take a record's key: PostgreSQL has types without bounds, and
-	// indexes with one.
-	ErrStuck = errors.New("its key cannot be placed")
+	// ErrHeld means that the lock of a shard, or of a key, was not free within HeldPatience.
+	ErrHeld = errors.New("another transaction holds the lock of the shard")
+	// ErrStuck means that an index does not accept a record's key: PostgreSQL has types without a maximum size, but
+	// its indexes have one.
+	ErrStuck = errors.New("the key of a record is too large for the index of the feed's table")
 )
 
-// Publish gives positions to every change that is waiting, in passes of one
-// transaction each, until a pass takes nothing, and answers the number of keys that
-// got a position. Several publishers at once, in any number of processes, are safe:
-// the feed's row of the sequences table makes them take turns.
+// Publish gives positions to all pending changes, in passes of one transaction each, until a pass finds none. It
+// returns the number of keys that got a position. Any number of publishers and processes may call it at once: they wait
+// for the lock of the feed's row in the sequences table.
 func (f *Publisher) Publish(ctx context.Context) (n int, err error) {
 	batch := newBatchSize(f.BatchSize)
 	full, idle, since := false, 0, time.Now()
@@ -105,25 +104,24 @@ func (f *Publisher) Publish(ctx context.Context) (n int, err error) {
 			return n, nil
 		}
 		full = e.Changes >= batch.size
-		batch.learn(e)
+		batch.adapt(e)
 	}
 }
 
-// pass publishes one batch, of the feed as it is now: one that was dropped and added
-// again meanwhile may follow another table, and Upgrade may have found it another index.
+// pass publishes one batch.
 func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	if !f.Store.Publishes() {
-		return feedtype.PublishEvent{Feed: f.Name}, f.publishesNothing()
+		return feedtype.PublishEvent{Feed: f.Name}, f.refusePublishing()
 	}
 	p, err := f.positioner(ctx)
 	if err != nil {
 		return feedtype.PublishEvent{Feed: f.Name}, err
 	}
-	return passOf(ctx, f.Feed, p, limit, full)
+	return passOfCurrentFeed(ctx, f.Feed, p, limit, full)
 }
 
-// positioner is that of the feed's mode. A record that this version cannot read is read again: it may have been put
-// right.
+// positioner returns the Positioner of the feed's mode. It reads the feed's record again if this version could not read
+// it: the record may have been repaired.
 func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
 	p, err := f.Positioner()
 	if err != nil {
@@ -134,51 +132,55 @@ func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
 	return p, err
 }
 
-// passOf is a pass of the feed as it is now.
-func passOf(ctx context.Context, f *catalog.Feed, p Positioner, limit int, full bool) (feedtype.PublishEvent, error) {
+// passOfCurrentFeed runs a pass, and runs it again if a statement failed because the feed's record has changed. A feed
+// that was dropped and added again may follow another table, and an upgrade may have found another index.
+func passOfCurrentFeed(
+	ctx context.Context,
+	f *catalog.Feed,
+	p Positioner,
+	limit int,
+	full bool,
+) (feedtype.PublishEvent, error) {
 	for {
 		before := f.Record.Load()
 		e, err := p.Pass(ctx, limit, full)
 		now := f.Record.Load()
-		if err == nil || f.Store.Dialect.Classify(err) != dialect.ClassUndefined || now.Generation == before.Generation &&
-			now.PrimaryKey == before.PrimaryKey {
+		if err == nil || f.Store.Dialect.Classify(err) != dialect.ClassUndefined ||
+			now.Generation == before.Generation &&
+				now.PrimaryKey == before.PrimaryKey {
 			return e, err
 		}
 	}
 }
 
-// verifyEvery is how often a publisher looks whether its triggers are in place and
-// purges tombstones.
+// VerifyEvery is how often a publisher verifies its triggers and purges tombstones.
 const VerifyEvery = time.Minute
 
-// RunPublisher publishes until ctx ends, and then answers nil. It survives whatever
-// may pass (a database that is away, locks, a full disk), telling the Observer of
-// it; it answers an error only when going on makes no sense: the feed is gone, or
-// the server may forget commits.
+// RunPublisher publishes until ctx ends, and then returns nil. It continues after failures of the database (no
+// connection, locks, a full disk), and reports them to the Observer. It returns an error only if it cannot continue:
+// the feed is gone, or the server may forget commits.
 //
-// The publishers of a feed take turns, in all processes, through the lease
-// "publish:<feed>" (Config.PublisherLease): one works, the others stand by. That is for
-// efficiency; what makes several publishers safe is the lock of the feed's sequence.
+// The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder works,
+// the others stand by. The lease saves work. The lock of the feed's sequence is what makes several publishers safe.
 func (f *Publisher) RunPublisher(ctx context.Context) error {
 	if f.Lease < 0 {
-		return f.keepPublishing(ctx, 0)
+		return f.publishLoop(ctx, 0)
 	}
-	return f.takeTurns(ctx)
+	return f.publishWithLease(ctx)
 }
 
-// errCannotPublish ends a turn: another publisher may be able to.
-var errCannotPublish = errors.New("the publisher fails again and again")
+// errCannotPublish makes a publisher release its lease: another one may be able to publish.
+var errCannotPublish = errors.New("the publisher failed several times in a row")
 
-// keepPublishing publishes until ctx ends, or until it has failed so often in a row;
-// with 0 it never gives up.
-func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
+// publishLoop publishes until ctx ends, or until it has failed maxFailures times in a row. With 0 it never gives up.
+func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 	batch := newBatchSize(f.BatchSize)
-	looks := watch.Pace{Longest: f.IdlePoll}
+	pace := watch.Pace{Longest: f.IdlePoll}
 	failures, full := 0, false
 	var verified time.Time
 	defer f.Watch.Serve(f.Name)()
-	var aside sync.WaitGroup
-	defer aside.Wait()
+	var background sync.WaitGroup
+	defer background.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var following sync.Mutex
@@ -187,20 +189,20 @@ func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
 		before := f.Watch.Looked()
 		if time.Since(verified) >= VerifyEvery {
 			var partitioned bool
-			if partitioned, err = f.keepHouse(ctx); err == nil {
+			if partitioned, err = f.maintain(ctx); err == nil {
 				verified = time.Now()
 			}
-			if partitioned && following.TryLock() { // else the last look still records what it found
-				aside.Go(func() {
+			if partitioned && following.TryLock() {
+				background.Go(func() {
 					defer following.Unlock()
 					f.Keeper.FollowPartitions(ctx)
 				})
 			}
 		}
-		// A publisher whose house is not in order still publishes what was captured.
+		// What was captured is published even if maintenance has failed.
 		e, failed := f.pass(ctx, batch.size, full)
 		quiet := failed == nil && e.Changes == 0
-		if errors.Is(failed, ErrHeld) || errors.Is(failed, ErrStuck) { // the others were served
+		if errors.Is(failed, ErrHeld) || errors.Is(failed, ErrStuck) { // All other shards were served.
 			if p, err := f.Positioner(); err == nil {
 				p.Tell(ctx, failed)
 			}
@@ -211,15 +213,15 @@ func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
 			err = failed
 		}
 		if e.Changes > 0 {
-			looks.Brought(e.Changes, time.Now())
+			pace.Brought(e.Changes, time.Now())
 		}
-		idle := looks.Pause(time.Now())
+		idle := pace.Pause(time.Now())
 		switch {
 		case failed == nil && e.Changes > 0:
-			batch.learn(e)
+			batch.adapt(e)
 			failures = 0
 			if e.Changes >= batch.size/2 {
-				continue // there is likely more
+				continue // More changes are likely pending.
 			}
 		case err == nil:
 			failures = 0
@@ -231,15 +233,16 @@ func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
 			failures++
 			batch.shrink()
 			idle = store.Outage(failures)
-			f.SetProblems([]string{withoutDriver(err)})
+			f.SetProblems([]string{withoutDriverText(err)})
 			verified = time.Time{}
 			f.Trouble(err)
-			if failures == patience && !errors.Is(err, feedtype.DatabaseChanged) { // which it is for everybody
+			if failures == maxFailures && !errors.Is(err, feedtype.DatabaseChanged) { // changed for every publisher
 				return errCannotPublish
 			}
 		}
 		if quiet && err == nil && idle >= f.IdlePoll {
-			f.Watch.Sleep(ctx, f.Name, before, f.wake, min(f.Gaps.Rest(), time.Until(verified.Add(VerifyEvery))))
+			rest := min(f.Gaps.Rest(), time.Until(verified.Add(VerifyEvery)))
+			f.Watch.Sleep(ctx, f.Name, before, f.wake, rest)
 		} else {
 			watch.Doze(ctx, f.wake, idle)
 		}
@@ -247,17 +250,17 @@ func (f *Publisher) keepPublishing(ctx context.Context, patience int) error {
 	return nil
 }
 
-// Wake makes this process's publisher of the feed look at once, instead of after
-// its pause. Call it after the commit of a transaction that changed the table.
+// Wake makes this process's publisher of the feed poll at once. Call it after the commit of a transaction that changed
+// the table.
 func (f *Publisher) Wake() {
 	select {
 	case f.wake <- struct{}{}:
-	default: // a pass is already wanted
+	default:
 	}
 }
 
-// keepHouse verifies the triggers and purges what has expired. It tells whether there are partitions to follow.
-func (f *Publisher) keepHouse(ctx context.Context) (partitioned bool, err error) {
+// maintain verifies the triggers, and purges what has expired. It tells whether the feed's table has partitions.
+func (f *Publisher) maintain(ctx context.Context) (partitioned bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
@@ -270,12 +273,14 @@ func (f *Publisher) keepHouse(ctx context.Context) (partitioned bool, err error)
 	}
 	f.SetProblems(problems)
 	if len(problems) > 0 {
-		f.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.Name, Err: &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name),
-			Cause: "changes may go uncaptured, or not be published: " + strings.Join(problems, "; "),
-			Next:  "run `rowfeed feed upgrade " + f.Name + "`, then `rowfeed check` and `rowfeed repair`"}})
+		f.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.Name, Err: &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "changes may not be captured, or not be published: " + strings.Join(problems, "; "),
+			Next:   "run `rowfeed feed upgrade " + f.Name + "`, then `rowfeed check` and `rowfeed repair`",
+		}})
 	}
-	// Readers of parts may be in trouble then, and nobody else: it is no reason not to be
-	// ready.
+	// A missing index affects only readers of parts, so it does not make the feed unready.
 	parts, err := f.VerifyParts(ctx)
 	if err != nil {
 		return partitioned, err
@@ -286,14 +291,14 @@ func (f *Publisher) keepHouse(ctx context.Context) (partitioned bool, err error)
 	_, err = f.Purge(ctx)
 	if errors.Is(err, ErrHeld) {
 		f.Trouble(err)
-		err = nil // there is time: it is done when the house is kept again
+		err = nil // The next maintenance purges them.
 	}
 	return partitioned, err
 }
 
-// withoutDriver says what failed without the driver's own text, which may name hosts
-// and users: problems are shown to everyone who may ask whether the feed is well.
-func withoutDriver(err error) string {
+// withoutDriverText describes an error without the driver's text, which may name hosts and users: readiness answers
+// show problems to anonymous clients.
+func withoutDriverText(err error) string {
 	var e *feedtype.Error
 	if !errors.As(err, &e) {
 		return "the database did not answer in time"
@@ -303,25 +308,23 @@ func withoutDriver(err error) string {
 	return bare.Error()
 }
 
+// SetProblems replaces what Problems returns.
 func (f *Publisher) SetProblems(problems []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.problems = problems
 }
 
-// Problems is what this process's publisher knows to be wrong with the feed; none
-// when all is well. It is what readiness is about.
+// Problems returns what this process's publisher knows to be wrong with the feed. Readiness checks show it.
 func (f *Publisher) Problems() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.problems
 }
 
-// Purge forgets, in batches, the deletes that were published longer ago than the feed keeps
-// them, of a feed with an outbox the entries that need not be kept any longer, and answers how
-// many. A cursor that has not passed them is refused from then on (TombstonesExpired,
-// EntriesExpired), since the mark that tells rises in the same transaction. A publisher does it
-// every minute.
+// Purge deletes, in batches, the tombstones that the feed has kept long enough; of a feed with an outbox, the entries.
+// It returns their number. A cursor below them is refused from then on (TombstonesExpired, EntriesExpired): the mark
+// for that rises in the same transaction. A running publisher purges every minute.
 func (f *Publisher) Purge(ctx context.Context) (int, error) {
 	p, err := f.positioner(ctx)
 	if err != nil {
@@ -330,10 +333,20 @@ func (f *Publisher) Purge(ctx context.Context) (int, error) {
 	return p.Purge(ctx)
 }
 
-// publishesNothing is the error of who is asked to give positions all the same.
-func (f *Publisher) publishesNothing() error {
+// refusePublishing is the error of a process that was opened not to publish.
+func (f *Publisher) refusePublishing() error {
 	if f.Store.Replica {
-		return &feedtype.Error{Code: feedtype.ReadOnly, Object: feedtype.FeedObject(f.Name), Cause: "publish: the database was opened as a replica", Next: "connect to the primary, without --replica"}
+		return &feedtype.Error{
+			Code:   feedtype.ReadOnly,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "publish: the database was opened as a replica",
+			Next:   "connect to the primary, without --replica",
+		}
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "publish: the database was opened to publish nothing", Next: "publish from elsewhere, or open it without NoPublish"}
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  "publish: the database was opened with NoPublish",
+		Next:   "publish from another process, or open the database without NoPublish",
+	}
 }

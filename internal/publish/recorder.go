@@ -13,32 +13,38 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// recorder records, in the transactions of writers, that keys were written. It is safe for concurrent use.
+// Recorder records, in the transactions of writers, that keys were written. It is safe for concurrent use.
 type Recorder struct {
 	*catalog.Feed
-	Wake func() // has this process's publisher look at once
+	Wake func() // makes this process's publisher poll at once
 
-	appends atomic.Pointer[appending]
+	inserts atomic.Pointer[insertSQL]
 }
 
-// ByKey refuses what is done to keys one by one to a feed of a table that is only appended to.
+// ByKey refuses operations on single keys for feeds of append-only tables.
 func (f *Recorder) ByKey(doing string) error {
 	r := f.Record.Load()
-	switch {
-	case r.Unreadable != nil || r.Mode == feedtype.ModeSequence:
+	if r.Unreadable != nil || r.Mode == feedtype.ModeSequence {
 		return r.Unreadable
-	case r.Mode == feedtype.ModeOutbox:
-		feed := r.Feed(f.Store.Names)
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": its rows are only appended, and have their places by records", Err: errors.ErrUnsupported,
-			Next: fmt.Sprintf("append a record of a row, which moves it to the head and has it delivered once more: INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))}
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": its rows are only appended, and hold their positions themselves", Err: errors.ErrUnsupported,
-		Next: "insert a row that says what has changed"}
+	e := &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  doing + ": its rows are only appended, and hold their positions themselves",
+		Err:    errors.ErrUnsupported,
+		Next:   "insert a row that says what has changed",
+	}
+	if r.Mode == feedtype.ModeOutbox {
+		feed := r.Feed(f.Store.Names)
+		e.Cause = doing + ": its rows are only appended, and get their positions from records in its outbox"
+		e.Next = fmt.Sprintf("to deliver a row once more, append a record for it: "+
+			"INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))
+	}
+	return e
 }
 
-// Delete deletes, inside the caller's transaction, the row of a key, and has the
-// delete published. With capture "trigger" it is an ordinary DELETE. A key without a
-// row is no error, and nothing is recorded.
+// Delete deletes the row of a key in the caller's transaction, and records the delete. With capture "trigger" it is an
+// ordinary DELETE. If no row has the key, Delete records nothing and returns nil.
 func (f *Recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.Key) error {
 	if err := f.ByKey("delete"); err != nil {
 		return err
@@ -58,9 +64,8 @@ func (f *Recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.
 	return nil
 }
 
-// DeleteSQL are the statements of Delete, for writers in other languages: to be run in
-// one transaction, each with the key's values as parameters. There are none of a feed with ULIDs,
-// whose readers are told of no delete.
+// DeleteSQL returns the statements of Delete for writers in other languages. They are run in one transaction, each with
+// the key's values as parameters. A feed with ULIDs has none, since it delivers no deletes.
 func (f *Recorder) DeleteSQL() []string {
 	feed := f.DialectFeed()
 	if feed.ULIDs != nil {
@@ -69,11 +74,17 @@ func (f *Recorder) DeleteSQL() []string {
 	return f.Store.Dialect.DeleteRow(feed)
 }
 
-func (f *Recorder) RecordKeys(ctx context.Context, tx dialect.Querier, kind dialect.ChangeKind, keys []feedtype.Key) error {
+// RecordKeys records a change of each key, in the caller's transaction.
+func (f *Recorder) RecordKeys(
+	ctx context.Context,
+	tx dialect.Querier,
+	kind dialect.ChangeKind,
+	keys []feedtype.Key,
+) error {
 	if err := f.ByKey("record changes"); err != nil {
 		return err
 	}
-	first := f.appending().change
+	first := f.insertSQL().change
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
 			return err
@@ -91,11 +102,12 @@ func (f *Recorder) RecordKeys(ctx context.Context, tx dialect.Querier, kind dial
 	return nil
 }
 
-// checkKey refuses what cannot be a key of the feed.
+// checkKey refuses keys with too few or too many values, or with NULL.
 func (f *Recorder) checkKey(key feedtype.Key) error {
 	columns := f.Record.Load().Key
 	if len(key) != len(columns) {
-		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d", key, len(key), strings.Join(catalog.KeyNames(columns), ", "), len(columns))
+		return feedtype.Invalid("key", "%v has %d values, the feed's key (%s) has %d",
+			key, len(key), strings.Join(catalog.KeyNames(columns), ", "), len(columns))
 	}
 	for i, v := range key {
 		if v == nil {
@@ -105,17 +117,22 @@ func (f *Recorder) checkKey(key feedtype.Key) error {
 	return nil
 }
 
-// keyError says so when it was the key that the database did not take.
+// keyError explains the error of a statement with a key: the database may have refused the key itself.
 func (f *Recorder) keyError(key feedtype.Key, doing string, err error) error {
 	if f.Store.Dialect.Classify(err) == dialect.ClassInvalid {
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("key %v is no value of (%s)", key, keyDecl(f.Record.Load().Key)), Err: err}
+		return &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  "key",
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  fmt.Sprintf("key %v is no value of (%s)", key, keyColumns(f.Record.Load().Key)),
+			Err:    err,
+		}
 	}
 	return f.Fail(doing, err)
 }
 
-// UnknownKeys answers those of the keys of which the feed has neither a row nor a
-// position, so that nothing comes of republishing or unpublishing them. A key that no
-// row can have is an error with code InvalidRequest.
+// UnknownKeys returns the keys that have neither a row nor a position. To republish or unpublish them has no effect. A
+// key that no row can have is an error with code InvalidRequest.
 func (f *Recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]feedtype.Key, error) {
 	if err := f.ByKey("look for keys"); err != nil {
 		return nil, err
@@ -125,31 +142,49 @@ func (f *Recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]fee
 		if err := f.checkKey(key); err != nil {
 			return nil, err
 		}
-		known, err := f.knows(ctx, key)
+		known, err := f.isKnown(ctx, key)
 		if err != nil {
 			return nil, f.keyError(key, "look for a key", err)
 		}
 		if known {
 			continue
 		}
-		for i, c := range f.Record.Load().Key {
-			// Where types belong to values, a column declared for integers holds text all the
-			// same, but hardly ever; one that is the row's number never does.
-			text, ok := key[i].(string)
-			if _, err := strconv.ParseFloat(text, 64); ok && err != nil && c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT") {
-				return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "key", Object: feedtype.FeedObject(f.Name),
-					Cause: fmt.Sprintf("%q is no number, as column %q is declared for, and no row has it", text, c.Name),
-					Next:  "write the key as entries show it"}
-			}
+		if err := f.refuseTextAsNumber(key); err != nil {
+			return nil, err
 		}
 		unknown = append(unknown, key)
 	}
 	return unknown, nil
 }
 
-// knows tells whether there is a row or a position of the key. The values are compared
-// with bare columns, as recordKeys writes them into bare columns.
-func (f *Recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
+// refuseTextAsNumber refuses text for a column that SQLite declares as an integer. Such a column can hold text but
+// hardly ever does, and the row id never does. So the key is more likely a mistake.
+func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
+	for i, c := range f.Record.Load().Key {
+		text, ok := key[i].(string)
+		if !ok || c.Kind != feedtype.Dynamic || !strings.Contains(strings.ToUpper(c.Type), "INT") {
+			continue
+		}
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return &feedtype.Error{
+				Code:   feedtype.InvalidRequest,
+				Param:  "key",
+				Object: feedtype.FeedObject(f.Name),
+				Cause: fmt.Sprintf(
+					"%q is no number, column %q is declared for numbers, and no row has it",
+					text,
+					c.Name,
+				),
+				Next: "write the key as entries show it",
+			}
+		}
+	}
+	return nil
+}
+
+// isKnown tells whether a key has a row or a position. It compares the values without conversions, as RecordKeys writes
+// them.
+func (f *Recorder) isKnown(ctx context.Context, key feedtype.Key) (bool, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
@@ -157,7 +192,8 @@ func (f *Recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
 		for i, c := range feed.Key {
 			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + c.Operator("=") + b.Arg(key[i])
 		}
-		return "(SELECT count(*) FROM " + dialect.Qualified(d, table) + " x WHERE " + strings.Join(conditions, " AND ") + ")"
+		return "(SELECT count(*) FROM " + dialect.Qualified(d, table) + " x WHERE " +
+			strings.Join(conditions, " AND ") + ")"
 	}
 	rows := count(feed.Source, func(c dialect.Column) string { return c.Name })
 	positions := count(feed.Positions(), func(c dialect.Column) string { return c.Stored })
@@ -166,8 +202,7 @@ func (f *Recorder) knows(ctx context.Context, key feedtype.Key) (bool, error) {
 	return n > 0, err
 }
 
-// InOwnTx runs fn in a transaction of its own, with retries, and wakes the
-// publisher of this process afterwards.
+// InOwnTx runs fn in a new transaction, with retries, and wakes this process's publisher after the commit.
 func (f *Recorder) InOwnTx(ctx context.Context, fn func(dialect.Querier) error) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "record changes of "+f.Name, fn)
 	if err != nil {

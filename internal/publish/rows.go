@@ -9,15 +9,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// placeRows gives positions to rows that wait, with capture "column", and answers how
-// many. It goes round: after a full batch the next one begins behind its last key, so
-// that rows which are written all the time do not keep others waiting.
-func (f *Sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int) (int, error) {
+// placeRows gives positions to pending rows of a feed with capture "column", and returns their number. After a full
+// batch the next batch begins after its last key, and continues from the first key when it has reached the end. So rows
+// that are written all the time do not delay the others.
+func (f *Sequence) placeRows(
+	ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int,
+) (int, error) {
 	feed, generation := r.Feed(f.Store.Names), r.Generation
 	if !feed.InRows() {
 		return 0, nil
 	}
-	after := f.takeTurn(generation)
+	after := f.takeRowStart(generation)
 	shard := r.Sharder()
 	n, last, err := f.Store.Dialect.PlaceRows(ctx, tx, feed, after, limit, base, shard)
 	if err == nil && after != nil && n < limit {
@@ -32,41 +34,57 @@ func (f *Sequence) placeRows(ctx context.Context, tx dialect.Querier, r *catalog
 		return 0, err
 	}
 	if n < limit {
-		last = nil // whatever nobody holds was taken
-		if err := f.tellSkipped(ctx, tx, feed, limit); err != nil {
+		last = nil // All pending rows that no transaction has locked were taken.
+		if err := f.reportSkipped(ctx, tx, feed, limit); err != nil {
 			return 0, err
 		}
 	}
-	// Should this transaction fail, its rows come when the round is over.
+	// If this transaction fails, a later batch that reaches the first key again takes its rows.
 	f.mu.Lock()
-	f.turn = turn{generation, last}
+	f.rowStart = rowStart{generation, last}
 	f.mu.Unlock()
 	if n == 0 {
 		return 0, nil
 	}
-	var stand int64
-	b := dialect.NewBuilder(f.Store.Dialect)
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+int64(n)),
-		b.Args(), &stand)
-	if err == nil && stand > int64(n) {
-		return n, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: a former publisher still runs, or another program writes the column", stand-int64(n)),
-			Next: "stop it, then run `rowfeed repair " + f.Name + "`, which has such rows published anew"}
-	}
-	if err == nil && stand < int64(n) {
-		err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: a trigger resets it, and they would be published again and again", n, stand),
-			Next: "let the trigger leave feed_sync_id alone when nothing else changes"}
-	}
-	return n, err
+	return n, f.checkPlaced(ctx, tx, feed, base, int64(n))
 }
 
-// tellSkipped counts, after a round, the rows that wait still: others have them locked.
-func (f *Sequence) tellSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
+// checkPlaced compares the rows that have the n positions above base with what was written.
+func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, base, n int64) error {
+	var found int64
+	b := dialect.NewBuilder(f.Store.Dialect)
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+
+		" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+n), b.Args(), &found)
+	if err == nil && found > n {
+		err = &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("table %q", feed.Source.String()),
+			Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: "+
+				"a publisher that is not rowfeed's still runs, or another program writes the column", found-n),
+			Next: "stop it, then run `rowfeed repair " + f.Name + "`, which publishes these rows again",
+		}
+	}
+	if err == nil && found < n {
+		err = &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("table %q", feed.Source.String()),
+			Cause: fmt.Sprintf("of %d rows that were given a feed_sync_id only %d kept it: "+
+				"a trigger resets it, and the rows would be published again and again", n, found),
+			Next: "change the trigger so that it keeps feed_sync_id when no other column changes",
+		}
+	}
+	return err
+}
+
+// reportSkipped tells the Observer how many rows are still pending because other transactions have locked them.
+func (f *Sequence) reportSkipped(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, limit int) error {
 	if f.Store.Observer.Skipped == nil {
 		return nil
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var rows int
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+
+	source := dialect.Qualified(f.Store.Dialect, feed.Source)
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+source+
 		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
 	if err == nil && rows > 0 {
 		f.Store.Observer.Skipped(feedtype.SkipEvent{Feed: f.Name, Rows: rows})
@@ -74,23 +92,22 @@ func (f *Sequence) tellSkipped(ctx context.Context, tx dialect.Querier, feed *di
 	return err
 }
 
-// turn is the key behind which the next batch of rows begins, of a feed's generation:
-// dropped and added again, it may have another key.
-type turn struct {
+// rowStart is the key after which the next batch of rows begins. It belongs to one generation: a feed that was dropped
+// and added again may have another key.
+type rowStart struct {
 	generation int64
 	after      []any
 }
 
-// takeTurn answers the key behind which the next batch begins. It is forgotten at once,
-// so that one which the database does not take (the key's type may be another by now)
-// fails one pass and no second.
-func (f *Sequence) takeTurn(generation int64) []any {
+// takeRowStart returns the key after which the next batch begins, and forgets it. The key's type may have changed, so
+// that the database refuses the value. Then only one pass fails.
+func (f *Sequence) takeRowStart(generation int64) []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.turn
-	f.turn = turn{}
-	if t.generation != generation {
+	s := f.rowStart
+	f.rowStart = rowStart{}
+	if s.generation != generation {
 		return nil
 	}
-	return t.after
+	return s.after
 }

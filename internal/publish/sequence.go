@@ -18,44 +18,43 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// sequence is the Positioner of feeds whose positions are numbers of one sequence.
+// Sequence is the Positioner of feeds whose positions are numbers of one sequence.
 type Sequence struct {
 	*catalog.Feed
 	History   *history.History
 	Watch     *watch.Watcher
 	Gaps      *gap.Tracker
-	BatchSize int // see rowfeed.Config
+	BatchSize int // documented in rowfeed.Config
 
 	mu sync.Mutex
-	// barren is the place below which there is no tombstone to purge.
-	barren feedtype.CursorState
-	turn   turn // see placeRows
+	// purgeFrom is the position from which the next purge reads: there is no tombstone below it.
+	purgeFrom feedtype.CursorState
+	rowStart  rowStart // see placeRows
 }
 
-// Pending is the first change.
+// Pending returns a query for the first change.
 func (f *Sequence) Pending() string {
 	r := f.Record.Load()
 	return dialect.FirstChange(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
-// Tell has nothing to tell: a pass leaves nothing that waits for another transaction.
+// Tell does nothing: no pass of a sequence leaves changes for other transactions.
 func (*Sequence) Tell(context.Context, error) {}
 
-// errStale means that the sequence was advanced by someone who did not lock it.
-var errStale = errors.New("the sequence's version or the feed's generation changed under its lock")
+// errStale means that the feed's record is out of date, or that another program advanced the sequence without the lock.
+var errStale = errors.New("the sequence's version, or the feed's generation, changed while the sequence was locked")
 
-// Pass publishes a batch of the feed as last read. The cheap question, whether there is a
-// change, comes first and takes no lock; with none, nothing is written. After a full
-// batch there is no need to ask, and where a gap may be given up it does not do.
+// Pass publishes one batch. First it asks, without a lock, whether there is a change. After a full batch this is not
+// necessary, and it is not enough for a scan that closes gaps.
 func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error) {
 	e := feedtype.PublishEvent{Feed: f.Name}
 	started := time.Now()
-	l := f.Gaps.Scan(ctx)
-	if !full && !l.Settles() {
+	scan := f.Gaps.Scan(ctx)
+	if !full && !scan.Settles() {
 		r := f.Record.Load()
-		waiting, err := f.Store.Dialect.HasChanges(ctx, f.Store.On(), r.Feed(f.Store.Names), l.In(r.Generation))
+		waiting, err := f.Store.Dialect.HasChanges(ctx, f.Store.On(), r.Feed(f.Store.Names), scan.In(r.Generation))
 		if err != nil || !waiting {
-			f.Gaps.Scanned(l, r.Generation, nil, true, err)
+			f.Gaps.Scanned(scan, r.Generation, nil, true, err)
 			return e, f.Explain(ctx, "publish", err)
 		}
 	}
@@ -63,17 +62,17 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	var err error
 	ctx, end := feedtype.StartSpan(ctx, f.Store.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.Name})
 	defer func() {
-		if errors.Is(err, store.ErrNothing) { // somebody else has published it
+		if errors.Is(err, store.ErrNothing) { // Another publisher was faster.
 			err = nil
 		}
 		end(feedtype.SpanEnd{Entries: e.Keys, Err: err})
 	}()
 	for attempt := 1; ; attempt++ {
 		err = f.Store.InTx(ctx, dialect.ForPublish, "publish "+f.Name, func(tx dialect.Querier) (err error) {
-			e, seqs, err = f.publishBatch(ctx, tx, l, limit)
+			e, seqs, err = f.publishBatch(ctx, tx, scan, limit)
 			return err
 		})
-		// The record in hand may be older than a bump.
+		// The feed may have been bumped since its record was read.
 		bumped := errors.Is(err, feedtype.DatabaseChanged) && attempt == 1
 		if !errors.Is(err, errStale) && !bumped || attempt == store.MaxAttempts {
 			break
@@ -84,13 +83,13 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 		if err := f.Reload(ctx); err != nil {
 			return e, err
 		}
-		l = f.Gaps.Scan(ctx) // of the feed as it is now
+		scan = f.Gaps.Scan(ctx)
 	}
 	if errors.Is(err, store.ErrNothing) {
-		f.Gaps.Scanned(l, e.Generation, nil, true, nil)
+		f.Gaps.Scanned(scan, e.Generation, nil, true, nil)
 		return feedtype.PublishEvent{Feed: f.Name}, nil
 	}
-	f.Gaps.Scanned(l, e.Generation, seqs, len(seqs) < limit, err)
+	f.Gaps.Scanned(scan, e.Generation, seqs, len(seqs) < limit, err)
 	if err != nil {
 		return feedtype.PublishEvent{Feed: f.Name}, f.Explain(ctx, "publish", err)
 	}
@@ -103,9 +102,10 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	return e, nil
 }
 
-// publishBatch is the publishing transaction; package DESIGN.md gives the reasons
-// for the order of its steps.
-func (f *Sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.Scan, limit int) (e feedtype.PublishEvent, seqs []int64, err error) {
+// publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps.
+func (f *Sequence) publishBatch(
+	ctx context.Context, tx dialect.Querier, scan gap.Scan, limit int,
+) (e feedtype.PublishEvent, seqs []int64, err error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}
 	feed := r.Feed(f.Store.Names)
@@ -115,23 +115,29 @@ func (f *Sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.S
 	floor := f.History.Highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, store.ErrNoRows) {
-		return e, nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.Name), Cause: "it has no row in the sequences table",
-			Next: "`rowfeed feed list` shows the feeds; if it is listed, run `rowfeed feed upgrade " + f.Name + "`"}
+		return e, nil, &feedtype.Error{
+			Code:   feedtype.UnknownFeed,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "it has no row in the sequences table",
+			Next:   "run `rowfeed feed list`; if it lists the feed, run `rowfeed feed upgrade " + f.Name + "`",
+		}
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	if err := cmp.Or(history.SameDatabase(r, seq.Identity), f.History.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value))); err != nil {
+	err = cmp.Or(history.SameDatabase(r, seq.Identity),
+		f.History.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value)))
+	if err != nil {
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
-		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, l.In(r.Generation), limit)
+		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
-			return e, all.Seqs, cmp.Or(err, allAlike(feed, all))
+			return e, all.Seqs, cmp.Or(err, checkPublished(feed, all))
 		}
 	}
-	changes, err := d.TakeChanges(ctx, tx, feed, l.In(r.Generation), limit)
+	changes, err := d.TakeChanges(ctx, tx, feed, scan.In(r.Generation), limit)
 	if err != nil {
 		return e, nil, err
 	}
@@ -140,14 +146,18 @@ func (f *Sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.S
 		room += limit
 	}
 	if seq.Value > math.MaxInt64-int64(room) {
-		return e, nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its sequence has reached the end of int64"}
+		return e, nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "its sequence has reached the end of int64",
+		}
 	}
-	// Deletes and wishes first, so that they are never above a row that came after them.
+	// Changes before rows: a delete must not get a position above that of a row that was inserted after it.
 	assignments, err := assignments(r, changes, seq.Value)
 	if err != nil {
 		return e, nil, err
 	}
-	for _, part := range statements(assignments, feed.ExactKey()) {
+	for _, part := range splitByKind(assignments, feed.ExactKey()) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
 			return e, nil, err
 		}
@@ -167,8 +177,10 @@ func (f *Sequence) publishBatch(ctx context.Context, tx dialect.Querier, l gap.S
 	return e, seqs, f.advance(ctx, tx, r, seq, e.Head)
 }
 
-// deleteChanges answers their seqs.
-func (f *Sequence) deleteChanges(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change) (seqs []int64, err error) {
+// deleteChanges deletes exactly these changes, and returns their numbers.
+func (f *Sequence) deleteChanges(
+	ctx context.Context, tx dialect.Querier, feed *dialect.Feed, changes []dialect.Change,
+) (seqs []int64, err error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -177,81 +189,88 @@ func (f *Sequence) deleteChanges(ctx context.Context, tx dialect.Querier, feed *
 		seqs[i] = c.Seq
 	}
 	n, err := f.Store.Dialect.DeleteChanges(ctx, tx, feed, seqs)
-	return seqs, cmp.Or(err, allDeleted(feed, int(n), len(seqs)))
+	return seqs, cmp.Or(err, checkDeleted(feed, int(n), len(seqs)))
 }
 
-func allDeleted(feed *dialect.Feed, n, of int) error {
+func checkDeleted(feed *dialect.Feed, n, of int) error {
 	if n != of {
-		return fmt.Errorf("deleted %d of the %d changes read: somebody else deletes from %s", n, of, feed.Changes())
+		return fmt.Errorf(
+			"deleted %d of the %d changes read: another program deletes from table %s",
+			n,
+			of,
+			feed.Changes(),
+		)
 	}
 	return nil
 }
 
-// allAlike looks whether one statement has done all that a pass has to do.
-func allAlike(feed *dialect.Feed, all dialect.Alike) error {
+// checkPublished checks that the one statement has done everything that a pass has to do.
+func checkPublished(feed *dialect.Feed, all dialect.Alike) error {
 	switch {
 	case all.Changes == 0:
 		return store.ErrNothing
 	case all.Deleted == all.Changes && !all.Advanced:
 		return errStale
 	}
-	return allDeleted(feed, all.Deleted, all.Changes)
+	return checkDeleted(feed, all.Deleted, all.Changes)
 }
 
-// advance moves the sequence to head, unless somebody else has, or the feed is another.
-func (f *Sequence) advance(ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64) error {
+// advance moves the sequence to head, unless its version or the feed's generation is another by now.
+func (f *Sequence) advance(
+	ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64,
+) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
-	n, err := tx.Exec(ctx, dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head)), b.Args()...)
+	update := dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head))
+	n, err := tx.Exec(ctx, update, b.Args()...)
 	if err == nil && n != 1 {
 		err = errStale
 	}
 	return err
 }
 
-// assign collapses changes by key and numbers the keys from above base, in the
-// order of each key's last change. The last explicit wish (republish, unpublish) of
-// a key's changes holds, whatever a repair has recorded.
+// assignments collapses changes by key, and numbers the keys from above base, in the order of each key's last change. A
+// key's last republish or unpublish counts, whatever a repair has recorded later.
 func assignments(r *catalog.Record, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
-	type fate struct {
+	type collapsed struct {
 		last int // index of the key's last change
 		kind dialect.ChangeKind
 	}
-	fates := make([]fate, 0, len(changes))
-	known, which := make(map[string]int, len(changes)), make([]int, len(changes))
+	keys := make([]collapsed, 0, len(changes))
+	byIdentity, keyOf := make(map[string]int, len(changes)), make([]int, len(changes))
 	var id []byte
 	for i, c := range changes {
 		id = dialect.AppendIdentity(id[:0], c.Key)
-		k, ok := known[string(id)]
+		n, ok := byIdentity[string(id)]
 		if !ok {
-			k, fates = len(fates), append(fates, fate{})
-			known[string(id)] = k
+			n, keys = len(keys), append(keys, collapsed{})
+			byIdentity[string(id)] = n
 		}
-		f := &fates[k]
-		which[i], f.last = k, i
-		if c.Kind != dialect.Changed && (c.Kind != dialect.Placed || f.kind == dialect.Changed) {
-			f.kind = c.Kind
+		k := &keys[n]
+		keyOf[i], k.last = n, i
+		if c.Kind != dialect.Changed && (c.Kind != dialect.Placed || k.kind == dialect.Changed) {
+			k.kind = c.Kind
 		}
 	}
-	as := make([]dialect.Assignment, 0, len(fates))
+	as := make([]dialect.Assignment, 0, len(keys))
 	shardOf := r.Sharder()
 	for i, c := range changes {
-		f := fates[which[i]]
-		if f.last != i {
+		k := keys[keyOf[i]]
+		if k.last != i {
 			continue
 		}
 		shard, err := shardOf(c.Key)
 		if err != nil {
 			return nil, err
 		}
-		as = append(as, dialect.Assignment{Seq: c.Seq, Position: base + int64(len(as)) + 1, Shard: shard, Kind: f.kind})
+		position := base + int64(len(as)) + 1
+		as = append(as, dialect.Assignment{Seq: c.Seq, Position: position, Shard: shard, Kind: k.kind})
 	}
 	return as, nil
 }
 
-// statements cuts assignments into those that one statement may hold. Where keys can
-// be equal although their text differs, two assignments of a batch may be one key, and
-// what a wish to hide or show did must be seen by what follows it.
-func statements(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
+// splitByKind splits assignments into those of one statement. If keys can be equal although their texts differ (exact
+// is false), two assignments may have the same key. Then what follows an unpublish or republish must see its effect.
+func splitByKind(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	if len(as) == 0 {
 		return nil
 	}
@@ -269,15 +288,15 @@ func statements(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	return parts
 }
 
-// batchSize adapts the number of changes taken at once: larger batches cost less
-// per key, and hold the sequence row for longer.
+// batchSize adapts the number of changes in a batch. Larger batches cost less per key, and lock the sequence's row for
+// longer.
 type batchSize struct{ size, low, high int }
 
 func newBatchSize(start int) *batchSize {
 	return &batchSize{size: start, low: min(100, start), high: max(5000, start)}
 }
 
-func (b *batchSize) learn(e feedtype.PublishEvent) {
+func (b *batchSize) adapt(e feedtype.PublishEvent) {
 	switch {
 	case e.Took > 500*time.Millisecond:
 		b.size = max(b.size/2, min(b.size, b.low))
@@ -286,6 +305,5 @@ func (b *batchSize) learn(e feedtype.PublishEvent) {
 	}
 }
 
-// shrink is for a batch that failed: it may have run into a bound of the database, on
-// time or size, and as large as that it always will.
+// shrink halves the size after a batch that failed: it may have exceeded a limit of the database on time or size.
 func (b *batchSize) shrink() { b.size = max(b.size/2, 1) }

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// BenchmarkAssign collapses and numbers 1000 changes of distinct keys.
+// BenchmarkAssign measures the assignments of 1000 changes with distinct keys.
 func BenchmarkAssign(b *testing.B) {
 	text := make([]dialect.Change, 1000)
 	numbers := make([]dialect.Change, 1000)

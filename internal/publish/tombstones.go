@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+// Purge deletes the tombstones that are older than the feed keeps them, in batches of PurgeBatch.
 func (f *Sequence) Purge(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -17,10 +18,15 @@ func (f *Sequence) Purge(ctx context.Context) (int, error) {
 		if err != nil || !due {
 			return total, f.Explain(ctx, "purge tombstones", err)
 		}
-		err = f.Store.InTx(ctx, dialect.ForPublish, "purge tombstones of "+f.Name, func(tx dialect.Querier) (err error) {
-			n, err = f.purgeBatch(ctx, tx)
-			return err
-		})
+		err = f.Store.InTx(
+			ctx,
+			dialect.ForPublish,
+			"purge tombstones of "+f.Name,
+			func(tx dialect.Querier) (err error) {
+				n, err = f.purgeBatch(ctx, tx)
+				return err
+			},
+		)
 		if err != nil {
 			return total, f.Explain(ctx, "purge tombstones", err)
 		}
@@ -31,13 +37,14 @@ func (f *Sequence) Purge(ctx context.Context) (int, error) {
 	}
 }
 
+// PurgeBatch is the number of tombstones, or entries of an outbox, that one transaction deletes.
 const PurgeBatch = 500
 
 func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
 	d := f.Store.Dialect
 	feed := f.DialectFeed()
 	positions := dialect.Qualified(d, feed.Positions())
-	// Publishers are kept out, so that no key comes back to life between the two steps.
+	// The lock keeps publishers out: no key may get a row again between reading and deleting its tombstone.
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
 	}
@@ -54,7 +61,9 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	for i, position := range expired {
 		marks[i] = b.Arg(position)
 	}
-	if _, err := tx.Exec(ctx, "DELETE FROM "+positions+" WHERE deleted = 1 AND feed_sync_id IN ("+strings.Join(marks, ", ")+")", b.Args()...); err != nil {
+	_, err = tx.Exec(ctx, "DELETE FROM "+positions+
+		" WHERE deleted = 1 AND feed_sync_id IN ("+strings.Join(marks, ", ")+")", b.Args()...)
+	if err != nil {
 		return 0, err
 	}
 	b = dialect.NewBuilder(d)
@@ -64,11 +73,11 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	return len(expired), err
 }
 
-// oldestDue tells whether the oldest tombstone is to be purged, and remembers where the next
-// look begins: new tombstones are above all that was published before. A database without
-// an index of tombstones in their order would read the whole feed to find one, or none.
+// oldestDue tells whether the oldest tombstone is due, and remembers from where the next call has to read: new
+// tombstones get positions above all that were published before. Without that a database that has no index of
+// tombstones by position would read the whole feed each time.
 func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
-	// Whatever is lower was committed before this look, and so is seen by it.
+	// Read before the tombstones: every lower position was committed before the query and is visible to it.
 	seen, generation := f.History.Highest(0), f.Generation()
 	oldest, err := f.tombstones(ctx, f.Store.On(), 1)
 	if err != nil {
@@ -80,15 +89,14 @@ func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
 			from = min(from, oldest[0].position)
 		}
 		f.mu.Lock()
-		f.barren = feedtype.CursorState{Generation: generation, Position: feedtype.Numbered(from)}
+		f.purgeFrom = feedtype.CursorState{Generation: generation, Position: feedtype.Numbered(from)}
 		f.mu.Unlock()
 	}
 	return len(f.expired(oldest)) > 0, nil
 }
 
-// expired answers the positions of those tombstones that are kept long enough. Publication
-// times never fall from one position to a higher one, so the first that is not due is the last
-// to be looked at.
+// expired returns the positions of the tombstones that were kept long enough. Publication times never fall from one
+// position to a higher one, so expired stops at the first tombstone that is not due.
 func (f *Sequence) expired(oldest []tombstone) (due []int64) {
 	keep := f.Record.Load().Tombstones.Microseconds()
 	for _, t := range oldest {
@@ -102,22 +110,22 @@ func (f *Sequence) expired(oldest []tombstone) (due []int64) {
 
 type tombstone struct{ position, age int64 }
 
-// tombstones reads those with the lowest positions, above what is known to have none: up to
-// tombstones_below, which tells a process that has not looked yet, they have all been purged, and
-// whatever has become one since stands higher.
+// tombstones reads the tombstones with the lowest positions. It begins above tombstones_below, up to which all were
+// purged, and at purgeFrom: tombstones that were published later have higher positions.
 func (f *Sequence) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
 	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
 	f.mu.Lock()
-	barren := f.barren
+	start := f.purgeFrom
 	f.mu.Unlock()
 	from, above := f.Record.Load().TombstonesBelow+1, ""
-	if barren.Generation == f.Generation() {
-		from = max(from, barren.Position.Number())
+	if start.Generation == f.Generation() {
+		from = max(from, start.Position.Number())
 	}
 	if from > 1 {
 		above = " AND feed_sync_id >= " + b.Arg(from)
 	}
-	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+dialect.Qualified(d, f.DialectFeed().Positions())+
+	positions := dialect.Qualified(d, f.DialectFeed().Positions())
+	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+positions+
 		" WHERE deleted = 1 AND hidden = 0"+above+" ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
 		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
 }

@@ -152,7 +152,7 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 		x.exec("UPDATE kv SET v = 9 WHERE id = 2")
 		_, err := f.Publish(x.ctx)
 		x.wantCode(err, rowfeed.Refused)
-		if !strings.Contains(err.Error(), "former publisher") || !strings.Contains(err.Error(), "repair kv") {
+		if !strings.Contains(err.Error(), "feed_sync_id above the feed's sequence") || !strings.Contains(err.Error(), "repair kv") {
 			x.Errorf("the error does not say why, or what to do: %v", err)
 		}
 		if _, err := f.Admin().Repair(x.ctx); err != nil {
