@@ -101,6 +101,6 @@ func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 	reads.waitReasons(t)
 	reads.waitEntries(t, 1)
 	publishes := run(t, server.Config{DB: open(), Publish: true})
-	publishes.waitReasons(t, `feed "kv"`, "the right to write it")
+	publishes.waitReasons(t, `feed "kv"`, "write the file and its directory")
 	publishes.waitEntries(t, 1)
 }

@@ -33,8 +33,8 @@ type Tracker struct {
 	queries    int64     // the number of writer queries so far
 }
 
-// Scan is one scan for changes, or for records of an outbox. The zero Scan reads the whole table, and the tracker learns
-// nothing from it.
+// Scan is one scan for changes, or for records of an outbox. The zero Scan reads the whole table, and the tracker
+// learns nothing from it.
 type Scan struct {
 	generation int64
 	Among      dialect.Seqs // the numbers that the scan reads; see In
@@ -61,8 +61,8 @@ func (s Scan) Everywhere() Scan {
 // proxy may also send the statement to a replica.
 func (s Scan) Settles() bool { return s.Settled > 0 }
 
-// In returns the numbers that the scan reads in a feed of this generation. A feed that was made anew numbers its changes
-// anew, so all of them are read.
+// In returns the numbers that the scan reads in a feed of this generation. A feed that was made anew numbers its
+// changes anew, so all of them are read.
 func (s Scan) In(generation int64) dialect.Seqs {
 	if s.generation != generation {
 		return dialect.Seqs{}

@@ -20,8 +20,8 @@ type openWriters struct {
 	pause    time.Duration
 }
 
-// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the answer, is visible, or
-// will never be committed.
+// writerQuery is one query for open writers. A number up to upTo was drawn by a transaction in the answer, is visible,
+// or will never be committed.
 type writerQuery struct{ generation, upTo, number int64 }
 
 // nextQuery tells whether a query for open writers is due.

@@ -9,15 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Some databases show a commit before it is on their disk. A page must not show what
-// a crash takes back: a position would be given again, to another key, and a row
-// would return to what it was without a change to tell of it.
-
 // flushTimeout bounds a flush, which many readers may be waiting for.
 const flushTimeout = 30 * time.Second
 
-// MakeDurable returns when a crash can no longer take back what the page shows. What a
-// replica shows its primary has on its disk.
+// MakeDurable returns when a crash can no longer take back what the page shows. On a replica it returns at once: the
+// primary has everything on disk that a replica shows.
 func (h *History) MakeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
 	shown := feedtype.CursorState{Generation: rows.Generation, Position: rows.Given}
 	if rows.Forgetful == nil && !rows.Unflushed || h.unsafe || h.replica ||
@@ -40,11 +36,11 @@ func (h *History) knownDurable(shard int) feedtype.CursorState {
 	return h.flushed[shard]
 }
 
-// IsDurable notes that a commit of this process's own has been answered, which saw
-// the feed, or a shard with ULIDs, at a place.
+// IsDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of this
+// process that saw it has returned.
 func (h *History) IsDurable(shard int, at feedtype.CursorState) {
 	if h.unsafe {
-		return // the answer says nothing
+		return // The return of a commit proves nothing.
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,21 +49,21 @@ func (h *History) IsDurable(shard int, at feedtype.CursorState) {
 	}
 }
 
-// Flushes are those of a database.
+// Flushes shares the flushes of one database among all its feeds.
 type Flushes struct {
 	Store  *store.Store
 	shared store.Sharing[struct{}, struct{}]
 }
 
-// flush returns when everything that the caller has read is on the database's disk.
-// However many wait, one flush is under way and one more is about to begin.
+// flush returns when everything that the caller has read is on the database's disk. With any number of callers, one
+// flush runs and at most one more waits.
 func (s *Flushes) flush(ctx context.Context) error {
 	_, err := s.shared.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 		if done, err := s.Store.Dialect.FlushAlone(ctx, s.Store.On(), s.Store.Names); done && err == nil {
 			return struct{}{}, nil
-		} // whatever was in its way, a transaction tells, and tries again
+		} // A transaction tries again, and returns the cause if it fails as well.
 		return struct{}{}, s.Store.InTx(ctx, dialect.ForRecord, "flush", func(tx dialect.Querier) error {
 			return s.Store.Dialect.Flush(ctx, tx, s.Store.Names)
 		})

@@ -11,66 +11,63 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// A database may not be what it was: a backup was restored, a replica took over, the
-// data moved. Positions that consumers know of may then be gone, and would be given
-// again. Two things tell: the database's identity, which the feed's record keeps, and
-// the highest place that this process has seen. Nothing is published until an
-// operator says which it was (Bump, AdoptDatabase). Pages are still answered on a
-// database of another identity: up to its head it is as it was, cursors beyond that
-// are refused, and nobody raises it. Where writers take positions nobody can stop them, so
-// pages of feeds with ULIDs are refused there.
-
-// History is what this process knows of the positions of a feed.
+// History is what this process knows about the positions of a feed.
 type History struct {
 	feed    *catalog.Feed
 	disk    *Flushes
-	replica bool // the database is one, and may lag
-	unsafe  bool // that it may forget commits was accepted
+	replica bool // the database is a replica, and may lag
+	unsafe  bool // the operator accepted that the database may forget commits
 
 	mu      sync.Mutex
-	durable time.Time // when durability was last asserted
-	// The highest places, of a shard where each is a feed by itself, of shard 0 where not,
-	// that are known to be on the disk, and that the database has shown.
+	durable time.Time // when the durability settings were last checked
+	// flushed has the highest positions that are known to be on disk, seen the highest that the database has shown. The
+	// key is the shard if each shard is a feed by itself, else 0.
 	flushed, seen map[int]feedtype.CursorState
 }
 
+// New makes the history of a feed of which this process has seen nothing yet.
 func New(feed *catalog.Feed, flushes *Flushes, replica, unsafe bool) *History {
 	return &History{feed: feed, disk: flushes, replica: replica, unsafe: unsafe,
 		flushed: map[int]feedtype.CursorState{}, seen: map[int]feedtype.CursorState{}}
 }
 
-// Highest is the highest place of the feed, or of a shard with ULIDs, that this process
-// has seen.
+// Highest returns the highest position of the feed, or of a shard with ULIDs, that this process has seen.
 func (h *History) Highest(shard int) feedtype.CursorState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen[shard]
 }
 
-// Saw notes a place that the database has shown. Of a shard that has given nothing there
-// is nothing to note: anybody may ask for any number.
+// Saw records a position that the database has shown. It keeps nothing for a shard without positions: a request may
+// name any number as its shard.
 func (h *History) Saw(shard int, generation int64, position feedtype.Position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at := (feedtype.CursorState{Generation: generation, Position: position}); (shard == 0 || !position.IsZero()) && at.Above(h.seen[shard]) {
+	at := feedtype.CursorState{Generation: generation, Position: position}
+	if (shard == 0 || !position.IsZero()) && at.Above(h.seen[shard]) {
 		h.seen[shard] = at
 	}
 }
 
-// NotSetBack refuses what lies below floor, the highest place seen before the database
-// was asked. A replica may lag behind what another showed.
+// NotSetBack refuses a head below floor, the highest position that this process had seen before it read the head. A
+// replica may lag behind what another server has shown.
 func (h *History) NotSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
 	at := feedtype.CursorState{Generation: generation, Position: position}
 	if h.replica || !floor.Above(at) {
 		return nil
 	}
-	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(h.feed.Name),
-		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, this process has seen position %s of generation %d",
+	return &feedtype.Error{
+		Code:   feedtype.DatabaseChanged,
+		Object: feedtype.FeedObject(h.feed.Name),
+		Cause: fmt.Sprintf("the database was set back: it shows position %s of generation %d, "+
+			"this process has seen position %s of generation %d",
 			at.Position, at.Generation, floor.Position, floor.Generation),
-		Next: "run `rowfeed feed bump " + h.feed.Name + "`: consumers then start over (where several servers stand behind one address, connect to the primary)"}
+		Next: "run `rowfeed feed bump " + h.feed.Name + "`: consumers then start over " +
+			"(if several servers share one address, connect to the primary instead)",
+	}
 }
 
-// InItsDatabase refuses a database of another identity.
+// InItsDatabase refuses a database with another identity than the feed's record has.
 func (h *History) InItsDatabase(ctx context.Context) error {
 	identity, err := h.feed.Store.Dialect.Identity(ctx, h.feed.Store.On(), h.feed.Store.Names)
 	if err != nil {
@@ -79,19 +76,23 @@ func (h *History) InItsDatabase(ctx context.Context) error {
 	return SameDatabase(h.feed.Record.Load(), identity)
 }
 
-// SameDatabase refuses a database of another identity than the feed's record has. An
-// empty one is not known.
+// SameDatabase refuses an identity that differs from the one in the feed's record. An empty identity is unknown, and
+// accepted.
 func SameDatabase(r *catalog.Record, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}
-	return &feedtype.Error{Code: feedtype.DatabaseChanged, Object: feedtype.FeedObject(r.Name),
-		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): a failover, a restored backup or a move", identity, r.Identity),
+	return &feedtype.Error{
+		Code:   feedtype.DatabaseChanged,
+		Object: feedtype.FeedObject(r.Name),
+		Cause: fmt.Sprintf("the database (%s) is not the one in which its positions were given (%s): "+
+			"a failover, a restored backup or a move", identity, r.Identity),
 		Next: "where commits can have been lost run `rowfeed feed bump " + r.Name + "`: consumers then start over; " +
-			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`"}
+			"after a planned move `rowfeed feed bump " + r.Name + " --adopt-database`",
+	}
 }
 
-// AssertDurable asks once a minute whether a commit survives a power cut.
+// AssertDurable checks, at most once a minute, that the settings of the database let a commit survive a power cut.
 func (h *History) AssertDurable(ctx context.Context, tx dialect.Querier) error {
 	h.mu.Lock()
 	fresh := time.Since(h.durable) < time.Minute
@@ -108,7 +109,13 @@ func (h *History) AssertDurable(ctx context.Context, tx dialect.Querier) error {
 	return nil
 }
 
+// UnsafeDurability is the error of a database whose settings may lose a commit; err says which setting.
 func UnsafeDurability(err error) error {
-	return &feedtype.Error{Code: feedtype.UnsafeDurability, Object: "database", Cause: "a power cut could take back positions that consumers have stored", Err: err,
-		Next: "change the setting, or accept the risk with --unsafe-durability"}
+	return &feedtype.Error{
+		Code:   feedtype.UnsafeDurability,
+		Object: "database",
+		Cause:  "a power cut could take back positions that consumers have stored",
+		Err:    err,
+		Next:   "change the setting, or accept the risk with --unsafe-durability",
+	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestNothingSeen: whoever asks for shards that are not there, one after the other, leaves
-// nothing behind in the process.
+// TestNothingSeen: requests for shards without positions leave nothing in memory.
 func TestNothingSeen(t *testing.T) {
 	h := New(nil, nil, false, false)
 	for shard := 1; shard < 10; shard++ {

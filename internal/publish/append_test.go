@@ -36,7 +36,8 @@ func BenchmarkAppend(b *testing.B) {
 		f := feed(feedtype.ModeSequence)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := f.RecordKeys(b.Context(), noDatabase{}, dialect.Changed, []feedtype.Key{{int64(7), "a"}}); err != nil {
+			keys := []feedtype.Key{{int64(7), "a"}}
+			if err := f.RecordKeys(b.Context(), noDatabase{}, dialect.Changed, keys); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -45,7 +46,8 @@ func BenchmarkAppend(b *testing.B) {
 		f := feed(feedtype.ModeOutbox)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := f.AppendOutbox(b.Context(), noDatabase{}, feedtype.OutboxRecord{Key: feedtype.Key{int64(7), "a"}}); err != nil {
+			record := feedtype.OutboxRecord{Key: feedtype.Key{int64(7), "a"}}
+			if err := f.AppendOutbox(b.Context(), noDatabase{}, record); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -63,7 +65,8 @@ func TestInsertSQLFollowsTheRecord(t *testing.T) {
 	for _, c := range []struct{ mode, column, change, record string }{
 		{feedtype.ModeSequence, "id", `INSERT INTO "rowfeed_changes_items" ("id", kind) VALUES (`, ""},
 		{feedtype.ModeSequence, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, ""},
-		{feedtype.ModeOutbox, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`, `INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
+		{feedtype.ModeOutbox, "code", `INSERT INTO "rowfeed_changes_items" ("code", kind) VALUES (`,
+			`INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
 	} {
 		f.Feed.Record.Store(
 			&catalog.Record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}},

@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// Publisher gives positions to the changes of one feed. What differs between the kinds of positions is its Positioner. A
-// Publisher is safe for concurrent use.
+// Publisher gives positions to the changes of one feed. What differs between the kinds of positions is its Positioner.
+// A Publisher is safe for concurrent use.
 type Publisher struct {
 	*catalog.Feed
 	Watch *watch.Watcher
@@ -81,9 +81,9 @@ var (
 	ErrStuck = errors.New("the key of a record is too large for the index of the feed's table")
 )
 
-// Publish gives positions to all pending changes, in passes of one transaction each, until a pass finds none. It returns
-// the number of keys that got a position. Any number of publishers and processes may call it at once: they wait for the
-// lock of the feed's row in the sequences table.
+// Publish gives positions to all pending changes, in passes of one transaction each, until a pass finds none. It
+// returns the number of keys that got a position. Any number of publishers and processes may call it at once: they wait
+// for the lock of the feed's row in the sequences table.
 func (f *Publisher) Publish(ctx context.Context) (n int, err error) {
 	batch := newBatchSize(f.BatchSize)
 	full, idle, since := false, 0, time.Now()
@@ -157,8 +157,8 @@ func passOfCurrentFeed(
 const VerifyEvery = time.Minute
 
 // RunPublisher publishes until ctx ends, and then returns nil. It continues after failures of the database (no
-// connection, locks, a full disk), and reports them to the Observer. It returns an error only if it cannot continue: the
-// feed is gone, or the server may forget commits.
+// connection, locks, a full disk), and reports them to the Observer. It returns an error only if it cannot continue:
+// the feed is gone, or the server may forget commits.
 //
 // The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder works,
 // the others stand by. The lease saves work. The lock of the feed's sequence is what makes several publishers safe.
@@ -296,8 +296,8 @@ func (f *Publisher) maintain(ctx context.Context) (partitioned bool, err error) 
 	return partitioned, err
 }
 
-// withoutDriverText describes an error without the driver's text, which may name hosts and users: readiness answers show
-// problems to anonymous clients.
+// withoutDriverText describes an error without the driver's text, which may name hosts and users: readiness answers
+// show problems to anonymous clients.
 func withoutDriverText(err error) string {
 	var e *feedtype.Error
 	if !errors.As(err, &e) {
@@ -323,8 +323,8 @@ func (f *Publisher) Problems() []string {
 }
 
 // Purge deletes, in batches, the tombstones that the feed has kept long enough; of a feed with an outbox, the entries.
-// It returns their number. A cursor below them is refused from then on (TombstonesExpired, EntriesExpired): the mark for
-// that rises in the same transaction. A running publisher purges every minute.
+// It returns their number. A cursor below them is refused from then on (TombstonesExpired, EntriesExpired): the mark
+// for that rises in the same transaction. A running publisher purges every minute.
 func (f *Publisher) Purge(ctx context.Context) (int, error) {
 	p, err := f.positioner(ctx)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// RepublishWhere republishes the rows that match an SQL condition (all rows if it is empty), in batches of a transaction
-// each. Hidden rows stay hidden. RepublishWhere calls each, unless it is nil, after every batch with the number of rows
-// so far, and stops with its error. The condition runs unchanged: it must come from an operator, not from a user.
+// RepublishWhere republishes the rows that match an SQL condition (all rows if it is empty), in batches of a
+// transaction each. Hidden rows stay hidden. RepublishWhere calls each, unless it is nil, after every batch with the
+// number of rows so far, and stops with its error. The condition runs unchanged: it must come from an operator, not
+// from a user.
 func (f *Recorder) RepublishWhere(
 	ctx context.Context, where string, batch int, each func(rows int64) error,
 ) (int64, error) {
@@ -60,8 +61,8 @@ func (f *Recorder) CountWhere(ctx context.Context, where string) (n int64, err e
 	return n, f.Fail("count rows", err)
 }
 
-// RecordRange records a change for the next keys above after, up to limit, in key order. It returns their number and the
-// last key, which is nil if there are no more. It reads the source without locks.
+// RecordRange records a change for the next keys above after, up to limit, in key order. It returns their number and
+// the last key, which is nil if there are no more. It reads the source without locks.
 func (f *Recorder) RecordRange(
 	ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind,
 ) (int64, []any, error) {
@@ -77,8 +78,8 @@ func (f *Recorder) RecordRange(
 	return n, last, err
 }
 
-// KeyRange finds the next keys above after, up to limit, in key order. It returns the conditions for their rows (alias t)
-// and the last key, which is nil if there are no more.
+// KeyRange finds the next keys above after, up to limit, in key order. It returns the conditions for their rows (alias
+// t) and the last key, which is nil if there are no more.
 func (f *Recorder) KeyRange(
 	ctx context.Context, q dialect.Querier, where string, after []any, limit int,
 ) (rows func(*dialect.Builder) []string, last []any, err error) {
@@ -113,9 +114,9 @@ func (f *Recorder) KeyRange(
 	}, last, nil
 }
 
-// RecordFrom returns a statement that records a change for the keys (refs) that a query finds. The query begins with its
-// FROM and needs a LIMIT, which makes the database run it before the first insert: on MariaDB no other session can draw a
-// number while an INSERT … SELECT runs. The limit is the largest number, so that it cuts no row off.
+// RecordFrom returns a statement that records a change for the keys (refs) that a query finds. The query begins with
+// its FROM and needs a LIMIT, which makes the database run it before the first insert: on MariaDB no other session can
+// draw a number while an INSERT … SELECT runs. The limit is the largest number, so that it cuts no row off.
 func RecordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
 	inner, outer := make([]string, len(refs)), make([]string, len(refs))
 	for i, ref := range refs {

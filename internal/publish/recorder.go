@@ -37,8 +37,8 @@ func (f *Recorder) ByKey(doing string) error {
 	if r.Mode == feedtype.ModeOutbox {
 		feed := r.Feed(f.Store.Names)
 		e.Cause = doing + ": its rows are only appended, and get their positions from records in its outbox"
-		e.Next = fmt.Sprintf("to deliver a row once more, append a record for it: INSERT INTO %s (shard, %s) VALUES …",
-			feed.Records(), strings.Join(feed.StoredKey(), ", "))
+		e.Next = fmt.Sprintf("to deliver a row once more, append a record for it: "+
+			"INSERT INTO %s (shard, %s) VALUES …", feed.Records(), strings.Join(feed.StoredKey(), ", "))
 	}
 	return e
 }
@@ -157,8 +157,8 @@ func (f *Recorder) UnknownKeys(ctx context.Context, keys ...feedtype.Key) ([]fee
 	return unknown, nil
 }
 
-// refuseTextAsNumber refuses text for a column that SQLite declares as an integer. Such a column can hold text but hardly
-// ever does, and the row id never does. So the key is more likely a mistake.
+// refuseTextAsNumber refuses text for a column that SQLite declares as an integer. Such a column can hold text but
+// hardly ever does, and the row id never does. So the key is more likely a mistake.
 func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
 	for i, c := range f.Record.Load().Key {
 		text, ok := key[i].(string)

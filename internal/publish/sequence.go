@@ -268,8 +268,8 @@ func assignments(r *catalog.Record, changes []dialect.Change, base int64) ([]dia
 	return as, nil
 }
 
-// splitByKind splits assignments into those of one statement. If keys can be equal although their texts differ (exact is
-// false), two assignments may have the same key. Then what follows an unpublish or republish must see its effect.
+// splitByKind splits assignments into those of one statement. If keys can be equal although their texts differ (exact
+// is false), two assignments may have the same key. Then what follows an unpublish or republish must see its effect.
 func splitByKind(as []dialect.Assignment, exact bool) [][]dialect.Assignment {
 	if len(as) == 0 {
 		return nil

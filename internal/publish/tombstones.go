@@ -73,9 +73,9 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	return len(expired), err
 }
 
-// oldestDue tells whether the oldest tombstone is due, and remembers from where the next call has to read: new tombstones
-// get positions above all that were published before. Without that a database that has no index of tombstones by position
-// would read the whole feed each time.
+// oldestDue tells whether the oldest tombstone is due, and remembers from where the next call has to read: new
+// tombstones get positions above all that were published before. Without that a database that has no index of
+// tombstones by position would read the whole feed each time.
 func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
 	// Read before the tombstones: every lower position was committed before the query and is visible to it.
 	seen, generation := f.History.Highest(0), f.Generation()

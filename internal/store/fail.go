@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// SchemaVersion refuses tables of a newer rowfeed.
+// SchemaVersion returns the version of rowfeed's tables, 0 if there are none. It refuses tables of a newer rowfeed.
 func (s *Store) SchemaVersion(ctx context.Context, q dialect.Querier) (int, error) {
 	current, err := s.Dialect.SchemaVersion(ctx, q, s.Names)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Store) SchemaVersion(ctx context.Context, q dialect.Querier) (int, erro
 	return current, nil
 }
 
-// RequireSchema answers NotInitialized or SchemaVersion unless the tables are there.
+// RequireSchema returns NotInitialized or SchemaVersion unless rowfeed's tables exist in the version that it needs.
 func (s *Store) RequireSchema(ctx context.Context, q dialect.Querier) error {
 	current, err := s.SchemaVersion(ctx, q)
 	if err != nil {
@@ -46,13 +46,13 @@ func (s *Store) RequireSchema(ctx context.Context, q dialect.Querier) error {
 		return missing
 	case current < newest:
 		return &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
-			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest), Next: "run `rowfeed init`, which upgrades them"}
+			Cause: fmt.Sprintf("they have version %d, this rowfeed needs %d", current, newest),
+			Next:  "run `rowfeed init`, which upgrades them"}
 	}
 	return nil
 }
 
-// FailOwn is fail for what was asked of rowfeed's own tables without looking first whether
-// they are there.
+// FailOwn is Fail for statements on rowfeed's own tables that did not check first whether the tables exist.
 func (s *Store) FailOwn(ctx context.Context, object, doing string, err error) error {
 	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
 		if missing := s.RequireSchema(ctx, s.On()); missing != nil {
@@ -62,7 +62,7 @@ func (s *Store) FailOwn(ctx context.Context, object, doing string, err error) er
 	return s.Fail(object, doing, err)
 }
 
-// Fail turns a database error into an Error by its class. An Error passes as it is.
+// Fail turns a database error into an Error by its class. It returns an Error unchanged.
 func (s *Store) Fail(object, doing string, err error) error {
 	var known *feedtype.Error
 	if err == nil || errors.As(err, &known) {
@@ -76,11 +76,15 @@ func (s *Store) Fail(object, doing string, err error) error {
 	case dialect.ClassConnection:
 		e.Code, e.Next = feedtype.Unavailable, "check that the database runs and can be reached, then try again"
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
-		e.Code, e.Next = feedtype.Locked, "other transactions kept the locks; `rowfeed status` names them; try again"
+		e.Code, e.Next = feedtype.Locked, "other transactions hold the locks; `rowfeed status` names them; try again"
 	case dialect.ClassPermission:
-		e.Code, e.Next = feedtype.Refused, "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and readers theirs); where the database is a file, the right to write it and its directory to the user of the process"
+		e.Code = feedtype.Refused
+		e.Next = "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and " +
+			"readers theirs); if the database is a file, let the process's user write the file and its directory"
 	case dialect.ClassReadOnly:
-		e.Code, e.Next = feedtype.ReadOnly, "connect to the primary, or wait until this server is one; `rowfeed serve --replica` answers pages from a replica"
+		e.Code = feedtype.ReadOnly
+		e.Next = "connect to the primary, or wait until this server is one; " +
+			"`rowfeed serve --replica` answers pages from a replica"
 	case dialect.ClassFull:
 		e.Code, e.Next = feedtype.Unavailable, "free space for the database, then try again; nothing was lost"
 	}

@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// Sharing lets those who ask for the same thing at about the same time share one
-// answer. An answer is shared only with those who had asked before it began to be
-// found, so that it holds whatever had happened when they asked; where keep is set,
-// whoever asks at all asks about one moment that has passed, and every answer will do.
+// Sharing lets concurrent callers with the same key share one call. A caller never joins a call that began before it
+// came, since that call may have missed what was committed in between. With Keep callers do join it, and an answer is
+// kept for all later callers: they ask about a moment that has passed.
 type Sharing[K comparable, V any] struct {
 	Keep bool
 
@@ -19,19 +18,19 @@ type Sharing[K comparable, V any] struct {
 	calls map[K]*call[V]
 }
 
-// call is one finding of an answer.
+// call is one call that callers share.
 type call[V any] struct {
-	find   func(context.Context) (V, error)
-	done   chan struct{} // closed when value and err are there
-	value  V
-	err    error
-	askers int                // who wait for it
-	cancel context.CancelFunc // nil until it begins
-	next   *call[V]           // begins when this one has ended
+	find    func(context.Context) (V, error)
+	done    chan struct{} // closed when value and err are set
+	value   V
+	err     error
+	callers int                // how many wait for the answer
+	cancel  context.CancelFunc // nil until the call begins
+	next    *call[V]           // begins when this call has ended
 }
 
-// Do answers what find finds, be it this caller's or another's. The finding goes on
-// for as long as anybody waits for it; it has the values of its first asker's context.
+// Do returns the answer of find, called for this caller or for another one. The call is canceled when no caller waits
+// for it any more. Its context has the values of the first caller's context.
 func (s *Sharing[K, V]) Do(ctx context.Context, key K, find func(context.Context) (V, error)) (V, error) {
 	s.mu.Lock()
 	c := s.calls[key]
@@ -43,13 +42,13 @@ func (s *Sharing[K, V]) Do(ctx context.Context, key K, find func(context.Context
 		c = &call[V]{find: find, done: make(chan struct{})}
 		s.calls[key] = c
 		s.begin(ctx, key, c)
-	case !s.Keep: // it began before we asked
+	case !s.Keep: // the call began before this caller came
 		if c.next == nil {
 			c.next = &call[V]{find: find, done: make(chan struct{})}
 		}
 		c = c.next
 	}
-	c.askers++
+	c.callers++
 	s.mu.Unlock()
 	select {
 	case <-c.done:
@@ -61,7 +60,7 @@ func (s *Sharing[K, V]) Do(ctx context.Context, key K, find func(context.Context
 	}
 }
 
-// begin starts a call; s.mu is held.
+// begin starts a call in a new goroutine; s.mu is held.
 func (s *Sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
@@ -72,13 +71,13 @@ func (s *Sharing[K, V]) begin(ctx context.Context, key K, c *call[V]) {
 	}()
 }
 
-// end lets those begin who came while a call was under way.
+// end removes a call that has ended, or starts the next one.
 func (s *Sharing[K, V]) end(ctx context.Context, key K, c *call[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.calls[key] != c || s.Keep:
-	case c.next != nil && c.next.askers > 0:
+	case c.next != nil && c.next.callers > 0:
 		s.calls[key] = c.next
 		s.begin(ctx, key, c.next)
 	default:
@@ -86,8 +85,8 @@ func (s *Sharing[K, V]) end(ctx context.Context, key K, c *call[V]) {
 	}
 }
 
-// run finds the answer. Its goroutine belongs to no asker, so that nobody could recover
-// a panic of the driver's or of an Observer: it is an answer, as a failure is.
+// run calls find. A panic of a driver or an Observer becomes an error of the answer, since no caller could recover it
+// in this goroutine.
 func (c *call[V]) run(ctx context.Context) {
 	defer close(c.done)
 	defer func() {
@@ -95,18 +94,18 @@ func (c *call[V]) run(ctx context.Context) {
 			c.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	c.err = errUnfound
+	c.err = errNoAnswer
 	c.value, c.err = c.find(ctx)
 }
 
-// errUnfound is the answer of a finding that ended its goroutine (runtime.Goexit).
-var errUnfound = errors.New("it ended without an answer")
+// errNoAnswer is the error of a call that ended its goroutine (runtime.Goexit).
+var errNoAnswer = errors.New("the shared call ended without an answer")
 
-// leave takes one asker away, and with the last one the call.
+// leave removes one caller from a call, and cancels the call when no caller is left.
 func (s *Sharing[K, V]) leave(key K, c *call[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.askers--; c.askers > 0 || c.cancel == nil {
+	if c.callers--; c.callers > 0 || c.cancel == nil {
 		return
 	}
 	c.cancel()

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestSharing: an answer serves all who asked before it began to be found, and nobody
-// who asked later; one that its first asker has left is found for the others.
+// TestSharing: a call serves the callers that came before it began, and no later ones. It continues if its first caller
+// has left.
 func TestSharing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Sharing[string, int]
@@ -40,9 +40,9 @@ func TestSharing(t *testing.T) {
 		}
 		leave()
 		if a := <-answers; !errors.Is(a.err, context.Canceled) {
-			t.Fatalf("who left was answered %v", a)
+			t.Fatalf("the caller that left was answered %v", a)
 		}
-		end <- nil // the first; nobody waits for it
+		end <- nil // the first call, which has no caller left
 		synctest.Wait()
 		if len(answers) != 0 || began != 2 {
 			t.Fatalf("%d late callers were answered with what had begun before; %d began", len(answers), began)
@@ -61,14 +61,13 @@ func TestSharing(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(s.calls) != 0 {
-			t.Errorf("%d calls are kept for nobody", len(s.calls))
+			t.Errorf("%d calls are left without callers", len(s.calls))
 		}
 	})
 }
 
-// TestSharingKept: where the moment asked about has passed, one answer serves everyone,
-// also those who come when it has been found; unless its askers had all left it, and it
-// was ended for that.
+// TestSharingKept: with Keep one answer serves all callers, also those that come after it. A call that all its callers
+// have left is canceled and not kept.
 func TestSharingKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Sharing[string, int]{Keep: true}
@@ -101,10 +100,14 @@ func TestSharingKept(t *testing.T) {
 	})
 }
 
-// TestSharingPanics: a finding that panics, or ends its goroutine, is answered with an
-// error to all who wait for it, and those who came later get an answer of their own.
+// TestSharingPanics: a call that panics, or ends its goroutine, returns an error to all its callers. Later callers get
+// a new call.
 func TestSharingPanics(t *testing.T) {
-	for want, fail := range map[string]func(){"panic: broken\n": func() { panic("broken") }, "without an answer": runtime.Goexit} {
+	failures := map[string]func(){
+		"panic: broken\n":   func() { panic("broken") },
+		"without an answer": runtime.Goexit,
+	}
+	for want, fail := range failures {
 		synctest.Test(t, func(t *testing.T) {
 			var s Sharing[string, int]
 			began, end := 0, make(chan struct{})
@@ -136,7 +139,7 @@ func TestSharingPanics(t *testing.T) {
 			}
 			synctest.Wait()
 			if len(s.calls) != 0 {
-				t.Errorf("%d calls are kept for nobody", len(s.calls))
+				t.Errorf("%d calls are left without callers", len(s.calls))
 			}
 		})
 	}

@@ -8,27 +8,29 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Store is the database with the names of rowfeed's tables. It runs statements and transactions, and explains errors.
+// Store is a database and the names of rowfeed's tables in it. It runs statements and transactions, and explains
+// errors.
 type Store struct {
 	SQL      *sql.DB
 	Dialect  dialect.Dialect
 	Names    dialect.Names
-	Home     string // the connection's schema: where a source is that names none
+	Home     string // the schema of the connection, which holds sources named without a schema
 	Observer *feedtype.Observer
 	Tracer   feedtype.Tracer
-	// Replica, NoPublish and UnsafeDurability are those of rowfeed.Config.
+	// Replica, NoPublish and UnsafeDurability are documented in rowfeed.Config.
 	Replica, NoPublish, UnsafeDurability bool
 }
 
-// Publishes tells whether this process may give positions.
+// Publishes tells whether this process may publish.
 func (s *Store) Publishes() bool { return !s.Replica && !s.NoPublish }
 
-// On runs statements on the pool, each in a transaction of its own.
+// On returns a Querier that runs each statement in its own transaction, on any connection of the pool.
 func (s *Store) On() dialect.Querier { return dialect.On(s.SQL) }
 
-// Table quotes one of rowfeed's own tables.
+// Table returns the quoted name of one of rowfeed's own tables.
 func (s *Store) Table(base string) string { return dialect.Qualified(s.Dialect, s.Names.Table(base)) }
 
+// OrNull returns text, or nil for NULL if it is empty.
 func OrNull(text string) any {
 	if text == "" {
 		return nil
@@ -36,6 +38,7 @@ func OrNull(text string) any {
 	return text
 }
 
+// Seconds converts microseconds to seconds.
 func Seconds(micros int64) float64 {
 	return (time.Duration(micros) * time.Microsecond).Seconds()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// WithSchemaLock retries while other sessions' locks are in the way: each try waits
-// a second at most, so that nobody queues behind rowfeed for longer.
+// WithSchemaLock runs fn under the schema lock, and tries again while other sessions hold locks on the tables. One
+// attempt waits for a second at most, so that other statements do not queue behind rowfeed for longer.
 func (s *Store) WithSchemaLock(ctx context.Context, doing string, fn func(dialect.Querier) error) error {
 	const tries = 60
 	for attempt := 1; ; attempt++ {
@@ -29,6 +29,7 @@ func (s *Store) WithSchemaLock(ctx context.Context, doing string, fn func(dialec
 }
 
 const (
+	// MaxAttempts is how often a transaction is tried.
 	MaxAttempts  = 12
 	firstBackoff = 2 * time.Millisecond
 	maxBackoff   = 500 * time.Millisecond
@@ -37,12 +38,12 @@ const (
 // ErrNothing rolls a transaction back because there was nothing to do.
 var ErrNothing = errors.New("nothing to do")
 
+// ErrNoRows is sql.ErrNoRows.
 var ErrNoRows = sql.ErrNoRows
 
-// InTx runs fn in a transaction of rowfeed's own, and again (with jitter) when the
-// database reports a deadlock, a serialization failure or that it is busy, be it
-// at a statement or at COMMIT. fn must therefore be repeatable. An error at COMMIT
-// with an unknown outcome is returned: only the caller knows what to re-read.
+// InTx runs fn in a transaction, and tries again with jitter if the database reports a deadlock, a serialization
+// failure or that it is busy, also at COMMIT. So fn must be repeatable. InTx returns an error at COMMIT whose outcome
+// is unknown: only the caller knows what to read again.
 func (s *Store) InTx(ctx context.Context, p dialect.Purpose, doing string, fn func(dialect.Querier) error) error {
 	for attempt := 1; ; attempt++ {
 		err := s.Once(ctx, p, func(_ *sql.Tx, q dialect.Querier) error { return fn(q) })
@@ -53,8 +54,10 @@ func (s *Store) InTx(ctx context.Context, p dialect.Purpose, doing string, fn fu
 			return err
 		}
 		if attempt == 1 {
-			// A standby may refuse to begin by the code of something that passes.
-			if _, identity := s.Dialect.Identity(ctx, s.On(), s.Names); s.Dialect.Classify(identity) == dialect.ClassReadOnly {
+			// A standby may refuse to begin with the code of a temporary error.
+			if _, identity := s.Dialect.Identity(ctx, s.On(), s.Names); s.Dialect.Classify(
+				identity,
+			) == dialect.ClassReadOnly {
 				return identity
 			}
 		}
@@ -65,13 +68,13 @@ func (s *Store) InTx(ctx context.Context, p dialect.Purpose, doing string, fn fu
 	}
 }
 
-// Once runs fn in a transaction, as a handler sees it and as rowfeed does.
+// Once runs fn in a transaction, without retries. The two arguments of fn are the same transaction.
 func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
 	tx, err := s.SQL.BeginTx(ctx, s.Dialect.TxOptions(p))
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after Commit it does nothing
+	defer tx.Rollback()
 	q := dialect.On(tx)
 	for _, setting := range s.Dialect.Settings(p, s.Names) {
 		if _, err := q.Exec(ctx, setting); err != nil {
@@ -84,16 +87,15 @@ func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, di
 	return tx.Commit()
 }
 
-// Backoff doubles from firstBackoff to maxBackoff, with full jitter.
+// Backoff doubles from firstBackoff to maxBackoff, with Jitter.
 func Backoff(attempt int) time.Duration {
 	return Jitter(min(firstBackoff<<min(attempt-1, 20), maxBackoff))
 }
 
-// Jitter is half to one and a half of d, so that those who failed together do not try
-// again together.
+// Jitter returns between 0.5 and 1.5 of d, so that processes that failed together do not try again together.
 func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(max(d, 1)) }
 
-// Pause waits, or answers the context's error.
+// Pause waits, and returns the context's error if the context ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -105,7 +107,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Outage is the pause before a publisher tries again after so many failures.
+// Outage returns the pause before a publisher tries again after this many failures in a row.
 func Outage(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures, 6), 5*time.Second)
 }
