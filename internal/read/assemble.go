@@ -6,15 +6,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// assemble makes entries of a page's rows, whose values become theirs, and counts those left
-// out: keys whose row is gone although nothing has published that; their tombstone follows.
+// assemble makes a page's entries of its rows, and takes over their values. It leaves out and counts vanished keys:
+// keys without a row whose delete is not published yet. Their tombstones follow.
 func assemble(l *catalog.Layout, rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.Key, Columns: l.Columns}
-	var places labels
+	var positions positionTexts
 	for i, r := range rows.Rows {
-		e := feedtype.Entry{Position: places.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
+		e := feedtype.Entry{Position: positions.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
 		if l.Feed.ULIDs == nil && !l.Feed.Sharded() {
-			e.Shard = 0 // whatever stands in a column shard of the table's own
+			e.Shard = 0 // the table may have a column "shard" of its own
 		}
 		switch {
 		case r.Hidden:
@@ -40,28 +40,28 @@ func assemble(l *catalog.Layout, rows *dialect.PageRows) (page feedtype.Page, va
 	return page, vanished, nil
 }
 
-// labels writes the positions of a page's rows, several at once: each text of its own would be
-// an allocation.
-type labels struct {
+// positionTexts formats the positions of a page's rows. Several rows share one allocation.
+type positionTexts struct {
 	text        string // of the rows from first to next
 	first, next int
-	ends        [labelsTogether + 1]int // in it, one behind the other
+	ends        [rowsPerAllocation + 1]int // where each row's text ends
 }
 
-// labelsTogether is of how many rows: whoever keeps one of them keeps the text of all.
-const labelsTogether = 16
+// rowsPerAllocation is how many rows share an allocation. An application that keeps one of their entries keeps the
+// memory of all.
+const rowsPerAllocation = 16
 
-// of is the position of the i-th row; i counts up.
-func (l *labels) of(rows []dialect.PageRow, i int) string {
-	if i >= l.next {
-		var buf [labelsTogether * 26]byte
+// of is the position of row i. Callers count i up.
+func (p *positionTexts) of(rows []dialect.PageRow, i int) string {
+	if i >= p.next {
+		var buf [rowsPerAllocation * 26]byte
 		text := buf[:0]
-		l.first, l.next = i, min(i+labelsTogether, len(rows))
-		for n, r := range rows[i:l.next] {
+		p.first, p.next = i, min(i+rowsPerAllocation, len(rows))
+		for n, r := range rows[i:p.next] {
 			text = r.Position.Append(text)
-			l.ends[n+1] = len(text)
+			p.ends[n+1] = len(text)
 		}
-		l.text = string(text)
+		p.text = string(text)
 	}
-	return l.text[l.ends[i-l.first]:l.ends[i-l.first+1]]
+	return p.text[p.ends[i-p.first]:p.ends[i-p.first+1]]
 }

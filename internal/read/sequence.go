@@ -11,10 +11,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// sequencePager is the Pager of feeds whose positions are numbers of one sequence.
+// headOnly is the query of a page that answers the head and no entries.
+var headOnly = dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}
+
+// SequencePager is the Pager of feeds whose positions are numbers of one sequence.
 type SequencePager struct{ Reader *Reader }
 
-// Select chooses a range of the data shards. A part without any data shard has no position.
+// Select restricts the query to a range of the data shards. A part without a data shard gets an empty page.
 func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	count := max(l.Feed.DataShards, 1)
 	from, to, err := s.Range(count)
@@ -33,20 +36,24 @@ func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.Pag
 
 func (SequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
 
-// At: the publisher's times never go back from one position to a higher one, so a
-// binary search finds it in as many probes of the position's index as the head has bits.
-// The place is good for every part.
+// At searches the index of positions in at most as many probes as the head has bits. A binary search is exact, since
+// published_at never decreases from one position to a higher one. The state is valid for every part.
 func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
 	f := p.Reader
 	if f.Record.Load().Capture == feedtype.CaptureColumn {
-		return feedtype.CursorState{}, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "after", Object: feedtype.FeedObject(f.Name), Cause: "with capture column nothing tells when a row was published",
-			Next: `start at the beginning (after="") or at the head (after=now)`}
+		return feedtype.CursorState{}, &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  "after",
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "with capture column no time of publication is stored",
+			Next:   `start at the beginning (after="") or at the head (after=now)`,
+		}
 	}
-	page, _, err := f.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
+	page, _, err := f.ReadPage(ctx, headOnly, feedtype.Shards{})
 	if err != nil {
 		return feedtype.CursorState{}, err
 	}
-	// Everything at or below low is too old; answer is the best candidate so far.
+	// Positions at or below low were published before t; answer is the best candidate so far.
 	low, high, answer := int64(0), page.Head.Number(), page.Head.Number()
 	for low < high {
 		middle := low + (high-low)/2
@@ -65,11 +72,12 @@ func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 	return feedtype.CursorState{Generation: page.Generation, Position: feedtype.Numbered(answer)}, nil
 }
 
-// PublishedAbove is the lowest position above one, and when it was published, in
-// microseconds since the Unix epoch; sql.ErrNoRows when there is none.
+// PublishedAbove answers the lowest position above the given one, and when it was published, in microseconds since the
+// Unix epoch. If there is none the error is store.ErrNoRows.
 func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions()) +
+	positions := dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions())
+	query := "SELECT feed_sync_id, published_at FROM " + positions +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
 	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err
@@ -77,8 +85,8 @@ func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, pub
 
 func (SequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
-// NotSetBack refuses a database that shows less of the feed than this process has seen.
+// NotSetBack refuses a database that shows a lower head of the feed than this process has seen.
 func (f *Reader) NotSetBack(ctx context.Context) error {
-	_, _, err := f.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, feedtype.Shards{})
+	_, _, err := f.ReadPage(ctx, headOnly, feedtype.Shards{})
 	return err
 }

@@ -16,33 +16,31 @@ import (
 )
 
 const (
-	// tailRows is how near to its end a feed's tail begins, and how much is read of it at once.
+	// tailRows is how many positions below the head the tail begins, and the maximum rows of a shared reading.
 	tailRows = 1000
-	// tailPatience is how long anybody waits for what is read together with others: one
-	// connection that hangs must not hold up those who could take another.
-	tailPatience = 5 * time.Second
-	// tailKept is how long the last reading is kept for those who were woken before it began.
+	// tailTimeout is how long a reader waits for a shared reading. One connection that hangs must not delay readers
+	// that could use another connection.
+	tailTimeout = 5 * time.Second
+	// tailKept is how long the last reading is kept for readers that were woken before it began.
 	tailKept = time.Second
 )
 
-// tail lets all who read near the end of a feed share what is read of it, whatever their
-// cursors, limits and data shards: while one reading is under way all who come ask for one
-// more, of everything that any of them wants, and take from it what is theirs.
+// tail lets all readers near the head of a feed share statements, whatever their cursors, limits and data shards. While
+// one reading is under way, all new readers wait for a single next reading, which covers what each of them wants.
 //
-// It is no cache of what was. Nobody is answered with a reading that began before he asked (for
-// who waited: before he was woken), so that it shows whatever had happened by then as one of his
-// own would: publications, deletes, generations, purges, another database. One who reads
-// alone reads just what he asks for.
+// The tail is not a cache: a reading answers only requests that were made before it began. (A reader that waited made
+// its request when it was woken.) So the reading shows what the reader's own page would show. A reader that is alone
+// reads just its own page.
 type tail struct {
 	readings store.Sharing[struct{}, *tailReading]
 
-	mu   sync.Mutex
-	asks map[tailAsk]int // what is waited for, and by how many: the next reading is to answer it
-	last *tailReading
-	end  *time.Timer // of its time
+	mu     sync.Mutex
+	asks   map[tailAsk]int // how many readers want each page; the next reading answers all of them
+	last   *tailReading    // kept until expiry
+	expiry *time.Timer
 }
 
-// tailAsk is what somebody wants of the tail.
+// tailAsk is a page that a reader wants of the tail.
 type tailAsk struct {
 	after  feedtype.Position
 	limit  int
@@ -50,33 +48,60 @@ type tailAsk struct {
 	sorted bool // see dialect.PageQuery
 }
 
-// tailReading is what was read of the tail: what one ask wants, or everything above the
-// lowest of several.
+// tailReading is one statement's answer: to a single ask, or to all asks above the lowest cursor.
 type tailReading struct {
 	began time.Time
-	ask   tailAsk // its limit is that of the statement
+	ask   tailAsk // as sent to the database
 	asks  int
-	parts bool // it was read only if parts are served
+	parts bool // the statement checked that parts are served
 	rows  *dialect.PageRows
 	l     *catalog.Layout
 
 	taken sync.Once
 }
 
-// rows reads what is above a place, alone or from the tail. Any reading will do that began after
-// since. shared says that another one has been given some of the same reading.
-func (f *Reader) rows(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery, shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
-	if ask := (tailAsk{at.Position, q.Limit, shards, q.Sorted}); f.isTail(at, ask) {
-		if rows, l, shared, err = f.fromTail(ctx, since, ask); rows != nil || ctx.Err() != nil {
-			return rows, l, shared, err
-		}
+// fromTail answers the rows above a cursor from a shared reading that began after since. It answers nil rows if the
+// cursor is not near the head or the shared reading cannot answer: then the caller has to read the page itself. Shared
+// means that another reader was given rows of the same reading.
+func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery,
+	shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
+	ask := tailAsk{at.Position, q.Limit, shards, q.Sorted}
+	if !f.isTail(at, ask) {
+		return nil, nil, false, nil
 	}
-	rows, l, err = f.ReadPage(ctx, q, shards)
-	return rows, l, false, err
+	t := &f.tail
+	t.mu.Lock()
+	last := t.last
+	if last == nil || !last.began.After(since) {
+		last = nil
+		if t.asks == nil {
+			t.asks = make(map[tailAsk]int)
+		}
+		t.asks[ask]++
+		defer t.removeAsk(ask)
+	}
+	t.mu.Unlock()
+	if last != nil {
+		rows, shared := last.page(ctx, f, ask)
+		return rows, last.l, shared, nil
+	}
+	bounded, end := context.WithTimeout(ctx, tailTimeout)
+	defer end()
+	reading, err := t.readings.Do(bounded, struct{}{}, func(ctx context.Context) (*tailReading, error) {
+		return f.readTail(ctx, ask)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, false, ctx.Err()
+	case err != nil:
+		return nil, nil, false, nil // the reader's own page answers the error
+	}
+	rows, shared = reading.page(ctx, f, ask)
+	return rows, reading.l, shared, nil
 }
 
-// isTail tells whether a place is near the end of the feed, as far as that is known. Who is not
-// to be shown tombstones below a mark of his own reads by himself.
+// isTail reports whether a cursor is near the known head. A cursor whose start mark hides tombstones is excluded: its
+// page differs from those of others.
 func (f *Reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	if f.DialectFeed().ULIDs != nil || f.TailBytes < 0 || f.Store.Replica || at.Start || at.Mark.Above(at.Position) {
 		return false
@@ -88,41 +113,7 @@ func (f *Reader) isTail(at feedtype.CursorState, ask tailAsk) bool {
 	return known && ask.after.Number() >= now.Head.Number()-tailRows
 }
 
-// fromTail answers no rows and no error where the caller has to read by himself.
-func (f *Reader) fromTail(ctx context.Context, since time.Time, ask tailAsk) (*dialect.PageRows, *catalog.Layout, bool, error) {
-	t := &f.tail
-	t.mu.Lock()
-	last := t.last
-	if last == nil || !last.began.After(since) {
-		last = nil
-		if t.asks == nil {
-			t.asks = make(map[tailAsk]int)
-		}
-		t.asks[ask]++
-		defer t.answered(ask)
-	}
-	t.mu.Unlock()
-	if last != nil {
-		if rows, shared := last.part(ctx, f, ask); rows != nil {
-			return rows, last.l, shared, nil
-		}
-		return nil, nil, false, nil
-	}
-	patient, end := context.WithTimeout(ctx, tailPatience)
-	defer end()
-	reading, err := t.readings.Do(patient, struct{}{}, func(ctx context.Context) (*tailReading, error) { return f.readTail(ctx, ask) })
-	switch {
-	case ctx.Err() != nil:
-		return nil, nil, false, ctx.Err()
-	case err != nil:
-		return nil, nil, false, nil // his own reading says what is wrong
-	}
-	rows, shared := reading.part(ctx, f, ask)
-	return rows, reading.l, shared, nil
-}
-
-// answered takes an ask back, with an answer or without.
-func (t *tail) answered(ask tailAsk) {
+func (t *tail) removeAsk(ask tailAsk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asks[ask]--; t.asks[ask] == 0 {
@@ -130,10 +121,10 @@ func (t *tail) answered(ask tailAsk) {
 	}
 }
 
-// errUntold: a page that is not what it was asked for as; reading it again is for who needs it.
-var errUntold = errors.New("the feed or its table is another one by now")
+// errOtherLayout fails a shared reading that was made for another layout. Each reader then reads its own page again.
+var errOtherLayout = errors.New("the feed or its table was changed")
 
-// readTail reads for all who have asked by now, own among them.
+// readTail reads a page that answers own and all other asks of this moment.
 func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error) {
 	t := &f.tail
 	t.mu.Lock()
@@ -165,14 +156,14 @@ func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error
 		return nil, err
 	}
 	if r.parts = r.asks > 1 && parts; r.parts {
-		q.Unserved = catalog.Unplaced // whoever wants a part of it
+		q.Unserved = catalog.Unplaced // some ask is for a part of this page
 	}
 	floor := f.History.Highest(q.Shard)
 	if r.rows, err = f.Store.Dialect.ReadPage(ctx, f.Store.SQL, l.Feed, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {
-		return nil, errUntold
+		return nil, errOtherLayout
 	}
 	if err := f.History.NotSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
 		return nil, err
@@ -187,30 +178,30 @@ func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error
 	return r, nil
 }
 
-// keep keeps a reading for a while, and nothing of the one before.
+// keep keeps a reading for tailKept, in place of the one before.
 func (t *tail) keep(r *tailReading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.last = r; t.end == nil {
-		t.end = time.AfterFunc(tailKept, t.forget)
+	if t.last = r; t.expiry == nil {
+		t.expiry = time.AfterFunc(tailKept, t.expire)
 	} else {
-		t.end.Reset(tailKept)
+		t.expiry.Reset(tailKept)
 	}
 }
 
-// forget may come just when another reading is kept: then who wants that one reads by himself.
-func (t *tail) forget() {
+// expire drops the kept reading. If it races with keep it drops the new one early: readers then read their own pages.
+func (t *tail) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = nil
 }
 
-// part is what an ask would have been answered by itself at the time of the reading, as far as
-// the reading tells; nil where it does not. shared says that it was not the first to be answered.
-func (r *tailReading) part(ctx context.Context, f *Reader, ask tailAsk) (_ *dialect.PageRows, shared bool) {
+// page is what the ask's own statement would have answered at the time of the reading. It is nil if the reading does
+// not hold all of that. Shared means that another reader was given rows of this reading before.
+func (r *tailReading) page(ctx context.Context, f *Reader, ask tailAsk) (_ *dialect.PageRows, shared bool) {
 	rows := *r.rows
 	if r.asks == 1 && ask == r.ask {
-		rows.Rows = ownRows(rows.Rows)
+		rows.Rows = copyRows(rows.Rows)
 		return &rows, !r.first()
 	}
 	q := dialect.PageQuery{After: ask.after}
@@ -218,7 +209,7 @@ func (r *tailReading) part(ctx context.Context, f *Reader, ask tailAsk) (_ *dial
 	case err != nil, r.ask.after.Above(ask.after), ask.shards != r.ask.shards && !r.ask.shards.All():
 		return nil, false
 	case r.ask.shards.All() && !ask.shards.All() && !r.parts:
-		return nil, false // nobody has looked whether parts are served
+		return nil, false // the statement did not check that parts are served
 	}
 	var some []dialect.PageRow
 	for _, row := range r.rows.Rows {
@@ -228,18 +219,19 @@ func (r *tailReading) part(ctx context.Context, f *Reader, ask tailAsk) (_ *dial
 			}
 		}
 	}
-	if ended := len(r.rows.Rows) < r.ask.limit && !rows.Truncated && !rows.Cut; !ended && len(some) < ask.limit {
+	complete := len(r.rows.Rows) < r.ask.limit && !rows.Truncated && !rows.Cut
+	if !complete && len(some) < ask.limit {
 		return nil, false
 	}
-	rows.Rows, rows.Truncated, rows.Cut = ownRows(some), false, false
+	rows.Rows, rows.Truncated, rows.Cut = copyRows(some), false, false
 	return &rows, !r.first()
 }
 
-// ownRows are copies, since whoever makes entries of rows writes their values over with what
-// they mean. As on a page that was read for one, some rows share an allocation, and not all.
-func ownRows(rows []dialect.PageRow) []dialect.PageRow {
+// copyRows copies rows with their values, because assemble overwrites the values with their decoded form. Only
+// rowsPerAllocation rows share memory, so that an entry that is kept does not keep the whole page.
+func copyRows(rows []dialect.PageRow) []dialect.PageRow {
 	own := slices.Clone(rows)
-	for some := range slices.Chunk(own, labelsTogether) {
+	for some := range slices.Chunk(own, rowsPerAllocation) {
 		n := 0
 		for _, row := range some {
 			n += len(row.Key) + len(row.Values)
@@ -257,13 +249,13 @@ func ownRows(rows []dialect.PageRow) []dialect.PageRow {
 	return own
 }
 
-// first tells whether nobody has taken anything of the reading before.
+// first reports whether no reader was given rows of the reading before.
 func (r *tailReading) first() (first bool) {
 	r.taken.Do(func() { first = true })
 	return first
 }
 
-// size is about how many bytes a page's values take.
+// size is about how many bytes a page's values occupy.
 func size(page *dialect.PageRows) (bytes int) {
 	for _, row := range page.Rows {
 		for _, values := range [][]any{row.Key, row.Values} {

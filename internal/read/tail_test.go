@@ -12,14 +12,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// TestTailPart (H26): what is taken from a reading is what the same page would have been, read by
-// itself; a reading that cannot tell does not.
+// TestTailPart (H26): a page of a shared reading equals the same page read by its own statement. A reading that does
+// not hold all of a page answers nothing.
 func TestTailPart(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
-	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2), feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
+	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2),
+		feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
 	random := rand.New(rand.NewPCG(1, 2))
 	position := func(n int) feedtype.Position { return feedtype.Numbered(int64(n)) }
 	taken := 0
@@ -28,7 +29,8 @@ func TestTailPart(t *testing.T) {
 		var all []dialect.PageRow
 		for p := 1; p <= head; p++ {
 			if random.IntN(3) > 0 {
-				all = append(all, dialect.PageRow{Position: position(p), Shard: random.IntN(4), Key: []any{p}, Values: []any{p, "raw"}})
+				all = append(all, dialect.PageRow{Position: position(p), Shard: random.IntN(4),
+					Key: []any{p}, Values: []any{p, "raw"}})
 			}
 		}
 		read := func(ask tailAsk, truncate bool) *dialect.PageRows {
@@ -38,8 +40,10 @@ func TestTailPart(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range all {
-				if row.Position.Above(ask.after.Max(q.After)) && (q.To == 0 || row.Shard >= q.From && row.Shard < q.To) {
-					if page.Rows = append(page.Rows, row); len(page.Rows) == ask.limit || truncate && random.IntN(3) == 0 {
+				wanted := q.To == 0 || row.Shard >= q.From && row.Shard < q.To
+				if wanted && row.Position.Above(ask.after.Max(q.After)) {
+					page.Rows = append(page.Rows, row)
+					if len(page.Rows) == ask.limit || truncate && random.IntN(3) == 0 {
 						page.Truncated = len(page.Rows) < ask.limit
 						break
 					}
@@ -63,10 +67,11 @@ func TestTailPart(t *testing.T) {
 		if random.IntN(4) == 0 {
 			ask = r.ask
 		}
-		got, shared := r.part(t.Context(), f, ask)
+		got, shared := r.page(t.Context(), f, ask)
 		if got == nil {
-			if r.asks == 1 && ask == r.ask || r.asks > 1 && !r.rows.Truncated && len(r.rows.Rows) < r.ask.limit && !r.ask.after.Above(ask.after) {
-				t.Fatalf("%+v does not tell %+v", r, ask)
+			complete := !r.rows.Truncated && len(r.rows.Rows) < r.ask.limit
+			if r.asks == 1 && ask == r.ask || r.asks > 1 && complete && !r.ask.after.Above(ask.after) {
+				t.Fatalf("%+v does not answer %+v", r, ask)
 			}
 			continue
 		}
@@ -77,20 +82,21 @@ func TestTailPart(t *testing.T) {
 		}
 		gotTo, gotMore := next(ask.after, got, ask.limit)
 		wantTo, wantMore := next(ask.after, want, ask.limit)
-		if same := reflect.DeepEqual(want.Rows, got.Rows); !same || gotTo != wantTo || gotMore != wantMore || got.Truncated != want.Truncated || shared {
+		if same := reflect.DeepEqual(want.Rows, got.Rows); !same || gotTo != wantTo || gotMore != wantMore ||
+			got.Truncated != want.Truncated || shared {
 			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows %+v, want %+v",
 				ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, got.Rows, want.Rows)
 		}
-		for _, row := range got.Rows { // as making entries of them does
+		for _, row := range got.Rows { // as assemble does
 			row.Key[0], row.Values[1] = "made", "made"
 		}
-		again, shared := r.part(t.Context(), f, ask)
+		again, shared := r.page(t.Context(), f, ask)
 		if !shared || len(again.Rows) != len(got.Rows) {
 			t.Fatalf("taken again: shared %v, %d rows", shared, len(again.Rows))
 		}
 		for _, row := range again.Rows {
 			if row.Key[0] != int(row.Position.Number()) || row.Values[1] != "raw" {
-				t.Fatalf("what another made of a row is in it: %+v", row)
+				t.Fatalf("a reader sees what another reader wrote to a row: %+v", row)
 			}
 		}
 	}
@@ -99,23 +105,23 @@ func TestTailPart(t *testing.T) {
 	}
 }
 
-// TestTailOfNoParts: of a reading that nobody wanted parts of, none are taken by who was woken before
-// it: nobody has looked whether they are served.
+// TestTailOfNoParts: a reading without a check that parts are served answers no part.
 func TestTailOfNoParts(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
-		rows: &dialect.PageRows{Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}, Head: feedtype.Numbered(1)}}
-	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5, shards: feedtype.One(1)}); rows != nil {
+		rows: &dialect.PageRows{Head: feedtype.Numbered(1),
+			Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}}}
+	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5, shards: feedtype.One(1)}); rows != nil {
 		t.Errorf("%+v", rows)
 	}
-	if rows, _ := r.part(t.Context(), f, tailAsk{limit: 5}); rows == nil || len(rows.Rows) != 1 {
+	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5}); rows == nil || len(rows.Rows) != 1 {
 		t.Errorf("the whole feed: %+v", rows)
 	}
 }
 
-// TestTailKeepsOne: however fast readings follow one another, one of them is kept.
+// TestTailKeepsOne: the tail keeps only the last reading.
 func TestTailKeepsOne(t *testing.T) {
 	var kept tail
 	replaced := func() weak.Pointer[tailReading] {
@@ -128,25 +134,24 @@ func TestTailKeepsOne(t *testing.T) {
 		runtime.GC()
 	}
 	if replaced.Value() != nil {
-		t.Error("a reading in whose place there is another is kept for its time")
+		t.Error("the tail keeps a reading that another one replaced")
 	}
 }
 
-// TestTailRowsApart: whoever keeps an entry of a shared reading keeps a few others with it, and not
-// the page.
+// TestTailRowsApart: an application that keeps an entry keeps a few other rows in memory, and not the page.
 func TestTailRowsApart(t *testing.T) {
-	const n = 2*labelsTogether + 1
+	const n = 2*rowsPerAllocation + 1
 	rows := make([]dialect.PageRow, n)
 	for i := range rows {
 		rows[i].Values = []any{new([1 << 10]byte)}
 	}
 	first, last := rows[0].Values[0], weak.Make(rows[n-1].Values[0].(*[1 << 10]byte))
-	own := ownRows(rows)
+	own := copyRows(rows)
 	kept := own[0].Values
 	rows, own = nil, nil
 	runtime.GC()
 	if kept[0] != first || last.Value() != nil {
-		t.Errorf("one row keeps what the %dth has", n)
+		t.Errorf("the first row keeps the values of row %d in memory", n)
 	}
 	runtime.KeepAlive(kept)
 }

@@ -12,50 +12,41 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// pageKey is what a page is the answer to.
-type pageKey struct {
-	after  feedtype.Cursor
-	limit  int
-	shards feedtype.Shards
-	still  bool // who looks moves no records
-}
-
-// await answers a page with entries as soon as there is one, and when wait is over the
-// page that there is then. It does what a caller would do that asks again and again with
-// the cursor it was given, so that nothing is told by waiting that polling would not tell.
-func (f *Reader) await(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
+// waitForEntries answers a page with entries as soon as there is one. When wait is over it answers the page of that
+// moment. It asks again with the cursor that each page gave, as a polling client does, so both receive the same pages.
+func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
-	got, err := f.resting(ctx, asked)
+	got, err := f.knownEmpty(ctx, asked)
 	if err == nil && got == nil {
-		got, err = f.shareInTime(ctx, over, nil, asked)
+		got, err = f.readUnlocked(ctx, over, nil, asked)
 	}
-	patient := false
-	var news watch.Standing // what woke us last
+	ignoreKnown := false
+	var news watch.Standing // the watermark that woke this reader last
 	stuck := 0
 	for err == nil && len(got.Entries) == 0 {
 		var woken *watch.Crowd
 		before := got
 		if !got.More {
 			var how watch.Verdict
-			how, woken, news = f.Watch.Wait(over, got.key, got.at, patient)
+			how, woken, news = f.Watch.Wait(over, got.key, got.watermark, ignoreKnown)
 			switch {
 			case ctx.Err() != nil:
 				return feedtype.Page{}, f.Fail("wait for an entry", ctx.Err())
-			case how == watch.Quiet && !got.key.OfShard: // what a writer uses late moves no state
+			case how == watch.Quiet && !got.key.OfShard: // a writer can use a ULID late, which moves no watermark
 				return got.Page, nil
 			}
 		}
-		if before.stuck { // what waits there is news at every look
+		if before.stuck { // every poll of the watcher finds the stuck records again
 			stuck++
 			_ = store.Pause(over, store.Backoff(stuck))
 		}
 		asked.after = before.Cursor
-		got, err = f.shareInTime(ctx, over, woken, asked)
+		got, err = f.readUnlocked(ctx, over, woken, asked)
 		if over.Err() != nil {
 			break
 		}
-		patient = err == nil && !before.More && (got.at == before.at || news.Ahead(got.at))
+		ignoreKnown = err == nil && !before.More && (got.watermark == before.watermark || news.Ahead(got.watermark))
 	}
 	if err != nil {
 		return feedtype.Page{}, err
@@ -63,18 +54,15 @@ func (f *Reader) await(ctx context.Context, asked pageKey, wait time.Duration) (
 	return got.Page, nil
 }
 
-// resting is the empty page of a cursor that stands at the head, as far as is known
-// without asking the database: those who have read everything, which is nearly all who
-// wait, go straight back to waiting. What is known may be old, but who waits learns of
-// whatever has come since; and nobody is answered with it unless a look that began after
-// they asked finds the feed still there. Nil where there is more to know.
-func (f *Reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
+// knownEmpty is the empty page of a cursor that is the last known head, or nil for any other cursor. Nearly all waiting
+// readers have such a cursor, and they go back to waiting without a statement. The known head may be old. The watcher
+// then wakes the reader, and it confirms the head by a later poll before the reader is answered.
+func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error) {
 	at, err := asked.after.State()
 	if err != nil || at.Start || at.Mark.Above(at.Position) {
-		return nil, nil // read will say what is wrong with it
+		return nil, nil // read answers the error
 	}
-	// A shard with ULIDs is read by everyone who asks: a writer may use what it took late, and
-	// that moves no state.
+	// Not for a shard with ULIDs: a writer can use a ULID late, which moves no watermark.
 	key := watch.Key{Feed: f.Name}
 	now, ok := f.Watch.At(key)
 	if !ok || now != (watch.Standing{Generation: at.Generation, Head: at.Position}) {
@@ -87,37 +75,37 @@ func (f *Reader) resting(ctx context.Context, asked pageKey) (*reading, error) {
 	if f.selectPart(ctx, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
-	return &reading{Page: feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.Key, Columns: l.Columns}, key: key, at: now}, nil
+	page := feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.Key, Columns: l.Columns}
+	return &reading{Page: page, key: key, watermark: now}, nil
 }
 
-// shareInTime is share for as long as another transaction has what the page needs: who waits
-// for an entry has time for that, too.
-func (f *Reader) shareInTime(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+// readUnlocked is readShared, and tries again until over ends while another transaction locks what the page needs.
+func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	for tries := 1; ; tries++ {
-		got, err := f.share(ctx, woken, key)
+		got, err := f.readShared(ctx, woken, key)
 		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
 			return got, err
 		}
-		woken = nil // of a crowd's the answer is kept
+		woken = nil // a crowd keeps its answer, here the error
 	}
 }
 
-// newPages makes what a crowd shares, see crowd.pages.
+// NewPages makes what the readers of a watch.Crowd share.
 func NewPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
-// share reads a page together with all who want the same one: those who were woken together,
-// or where that is nil, all who ask now. The entries are the caller's own; their values are not.
-func (f *Reader) share(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+// readShared reads a page together with all readers that want the same page: those of the crowd or, where woken is nil,
+// all that ask now. The caller owns the entries, and must not write to their values.
+func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
 		pages = woken.Pages.(*store.Sharing[pageKey, reading])
 	}
 	got, err := pages.Do(ctx, key, func(ctx context.Context) (reading, error) {
-		then := time.Now()
+		asOf := time.Now()
 		if woken != nil {
-			then = woken.At
+			asOf = woken.At
 		}
-		got, err := f.read(ctx, then, key)
+		got, err := f.read(ctx, asOf, key)
 		got.Page = got.ForMany()
 		return got, err
 	})

@@ -9,12 +9,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// Standings implements ShardSource. Who waits costs the watcher's looks, which all share, and
-// no statement besides: he is answered with the look that has woken him.
+// Standings implements feedtype.ShardSource. A waiting caller sends no statement of its own: it is answered with what
+// the watcher's poll has read.
 func (f *Reader) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	seen, ok := watch.ParseDigest(since)
 	if !ok || wait <= 0 {
-		return f.standings(ctx)
+		return f.watermarks(ctx)
 	}
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
@@ -26,30 +26,31 @@ func (f *Reader) Standings(ctx context.Context, since string, wait time.Duration
 		case how == watch.Quiet, over.Err() != nil:
 			return &feedtype.Standings{Digest: since}, nil
 		}
-		if shards, at, ok := f.Watch.ShardsKnown(f.Name); ok && woken != nil && at == news && at.Generation == f.Generation() {
+		shards, at, ok := f.Watch.ShardsKnown(f.Name)
+		if ok && woken != nil && at == news && at.Generation == f.Generation() {
 			return &feedtype.Standings{Digest: at.Digest(), Shards: shards}, nil
 		}
-		// A publisher of this process has told of one shard.
-		if now, err := f.standings(ctx); err != nil || now.Digest != since {
+		// A publisher of this process reported one shard, so the watcher does not know all of them.
+		if now, err := f.watermarks(ctx); err != nil || now.Digest != since {
 			return now, err
 		}
 	}
 }
 
-// standings reads how far the feed's shards are.
-func (f *Reader) standings(ctx context.Context) (*feedtype.Standings, error) {
+// watermarks reads the watermarks of the feed's shards.
+func (f *Reader) watermarks(ctx context.Context) (*feedtype.Standings, error) {
 	fail := func(err error) (*feedtype.Standings, error) {
-		return nil, f.Fail("ask how far its shards are", err)
+		return nil, f.Fail("read the watermarks of its shards", err)
 	}
-	for fresh := false; ; fresh = true {
+	for reloaded := false; ; reloaded = true {
 		asked, err := f.Looks.Ask(ctx, watch.Question{Waiting: true, Shards: []watch.Key{watch.EveryShard(f.Name)}})
 		if err != nil {
 			return fail(err)
 		}
 		all := asked.At
-		_, there := all[watch.Key{Feed: f.Name}]
+		_, found := all[watch.Key{Feed: f.Name}]
 		at, _ := watch.Of(all, watch.EveryShard(f.Name))
-		if fresh || there && at.Generation == f.Generation() {
+		if reloaded || found && at.Generation == f.Generation() {
 			if err := f.ShardsAreFeeds(); err != nil {
 				return fail(err)
 			}
@@ -67,11 +68,17 @@ func (f *Reader) standings(ctx context.Context) (*feedtype.Standings, error) {
 	}
 }
 
-// ShardsAreFeeds refuses a feed whose shards are parts of one sequence.
+// ShardsAreFeeds refuses a sequence feed, whose data shards share one order.
 func (f *Reader) ShardsAreFeeds() error {
 	r := f.Record.Load()
 	if r.Unreadable != nil || r.Mode != feedtype.ModeSequence {
 		return r.Unreadable
 	}
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: feedtype.FeedObject(f.Name), Cause: "its shards are parts of one feed", Err: errors.ErrUnsupported, Next: "read all of it, or parts"}
+	return &feedtype.Error{
+		Code:   feedtype.InvalidRequest,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  "its shards are parts of one feed",
+		Err:    errors.ErrUnsupported,
+		Next:   "read all of it, or parts",
+	}
 }

@@ -1,0 +1,138 @@
+package read
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// cursorState is where a request's cursor says to begin. For "now" that is above every position: such a page has only
+// the head.
+func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards feedtype.Shards) (
+	feedtype.CursorState, error,
+) {
+	if after == feedtype.Now {
+		return feedtype.CursorState{Generation: f.Generation(), Position: feedtype.LastPosition}, nil
+	}
+	if t, ok, err := after.Time(); ok {
+		if err != nil {
+			return feedtype.CursorState{}, err
+		}
+		pager, err := f.Pager()
+		if err != nil {
+			return feedtype.CursorState{}, err
+		}
+		return pager.At(ctx, t, shards)
+	}
+	at, err := after.State()
+	if err != nil || at.Start {
+		return at, err
+	}
+	pager, unreadable := f.Pager()
+	switch {
+	case unreadable == nil && pager.Accepts(at.Seen()):
+	case at.Generation != f.Generation(): // a former feed of this name had positions of another kind
+		err = otherGeneration(f.Name, at, f.Generation())
+	default:
+		err = &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  "after",
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  fmt.Sprintf("after: %q is a cursor of a feed with other positions", after),
+			Next:   "send back a cursor that this feed gave",
+		}
+	}
+	return at, err
+}
+
+// headState is the state of a cursor that was asked for as "now".
+func headState(rows *dialect.PageRows) feedtype.CursorState {
+	at := feedtype.CursorState{Generation: rows.Generation, Position: rows.Head.Max(rows.EntriesBelow)}
+	if rows.Filling && !rows.LiveFrom.IsZero() { // above all rows that back-fill places
+		at.Position = at.Position.Max(rows.LiveFrom.Before())
+	}
+	return at
+}
+
+// validateCursor refuses a cursor that does not belong to the history of the page's feed, and completes a cursor at the
+// beginning. A refusal names the next step: an empty page would hide a loss.
+func (f *Reader) validateCursor(at feedtype.CursorState, rows *dialect.PageRows) (feedtype.CursorState, error) {
+	if at.Start {
+		at = feedtype.CursorState{Generation: rows.Generation, Mark: rows.Head, Position: rows.EntriesBelow}
+		return at, refuseFilling(f.Name, at, rows)
+	}
+	refuse := func(code feedtype.Code, format string, args ...any) (feedtype.CursorState, error) {
+		return feedtype.CursorState{}, refusal(f.Name, code, format, args...)
+	}
+	// A visible row is not ahead, even if its ULID was never given: `rowfeed check` finds such a row.
+	ahead := rows.Given.Max(rows.Head).Max(rows.EntriesBelow)
+	switch {
+	case f.Store.Replica && at.Generation > rows.Generation:
+		// The replica lags behind a bump. What it shows is not for this cursor.
+		rows.Rows, rows.Head = nil, feedtype.Position{}
+		return at, nil
+	case at.Generation != rows.Generation:
+		return feedtype.CursorState{}, otherGeneration(f.Name, at, rows.Generation)
+	case at.Seen().Above(ahead) && f.Store.Replica:
+		// The replica lags. It may show rows whose deletes, up to the mark, this cursor never receives.
+		rows.Rows, rows.Head = nil, feedtype.Position{}
+		return at, nil
+	case at.Seen().Above(ahead):
+		return refuse(feedtype.CursorAhead, "cursor %q is ahead of the feed's head %s: "+
+			"it belongs to another feed, shard or database, or the database was set back", at.Cursor(), ahead)
+	case rows.TombstonesBelow.Above(at.Seen()):
+		return refuse(feedtype.TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): "+
+			"deletes since then are forgotten", at.Cursor(), rows.TombstonesBelow)
+	case rows.EntriesBelow.Above(at.Position):
+		return feedtype.CursorState{}, &feedtype.Error{
+			Code:   feedtype.EntriesExpired,
+			Object: feedtype.FeedObject(f.Name),
+			Cause: fmt.Sprintf("cursor %q is older than the entries kept (from position %s): "+
+				"the entries between were purged", at.Cursor(), rows.EntriesBelow),
+			Next: `start again at the beginning of the entries kept (after=""), ` +
+				`and read what is missing from the table`,
+		}
+	}
+	return at, refuseFilling(f.Name, at, rows)
+}
+
+func refusal(feed string, code feedtype.Code, format string, args ...any) error {
+	return &feedtype.Error{
+		Code:   code,
+		Object: feedtype.FeedObject(feed),
+		Cause:  fmt.Sprintf(format, args...),
+		Next:   `start again at the beginning (after="") and remove what the new pass does not bring`,
+	}
+}
+
+func otherGeneration(feed string, at feedtype.CursorState, generation int64) error {
+	return refusal(feed, feedtype.GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: "+
+		"a restored backup or a failover lost positions, or the feed was created again or resharded",
+		at.Cursor(), at.Generation, generation)
+}
+
+// next is the position that a page reaches, and whether entries above it were visible. A page that was not cut reaches
+// its head, also if filters left out entries.
+func next(after feedtype.Position, rows *dialect.PageRows, limit int) (position feedtype.Position, more bool) {
+	if len(rows.Rows) < limit && !rows.Truncated && !rows.Cut {
+		return after.Max(rows.Head), false
+	}
+	last := rows.Rows[len(rows.Rows)-1].Position
+	return last, rows.Head.Above(last)
+}
+
+// refuseFilling refuses a cursor that would miss rows which back-fill has still to place.
+func refuseFilling(feed string, at feedtype.CursorState, rows *dialect.PageRows) error {
+	if !rows.Filling || !rows.LiveFrom.IsZero() && !rows.LiveFrom.Before().Above(at.Position) {
+		return nil
+	}
+	return &feedtype.Error{
+		Code:   feedtype.Filling,
+		Object: feedtype.FeedObject(feed),
+		Cause: fmt.Sprintf("back-fill is placing older rows behind the head of shard %d, "+
+			"and a reader at cursor %q would miss them", rows.Shard, at.Cursor()),
+		Next: "try again when back-fill is done; `rowfeed feed backfill " + feed + "` resumes one that was interrupted",
+	}
+}
