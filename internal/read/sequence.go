@@ -76,7 +76,8 @@ func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 // Unix epoch. If there is none the error is store.ErrNoRows.
 func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "SELECT feed_sync_id, published_at FROM " + dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions()) +
+	positions := dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions())
+	query := "SELECT feed_sync_id, published_at FROM " + positions +
 		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
 	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &position, &publishedAt)
 	return position, publishedAt, err

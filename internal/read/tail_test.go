@@ -40,7 +40,8 @@ func TestTailPart(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range all {
-				if row.Position.Above(ask.after.Max(q.After)) && (q.To == 0 || row.Shard >= q.From && row.Shard < q.To) {
+				wanted := q.To == 0 || row.Shard >= q.From && row.Shard < q.To
+				if wanted && row.Position.Above(ask.after.Max(q.After)) {
 					page.Rows = append(page.Rows, row)
 					if len(page.Rows) == ask.limit || truncate && random.IntN(3) == 0 {
 						page.Truncated = len(page.Rows) < ask.limit

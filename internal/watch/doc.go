@@ -1,5 +1,5 @@
-// Package watch wakes those who wait for entries, and publishers asleep. It decides when the database is looked at, for
-// all of them at once, and what a look has to find for one of them to wake. Of feeds it knows how far they are (a
-// Standing), which a publisher of this process tells it and a look finds. It uses store, dialect and feedtype. Begin
-// with watch.go.
+// Package watch wakes waiting readers and sleeping publishers. It decides how often the database is polled, for all of
+// them at once, and which watermark wakes which of them. A watermark (Standing) is how far a feed's positions have been
+// given. The publishers of this process report it, and a poll reads it. The package uses store, dialect and feedtype.
+// Begin with Watcher in watch.go; DESIGN.md argues why no wake-up is lost.
 package watch

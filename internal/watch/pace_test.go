@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// paced looks for a minute, in no time, for changes that come at so many a second, or two
-// milliseconds apart in bursts that begin at that rate. It answers how many looks there were, and how long changes
-// waited for theirs: on average, and at most.
-func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
+// paced simulates a minute of polls. At each of perSecond times a second a burst of changes comes, two milliseconds
+// apart. It answers the number of polls, and how long changes waited for theirs: on average, and at most.
+func paced(perSecond float64, burst int) (polls int, mean, most time.Duration) {
 	p := Pace{Longest: 50 * time.Millisecond}
 	start := time.Unix(0, 0)
 	var due []time.Time
@@ -20,7 +19,7 @@ func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
 	all := len(due)
 	var waited time.Duration
 	for now := start; now.Before(start.Add(time.Minute)); now = now.Add(p.Pause(now)) {
-		looks++
+		polls++
 		found := 0
 		for ; found < len(due) && !due[found].After(now); found++ {
 			wait := now.Sub(due[found])
@@ -30,18 +29,17 @@ func paced(perSecond float64, burst int) (looks int, mean, most time.Duration) {
 			p.Brought(found, now)
 		}
 	}
-	return looks, waited / time.Duration(all), most
+	return polls, waited / time.Duration(all), most
 }
 
-// TestPace: looks come as often as changes do, so that these do not wait long, and a database
-// in which little happens is asked little.
+// TestPace: polls follow the rate of changes, so that changes do not wait long and a quiet database is rarely polled.
 func TestPace(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name          string
 		perSecond     float64
 		burst         int
-		looks         int // a second, at most
+		polls         int // a second, at most
 		mean, longest time.Duration
 	}{
 		{"nothing", 1.0 / 120, 1, 21, 50 * ms, 50 * ms},
@@ -51,31 +49,31 @@ func TestPace(t *testing.T) {
 		{"1,000 a second", 1000, 1, 2100, ms, 51 * ms},
 		{"a burst of 100 each second", 1, 100, 600, 2 * ms, 51 * ms},
 	} {
-		looks, mean, most := paced(c.perSecond, c.burst)
-		t.Logf("%s: %d looks a second, a change waits for %s, at most %s", c.name, looks/60, mean, most)
-		if looks/60 > c.looks || mean > c.mean || most > c.longest {
-			t.Errorf("%s: %d looks a second, a change waits for %s, at most %s; want at most %d, %s and %s",
-				c.name, looks/60, mean, most, c.looks, c.mean, c.longest)
+		polls, mean, most := paced(c.perSecond, c.burst)
+		t.Logf("%s: %d polls a second, a change waits for %s, at most %s", c.name, polls/60, mean, most)
+		if polls/60 > c.polls || mean > c.mean || most > c.longest {
+			t.Errorf("%s: %d polls a second, a change waits for %s, at most %s; want at most %d, %s and %s",
+				c.name, polls/60, mean, most, c.polls, c.mean, c.longest)
 		}
 	}
 }
 
-// TestPaceEnds: after the last change pauses grow to the longest, and never beyond.
+// TestPaceEnds: after the last change pauses grow to Longest, and never beyond.
 func TestPaceEnds(t *testing.T) {
 	p := Pace{Longest: 50 * time.Millisecond}
 	now := time.Unix(0, 0)
 	if got := p.Pause(now); got != p.Longest {
-		t.Errorf("%s before anything has come", got)
+		t.Errorf("a pause of %s before the first change", got)
 	}
 	for range 1000 {
 		now = now.Add(5 * time.Millisecond)
 		p.Brought(1, now)
 	}
-	before, looks := p.Pause(now), 0
+	before, polls := p.Pause(now), 0
 	if before > 2*time.Millisecond {
-		t.Errorf("%s after a change that came as fast as 1,000 before", before)
+		t.Errorf("a pause of %s after 1,000 changes at 5 ms", before)
 	}
-	for end := now; before < p.Longest; looks++ {
+	for end := now; before < p.Longest; polls++ {
 		now = now.Add(before)
 		next := p.Pause(now)
 		if next < before || next > p.Longest || now.Sub(end) > 5*time.Second {
@@ -83,7 +81,7 @@ func TestPaceEnds(t *testing.T) {
 		}
 		before = next
 	}
-	if looks > 200 {
-		t.Errorf("%d looks until pauses are long again", looks)
+	if polls > 200 {
+		t.Errorf("%d polls until pauses are long again", polls)
 	}
 }

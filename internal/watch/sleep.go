@@ -3,38 +3,37 @@ package watch
 import (
 	"context"
 	"time"
-) // A publisher that has found nothing for a while sleeps: it leaves the looking to the watcher,
-// which looks once for all who sleep and all who wait.
+)
 
-// sleeper is a publisher asleep.
+// sleeper is a publisher that found no change for a while, and leaves polling to the watcher.
 type sleeper struct {
-	feed string
-	up   chan struct{} // closed when it is to look itself
+	feed  string
+	awake chan struct{} // closed when the publisher has to look for changes itself
 }
 
-// Looked is the number of looks that have told what they found. Who is about to ask the database
-// whether he may sleep takes it along: what is told from then on is news to him.
+// Looked is the number of completed polls. A publisher reads it before it looks for changes, and passes it to Sleep. So
+// it notices a poll that completed in between.
 func (w *Watcher) Looked() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ended
 }
 
-// Sleep returns when something may have changed since that many looks, when somebody wants the
-// publisher awake, when the time is over or ctx ends.
+// Sleep returns when a poll after the given number of polls has found that something may have changed, on a signal from
+// wake, after d, or when ctx ends.
 func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-chan struct{}, d time.Duration) {
 	w.mu.Lock()
-	if w.stirred > since || w.outage > 0 {
+	if w.lastChange > since || w.outage > 0 {
 		failing := w.outage > 0
 		w.mu.Unlock()
-		if failing { // each looks himself meanwhile
-			Doze(ctx, wake, min(d, w.asleep))
+		if failing { // until polls succeed, each publisher looks for changes itself
+			Doze(ctx, wake, min(d, w.sleepPoll))
 		}
 		return
 	}
-	s := &sleeper{feed: feed, up: make(chan struct{})}
+	s := &sleeper{feed: feed, awake: make(chan struct{})}
 	w.sleepers[s] = struct{}{}
-	w.wanted()
+	w.schedule()
 	w.mu.Unlock()
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -42,30 +41,29 @@ func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-ch
 	case <-ctx.Done():
 	case <-t.C:
 	case <-wake:
-	case <-s.up:
+	case <-s.awake:
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.sleepers, s)
-	w.unwanted()
+	w.stopIfIdle()
 }
 
-// rouse wakes the sleepers for whom a look has found something; w.mu is held. A look that
-// failed has found that nothing is known.
-func (w *Watcher) rouse(round int64, a answer, err error) {
-	if a.stirred || err != nil {
-		w.stirred = round
+// wakePublishers wakes the sleepers for which a poll has found a change. A failed poll wakes all of them. w.mu is held.
+func (w *Watcher) wakePublishers(round int64, a answer, err error) {
+	if a.committed || err != nil {
+		w.lastChange = round
 	}
 	for s := range w.sleepers {
-		if a.stirred || err != nil || a.changed[s.feed] {
+		if a.committed || err != nil || a.changed[s.feed] {
 			delete(w.sleepers, s)
-			close(s.up)
+			close(s.awake)
 		}
 	}
 }
 
-// Serve says that a publisher of this process is at work on a feed, until it is called: it tells
-// of what it publishes, and looks need not be frequent for the sake of that.
+// Serve notes that a publisher of this process works on a feed, until the caller calls end. The publisher reports what
+// it publishes (Tell), so finding its changes does not make polls more frequent.
 func (w *Watcher) Serve(feed string) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +77,7 @@ func (w *Watcher) Serve(feed string) (end func()) {
 	}
 }
 
-// Doze ends when the time is over, when something wakes or with ctx.
+// Doze returns after d, on a signal from wake, or when ctx ends.
 func Doze(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -11,167 +11,173 @@ import (
 )
 
 const (
-	// watchTimeout bounds one look: a database that does not answer is one that failed.
-	lookTimeout = 10 * time.Second
-	// maxWatchPause bounds the pause while looks fail.
-	maxWatchPause = 5 * time.Second
+	// pollTimeout bounds a poll. A database that does not answer counts as failed.
+	pollTimeout = 10 * time.Second
+	// maxOutagePause is the maximum pause while polls fail, unless polls are rarer anyway.
+	maxOutagePause = 5 * time.Second
 )
 
-// Standing is how far a feed is.
+// Standing is the watermark of a feed, or of a shard with ULIDs: how far its positions have been given.
 type Standing struct {
 	Generation int64
-	Head       feedtype.Position // the highest that may have been given
-	// waiting says that records of an outbox wait to be given one, by whoever reads. Nobody
-	// who has read to the end has seen it so.
+	Head       feedtype.Position // the highest position that may have been given
+	// waiting means that outbox records wait for a reader to move them. The watermark of a page never has it, so it
+	// always differs from what a reader has seen.
 	waiting bool
 }
 
-// watchKey is what has a standing: a feed, or a shard where each is a feed by itself.
+// Key is what has a watermark: a feed, a shard with ULIDs, or all of a feed's shards.
 type Key struct {
 	Feed    string
 	OfShard bool
 	Shard   int
-	Every   bool // all shards together, see everyShard
+	Every   bool // all shards together, see EveryShard
 }
 
-// Ahead tells whether s is a later standing of the feed than other.
+// Ahead reports whether s is a later watermark than other.
 func (s Standing) Ahead(other Standing) bool {
 	return s.Generation > other.Generation || s.Generation == other.Generation && s.Head.Above(other.Head)
 }
 
-// Watcher lets any number of callers wait for any number of feeds of a DB at the price
-// of one: while somebody waits it looks now and then, with one statement, how far every
-// feed is; a publisher of this process tells it directly. Publishers with nothing to do wait
-// here as well, for changes, at the price of the same statement; see watch_sleep.go.
+// Watcher wakes waiting readers and sleeping publishers of all feeds of a DB. It polls the database for all of them
+// with one statement. Publishers of this process report their commits to it directly.
 //
-// No wake-up is lost, because there are none to lose: who waits says how far the feed
-// was when it was read, and is woken by whatever shows it elsewhere, be that known
-// already or found by a look that begins later.
+// A reader passes the watermark of its page. It is woken by any later watermark, whether the watcher knew it before or
+// learns it while the reader waits. So no wake-up is lost between reading and waiting. See DESIGN.md.
 type Watcher struct {
-	look   look
-	pages  func() any    // makes crowd.pages
-	asleep time.Duration // between looks while publishers sleep
+	poll      poll
+	newPages  func() any    // makes Crowd.Pages
+	sleepPoll time.Duration // the pause between polls for sleeping publishers
 
-	mu       sync.Mutex
-	known    map[Key]known
-	crowds   map[watched]*Crowd
-	waiting  int // callers in crowds
-	sleepers map[*sleeper]struct{}
-	serving  map[string]int // publishers at work in this process, by feed
-	running  bool           // a goroutine looks
-	poke     chan struct{}  // the next look is due earlier, or nobody needs one any more
-	paces    Pace           // of looks for those who wait
-	outage   time.Duration  // the pause while looks fail; 0 while they do not
-	due      time.Time      // the next look
-	round    int64          // looks begun
-	ended    int64          // looks whose result was taken in
-	stirred  int64          // the last of them that found that something may have changed
-	sure     int64          // the last one that succeeded; 0 after one that failed
+	mu         sync.Mutex
+	known      map[Key]known
+	crowds     map[awaited]*Crowd
+	waiting    int // callers in crowds
+	sleepers   map[*sleeper]struct{}
+	serving    map[string]int // publishers at work in this process, by feed
+	running    bool           // the goroutine that polls runs
+	poke       chan struct{}  // the next poll is due earlier, or no longer needed
+	pace       Pace           // of polls for waiting readers
+	outage     time.Duration  // the pause while polls fail; 0 while they succeed
+	due        time.Time      // of the next poll
+	begun      int64          // the number of polls that have begun
+	ended      int64          // the last poll whose result was handled
+	lastChange int64          // the last poll that found that something may have changed
+	lastRead   int64          // the last poll that read watermarks; 0 after a failed poll
 }
 
-// known is how far a feed was when it was last heard of.
+// known is the last watermark that the watcher knows of a key.
 type known struct {
 	Standing
-	round int64 // looks that had begun by then
+	begun int64 // the number of polls that had begun when the watcher learned it
 }
 
-// watched is what a caller waits for: that the feed is elsewhere.
-type watched struct {
+// awaited is what a crowd waits for: another watermark of a key than the one seen.
+type awaited struct {
 	Key  Key
 	seen Standing
 }
 
-// Crowd are callers that wait for the same, and are woken together.
+// Crowd are callers that wait for the same change of a watermark, and are woken together.
 type Crowd struct {
 	moved chan struct{} // closed when they are woken
-	news  Standing      // what woke them, by then; none where the feed is gone
+	news  Standing      // the watermark that woke them; zero if the feed is gone
 	At    time.Time     // when they were woken
-	since int64         // looks begun when the first of them came
+	begun int64         // the number of polls that had begun when the first caller came
 	Size  int
-	// Pages are what those woken read: each has asked when it was woken, so that they
-	// share every page whenever each of them gets to run. See watcher.pages.
+	// Pages is shared by the callers. Each of them asked when the crowd was woken, so they can share every page that
+	// one of them reads, however late the others run.
 	Pages any
 }
 
-// look finds out what has happened.
-type look func(ctx context.Context, q Question) (answer, error)
+// poll reads from the database what has changed.
+type poll func(ctx context.Context, q Question) (answer, error)
 
-// Question is what a look is for.
+// Question is what a poll has to find out.
 type Question struct {
-	Waiting bool     // somebody waits for entries, of some feed
-	Shards  []Key    // the shards for which somebody waits
-	asleep  []string // feeds whose publishers sleep
+	Waiting bool     // readers wait, so watermarks are needed
+	Shards  []Key    // the shards that readers wait for
+	asleep  []string // the feeds whose publishers sleep
 }
 
-// answer is what a look has found.
+// answer is the result of a poll.
 type answer struct {
-	At map[Key]Standing // how far everything is, if somebody waits
-	// changed are feeds for whose publishers something waits; stirred says that it may be any:
-	// something was committed, and who sleeps is to ask himself.
-	changed map[string]bool
-	stirred bool
+	At map[Key]Standing // the watermarks; nil if no reader waits
+	// changed has the feeds with a change for their publishers. Committed means that something was committed anywhere,
+	// so that every publisher has to look for changes itself.
+	changed   map[string]bool
+	committed bool
 }
 
-func New(waiting, asleep time.Duration, look look, pages func() any) *Watcher {
-	return &Watcher{look: look, pages: pages, asleep: asleep, paces: Pace{Longest: waiting}, poke: make(chan struct{}, 1),
-		known: make(map[Key]known), crowds: make(map[watched]*Crowd), sleepers: make(map[*sleeper]struct{}), serving: make(map[string]int)}
+// New makes a Watcher. It polls at most every waiting for readers, and every asleep for sleeping publishers. Pages
+// makes the Pages of a Crowd.
+func New(waiting, asleep time.Duration, poll poll, pages func() any) *Watcher {
+	return &Watcher{
+		poll:      poll,
+		newPages:  pages,
+		sleepPoll: asleep,
+		pace:      Pace{Longest: waiting},
+		poke:      make(chan struct{}, 1),
+		known:     make(map[Key]known),
+		crowds:    make(map[awaited]*Crowd),
+		sleepers:  make(map[*sleeper]struct{}),
+		serving:   make(map[string]int),
+	}
 }
 
 // Verdict is how waiting ended.
 type Verdict int
 
 const (
-	moved  Verdict = iota // the feed is, or may be, elsewhere
-	Quiet                 // ctx ended, and a look during the wait found the feed where it was
-	unsure                // ctx ended, and nothing is known of the feed
+	changed   Verdict = iota // the watermark is, or may be, another one
+	Quiet                    // ctx ended, and a poll during the wait found no other watermark
+	uncertain                // ctx ended, and no poll has succeeded meanwhile
 )
 
-// Wait returns when the feed is no longer where it was seen, or when ctx ends. The
-// crowd is that of the callers woken with this one; nil where it was not woken. The
-// standing is what woke it. Who was
-// woken by what is known and then read nothing newer (a pool may lead to servers that
-// lag behind each other) comes back patient, and waits for other news.
-func (w *Watcher) Wait(ctx context.Context, key Key, seen Standing, patient bool) (Verdict, *Crowd, Standing) {
+// Wait returns when the watermark is no longer the one seen, or when ctx ends. It answers the crowd of callers that
+// were woken together, nil if this one was not woken, and the watermark that woke it. A pool may lead to servers that
+// lag. A caller that was woken and then read nothing newer sets ignoreKnown, and so waits for other news.
+func (w *Watcher) Wait(ctx context.Context, key Key, seen Standing, ignoreKnown bool) (Verdict, *Crowd, Standing) {
 	w.mu.Lock()
-	if now, ok := w.known[key]; ok && !patient && now.Ahead(seen) {
+	if now, ok := w.known[key]; ok && !ignoreKnown && now.Ahead(seen) {
 		w.mu.Unlock()
-		return moved, nil, now.Standing
+		return changed, nil, now.Standing
 	}
-	what := watched{key, seen}
+	what := awaited{key, seen}
 	c := w.crowds[what]
 	if c == nil {
-		c = &Crowd{moved: make(chan struct{}), since: w.round, Pages: w.pages()}
+		c = &Crowd{moved: make(chan struct{}), begun: w.begun, Pages: w.newPages()}
 		w.crowds[what] = c
 	}
 	c.Size++
 	w.waiting++
-	joined := w.round
-	w.wanted()
+	joined := w.begun
+	w.schedule()
 	w.mu.Unlock()
 	select {
 	case <-c.moved:
-		return moved, c, c.news
+		return changed, c, c.news
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.crowds[what] == c { // else woken at the same time
+	if w.crowds[what] == c { // otherwise it was woken at the same time
 		c.Size--
 		w.waiting--
 		if c.Size == 0 {
 			delete(w.crowds, what)
 		}
-		w.unwanted()
+		w.stopIfIdle()
 	}
-	if w.sure > joined {
+	if w.lastRead > joined {
 		return Quiet, nil, Standing{}
 	}
-	return unsure, nil, Standing{}
+	return uncertain, nil, Standing{}
 }
 
-// wanted has the next look come in time, now that one more wants it; w.mu is held. Who comes
-// does not bring it about by itself.
-func (w *Watcher) wanted() {
+// schedule makes the next poll due in time for a caller that has just come. w.mu is held. The caller waits for a pause
+// first: coming causes no poll at once.
+func (w *Watcher) schedule() {
 	due := time.Now().Add(w.interval())
 	switch {
 	case !w.running:
@@ -179,38 +185,37 @@ func (w *Watcher) wanted() {
 		go w.run()
 	case due.Before(w.due):
 		w.due = due
-		w.poked()
+		w.pokeLoop()
 	}
 }
 
-// unwanted lets looks end where nobody wants them any more; w.mu is held.
-func (w *Watcher) unwanted() {
+// stopIfIdle ends polling if no caller is left. w.mu is held.
+func (w *Watcher) stopIfIdle() {
 	if w.waiting == 0 && len(w.sleepers) == 0 {
-		w.poked()
+		w.pokeLoop()
 	}
 }
 
-func (w *Watcher) poked() {
+func (w *Watcher) pokeLoop() {
 	select {
 	case w.poke <- struct{}{}:
 	default:
 	}
 }
 
-// interval is the pause between looks, for those who want one; w.mu is held.
+// interval is the pause between polls for the present callers. w.mu is held.
 func (w *Watcher) interval() time.Duration {
-	interval := w.asleep
+	interval := w.sleepPoll
 	if w.waiting > 0 {
-		interval = w.paces.Pause(time.Now())
+		interval = w.pace.Pause(time.Now())
 		if len(w.sleepers) > 0 {
-			interval = min(interval, w.asleep)
+			interval = min(interval, w.sleepPoll)
 		}
 	}
 	return max(interval, w.outage)
 }
 
-// run looks for as long as somebody wants it. The time of the next look does not depend on
-// how late the one before was.
+// run polls until no caller is left. A late poll does not delay the next one.
 func (w *Watcher) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,42 +229,43 @@ func (w *Watcher) run() {
 		}
 		w.mu.Lock()
 		if w.waiting == 0 && len(w.sleepers) == 0 {
-			w.running, w.outage = false, 0 // whoever comes is to find out anew
+			w.running, w.outage = false, 0 // the next caller finds out whether polls still fail
 			return
 		}
 		if wait := time.Until(w.due); wait > 0 {
 			t.Reset(wait)
 			continue
 		}
-		w.round++
-		round, q := w.round, w.question()
+		w.begun++
+		n, q := w.begun, w.question()
 		w.mu.Unlock()
-		// Who waits may leave at any time; a look that has begun is worth its end.
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-		a, err := w.look(ctx, q)
+		// Callers may leave at any time, but a poll that has begun completes.
+		ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+		a, err := w.poll(ctx, q)
 		cancel()
 		w.mu.Lock()
-		w.ended = round
+		w.ended = n
 		if err != nil {
-			w.sure, w.outage = 0, min(2*max(w.outage, w.paces.Longest), max(maxWatchPause, w.paces.Longest))
+			w.lastRead = 0
+			w.outage = min(2*max(w.outage, w.pace.Longest), max(maxOutagePause, w.pace.Longest))
 		} else {
 			w.outage = 0
 		}
 		if a.At != nil {
-			w.sure = round
-			if w.found(round, a.At) {
-				w.paces.Brought(1, time.Now())
+			w.lastRead = n
+			if w.learn(n, a.At) {
+				w.pace.Brought(1, time.Now())
 			}
 		}
-		w.rouse(round, a, err)
+		w.wakePublishers(n, a, err)
 		if w.due = w.due.Add(w.interval()); time.Until(w.due) < 0 {
-			w.due = time.Now() // what was missed is not made up for
+			w.due = time.Now() // missed polls are not made up for
 		}
 		t.Reset(time.Until(w.due))
 	}
 }
 
-// question is that of a look; w.mu is held.
+// question is what the next poll has to find out. w.mu is held.
 func (w *Watcher) question() Question {
 	q := Question{Waiting: w.waiting > 0, Shards: w.shards()}
 	for s := range w.sleepers {
@@ -268,7 +274,7 @@ func (w *Watcher) question() Question {
 	return q
 }
 
-// shards are those that somebody waits for; w.mu is held.
+// shards are the shards that readers wait for. w.mu is held.
 func (w *Watcher) shards() []Key {
 	waited := make(map[Key]bool)
 	for what := range w.crowds {
@@ -279,25 +285,25 @@ func (w *Watcher) shards() []Key {
 	return slices.Collect(maps.Keys(waited))
 }
 
-// found takes the result of a look in, and tells whether it woke anybody whom no publisher of this
-// process was about to wake.
-func (w *Watcher) found(round int64, now map[Key]Standing) (news bool) {
+// learn handles the watermarks that poll n has read. News means that a crowd was woken which no publisher of this
+// process was about to wake. w.mu is held.
+func (w *Watcher) learn(n int64, now map[Key]Standing) (news bool) {
 	for key, old := range w.known {
-		// What was told while the look was under way may be newer.
-		if now, ok := now[key]; old.round < round || ok && now.Ahead(old.Standing) {
+		// A watermark that was reported during the poll may be newer.
+		if now, ok := now[key]; old.begun < n || ok && now.Ahead(old.Standing) {
 			delete(w.known, key)
 		}
 	}
 	for key, at := range now {
 		if _, newer := w.known[key]; !newer {
-			w.known[key] = known{at, round}
+			w.known[key] = known{at, n}
 		}
 	}
 	for what, c := range w.crowds {
 		at, ok := Of(now, what.Key)
-		// Who came before the look began has seen something older than it: any difference
-		// is news, also a feed that is gone or was set back.
-		if c.since < round && (!ok || at != what.seen) || ok && at.Ahead(what.seen) {
+		// A crowd that came before the poll began has seen an older watermark. Any difference is news, also a feed that
+		// is gone or was set back.
+		if c.begun < n && (!ok || at != what.seen) || ok && at.Ahead(what.seen) {
 			w.wake(what, c, at)
 			news = news || w.serving[what.Key.Feed] == 0
 		}
@@ -305,12 +311,12 @@ func (w *Watcher) found(round int64, now map[Key]Standing) (news bool) {
 	return news
 }
 
-// Tell is how a publisher of this process says what it has committed.
+// Tell is how a publisher of this process reports a commit.
 func (w *Watcher) Tell(key Key, at Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old, ok := w.known[key]; !ok || at.Ahead(old.Standing) {
-		w.known[key] = known{at, w.round}
+		w.known[key] = known{at, w.begun}
 	}
 	for what, c := range w.crowds {
 		if what.Key == key && at.Ahead(what.seen) || key.OfShard && what.Key == EveryShard(key.Feed) {
@@ -319,16 +325,16 @@ func (w *Watcher) Tell(key Key, at Standing) {
 	}
 }
 
-// wake wakes a crowd; w.mu is held.
-func (w *Watcher) wake(what watched, c *Crowd, at Standing) {
+// wake wakes a crowd. w.mu is held.
+func (w *Watcher) wake(what awaited, c *Crowd, at Standing) {
 	c.news, c.At = at, time.Now()
 	delete(w.crowds, what)
 	w.waiting -= c.Size
 	close(c.moved)
-	w.unwanted()
+	w.stopIfIdle()
 }
 
-// At is how far a feed or shard is, as far as is known.
+// At is the last known watermark of a feed or shard.
 func (w *Watcher) At(key Key) (Standing, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,8 +342,8 @@ func (w *Watcher) At(key Key) (Standing, bool) {
 	return now.Standing, ok
 }
 
-// ShardsKnown are the standings of all shards of a feed, and what stands for all of them: as
-// the last look showed them, and whoever has told of one since. ok says that it looked at all.
+// ShardsKnown answers the last known watermarks of all shards of a feed, and their digest. It is not ok if no poll has
+// read all shards.
 func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standing, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -351,11 +357,11 @@ func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standin
 			shards[key.Shard], all[key] = at.String(), at.Standing
 		}
 	}
-	whole, ok = together(all, []Key{EveryShard(feed)})[EveryShard(feed)]
+	whole, ok = addDigests(all, []Key{EveryShard(feed)})[EveryShard(feed)]
 	return shards, whole, ok
 }
 
-// Waiting counts those who wait, by feed. Feeds for whose entries nobody waits are left out.
+// Waiting counts the waiting readers of each feed that has any.
 func (w *Watcher) Waiting() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,13 +12,15 @@ import (
 
 const watchTestPause = 50 * time.Millisecond
 
-// watched counts the looks of a minute in which so many wait and so many publishers sleep. what a
-// look answers is said by its number, from 1 on.
-func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n int) (answer, error)) (looks int) {
+// pollsInAMinute counts the polls of a minute with some waiting readers and sleeping publishers. The function what
+// answers poll n, from 1 on.
+func pollsInAMinute(t *testing.T, waiting, asleep int, serving bool,
+	what func(n int) (answer, error),
+) (polls int) {
 	synctest.Test(t, func(*testing.T) {
 		w := New(watchTestPause, watchTestPause, func(context.Context, Question) (answer, error) {
-			looks++
-			return what(looks)
+			polls++
+			return what(polls)
 		}, noPages)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -44,13 +46,13 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 		<-ctx.Done()
 		synctest.Wait()
 	})
-	return looks
+	return polls
 }
 
-// TestLooksInAMinute: in an idle minute all waiters and sleepers together share 20 polls a second, however many there
-// are. Polls that find something new come as fast as the changes, unless a publisher of this process was about to report
-// them. Polls that fail become rare.
-func TestLooksInAMinute(t *testing.T) {
+// TestPollsInAMinute: in a quiet minute all waiting readers and sleeping publishers share 20 polls a second. Polls that
+// find news come as fast as the news, unless a publisher of this process was about to report it. Failing polls are
+// rare.
+func TestPollsInAMinute(t *testing.T) {
 	quiet := func(int) (answer, error) { return answer{At: map[Key]Standing{{Feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {
 		return answer{At: map[Key]Standing{{Feed: "kv"}: {Head: feedtype.Numbered(int64(n))}}}, nil
@@ -73,29 +75,31 @@ func TestLooksInAMinute(t *testing.T) {
 		{"one sleeps", 0, 1, false, quiet, 1199, 1200},
 		{"many wait and sleep", 100, 100, true, quiet, 1199, 1200},
 		{"news from elsewhere", 1, 0, false, news, 50_000, 250_000},
-		{"news that a publisher here was about to tell", 1, 1, true, news, 1199, 1200},
-		{"one that failed, beside publishers alone", 0, 2, false, once, 1150, 1200},
+		{"news that a publisher here was about to report", 1, 1, true, news, 1199, 1200},
+		{"one poll fails, with publishers only", 0, 2, false, once, 1150, 1200},
 		{"nothing but failures", 1, 1, false, failing, 10, 30},
 	} {
-		looks := looksInAMinute(t, c.waiting, c.asleep, c.serving, c.what)
-		if looks < c.least || looks > c.most {
-			t.Errorf("%s: %d looks in a minute, want %d to %d", c.name, looks, c.least, c.most)
+		polls := pollsInAMinute(t, c.waiting, c.asleep, c.serving, c.what)
+		if polls < c.least || polls > c.most {
+			t.Errorf("%s: %d polls in a minute, want %d to %d", c.name, polls, c.least, c.most)
 		}
 	}
 }
 
-// TestSleepEnds: a publisher sleeps until it is woken, a look has found something for it or
-// nothing is known, its time is over or ctx ends; and not at all where a look has told of something since it asked.
+// TestSleepEnds: a publisher sleeps until it is woken, a poll finds a change or fails, its time is over, or ctx ends.
+// It does not sleep if a poll has found something since the publisher looked.
 func TestSleepEnds(t *testing.T) {
 	finds := func(a answer) (answer, error) { return a, nil }
 	for _, c := range []struct {
 		name  string
 		begin func(w *Watcher, wake chan struct{}, end func())
-		third func() (answer, error) // what the third look finds
+		third func() (answer, error) // what the third poll finds
 		want  time.Duration
 	}{
 		{"when its time is over", nil, nil, time.Minute},
-		{"when it is woken", func(_ *Watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
+		{"when it is woken", func(_ *Watcher, wake chan struct{}, _ func()) {
+			wake <- struct{}{}
+		}, nil, 0},
 		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) {
 			time.AfterFunc(time.Second, end)
 		}, nil, time.Second},
@@ -105,17 +109,17 @@ func TestSleepEnds(t *testing.T) {
 		{"not by another feed's", nil, func() (answer, error) {
 			return finds(answer{changed: map[string]bool{"other": true}})
 		}, time.Minute},
-		{"by a commit", nil, func() (answer, error) { return finds(answer{stirred: true}) }, 3 * watchTestPause},
+		{"by a commit", nil, func() (answer, error) { return finds(answer{committed: true}) }, 3 * watchTestPause},
 		{"by a failure", nil, func() (answer, error) { return answer{}, errors.New("away") }, 3 * watchTestPause},
-		{"before it begins", func(w *Watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
-		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) {
+		{"before it begins", func(w *Watcher, _ chan struct{}, _ func()) { w.ended, w.lastChange = 1, 1 }, nil, 0},
+		{"asking itself, while polls fail", func(w *Watcher, _ chan struct{}, _ func()) {
 			w.outage = time.Second
 		}, nil, watchTestPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			looks := 0
+			polls := 0
 			w := New(watchTestPause, watchTestPause, func(context.Context, Question) (answer, error) {
-				if looks++; looks == 3 && c.third != nil {
+				if polls++; polls == 3 && c.third != nil {
 					return c.third()
 				}
 				return answer{}, nil

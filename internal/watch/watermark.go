@@ -13,22 +13,21 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// String is a standing as Standings shows it.
+// String is a watermark as feedtype.Standings shows it.
 func (s Standing) String() string {
 	text := fmt.Sprintf("%d:%s", s.Generation, s.Head)
 	if s.waiting {
-		text += "+" // as good as an entry
+		text += "+" // readers have something to move
 	}
 	return text
 }
 
-// EveryShard is what has the standing of all shards of a feed together: its head is a digest
-// of theirs, and of two that differ neither is ahead.
+// EveryShard is the key of all shards of a feed together. Its watermark is a digest of theirs, so of two different
+// watermarks neither is ahead.
 func EveryShard(feed string) Key { return Key{Feed: feed, OfShard: true, Every: true} }
 
-// together adds the standings of feeds as a whole to those of their shards, where somebody
-// waits for them: of other feeds not all shards were read.
-func together(all map[Key]Standing, waited []Key) map[Key]Standing {
+// addDigests adds the digests of the feeds whose every shard readers wait for. Of other feeds not all shards were read.
+func addDigests(all map[Key]Standing, waited []Key) map[Key]Standing {
 	feeds := make(map[Key]Standing)
 	for key, at := range all {
 		if !key.OfShard || !slices.Contains(waited, EveryShard(key.Feed)) {
@@ -37,7 +36,8 @@ func together(all map[Key]Standing, waited []Key) map[Key]Standing {
 		h := fnv.New128a()
 		fmt.Fprintf(h, "%d %s", key.Shard, at)
 		sum := h.Sum(nil)
-		whole := feeds[EveryShard(key.Feed)] // whatever the order in which they come
+		// XOR does not depend on the order of the shards.
+		whole := feeds[EveryShard(key.Feed)]
 		whole.Generation = at.Generation
 		whole.Head.High ^= binary.BigEndian.Uint64(sum[:8])
 		whole.Head.Low ^= binary.BigEndian.Uint64(sum[8:])
@@ -47,11 +47,12 @@ func together(all map[Key]Standing, waited []Key) map[Key]Standing {
 	return all
 }
 
+// Digest is the watermark as one text, see ParseDigest.
 func (s Standing) Digest() string {
 	return fmt.Sprintf("%d-%016x%016x", s.Generation, s.Head.High, s.Head.Low)
 }
 
-// ParseDigest is the standing that a digest was made of.
+// ParseDigest is the watermark that a digest was made of.
 func ParseDigest(text string) (at Standing, ok bool) {
 	generation, head, _ := strings.Cut(text, "-")
 	if len(head) != 32 {
@@ -64,8 +65,8 @@ func ParseDigest(text string) (at Standing, ok bool) {
 	return at, errors.Join(errs[:]...) == nil
 }
 
-// standingOf is a standing that a look has found. A shard that has no position yet is not
-// found, and stands at the beginning of its feed.
+// Of is the watermark that a poll has read for a key. A shard without a position has no row, so its watermark is the
+// beginning of its feed.
 func Of(found map[Key]Standing, key Key) (Standing, bool) {
 	at, ok := found[key]
 	if !ok && key.OfShard {

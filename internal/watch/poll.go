@@ -1,0 +1,187 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// resultKept is how long a poll's result is valid while the commit stamp stays the same. It is bounded because a pool
+// may lead to several servers.
+const resultKept = 3 * time.Second
+
+// result is what a poll has read, with the commit stamp that was read before it.
+type result struct {
+	stamp      string
+	validUntil time.Time
+	watermarks map[Key]Standing
+	shards     map[Key]bool // the shards that were polled
+}
+
+// Looker polls the database for all feeds of a DB. It is for a single goroutine.
+type Looker struct {
+	Store *store.Store
+	Feeds Feeds
+	last  result
+}
+
+// Feeds is what a Looker has to know of feeds.
+type Feeds interface {
+	// FirstWaiting is a query that answers a row if a change waits for the feed's publisher. It is "" if the feed has
+	// no publisher or is not known.
+	FirstWaiting(feed string) string
+	// Filled answers in which of a feed's shards outbox records wait; without shards it asks for all. It leaves out
+	// what it fails to read, since waiting readers are also woken by watermarks.
+	Filled(ctx context.Context, feed string, shards []int) []int
+}
+
+// Look polls the database. A database with a commit stamp is asked for the stamp alone, and for watermarks only if the
+// stamp has changed. Sleeping publishers then have to look for changes themselves. Other databases are asked for
+// watermarks and changes at once.
+func (l *Looker) Look(ctx context.Context, q Question) (a answer, err error) {
+	stamp := ""
+	if query := l.Store.Dialect.Stamp(); query != "" {
+		if err := dialect.QueryRow(ctx, l.Store.On(), query, nil, &stamp); err != nil {
+			return answer{}, err
+		}
+		if stamp != "" && stamp == l.last.stamp && time.Now().Before(l.last.validUntil) {
+			if !q.Waiting {
+				return answer{}, nil
+			}
+			if l.last.covers(q.Shards) {
+				return answer{At: l.last.watermarks}, nil
+			}
+		}
+	}
+	if stamp != "" {
+		q.asleep = nil
+	}
+	if a, err = l.Ask(ctx, q); err != nil {
+		return answer{}, err
+	}
+	a.committed = stamp != ""
+	l.last = result{stamp: stamp, validUntil: time.Now().Add(resultKept), watermarks: a.At, shards: make(map[Key]bool)}
+	for _, shard := range q.Shards {
+		l.last.shards[shard] = true
+	}
+	return a, nil
+}
+
+// covers reports whether the poll read the watermarks of the shards.
+func (p *result) covers(shards []Key) bool {
+	return p.watermarks != nil && !slices.ContainsFunc(shards, func(shard Key) bool { return !p.shards[shard] })
+}
+
+// Ask reads in one statement the watermarks of all feeds and of the shards that readers wait for, and which sleeping
+// publishers have a change. The statement has no transaction around it. If it showed uncommitted data, woken readers
+// would find nothing and wait again. If readers move outbox records, a waiting record of a shard wakes the shard's
+// readers as an entry does.
+func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
+	const changeRow = -1 // marks a row that says: a change waits
+	var parts []string
+	b := dialect.NewBuilder(l.Store.Dialect)
+	if q.Waiting {
+		a.At = make(map[Key]Standing)
+		feeds := l.Store.Table("feeds") + " f ON f.name = "
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+
+			" s JOIN "+feeds+"s.name")
+		if len(q.Shards) > 0 {
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+
+				l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+inShards(b, q.Shards))
+		}
+	}
+	for _, feed := range q.asleep {
+		if first := l.Feeds.FirstWaiting(feed); first != "" {
+			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w",
+				l.Store.Dialect.Literal(feed), changeRow, first))
+		}
+	}
+	if len(parts) == 0 {
+		return a, nil
+	}
+	// Waiting records are read before watermarks, so a record that is moved between the two statements is in both
+	// results. In the other order it would be in neither.
+	filled := make(map[string][]int)
+	if q.Waiting {
+		for feed, shards := range shardsOf(q.Shards) {
+			filled[feed] = l.Feeds.Filled(ctx, feed, shards)
+		}
+	}
+	a.changed = make(map[string]bool)
+	_, err = dialect.QueryAll(ctx, l.Store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
+		func(rows dialect.Rows) (struct{}, error) {
+			var key Key
+			var at Standing
+			var shard *int
+			var high, low int64
+			err := rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high)
+			if at.Head = feedtype.Numbered(low); shard != nil {
+				key.OfShard, key.Shard = true, *shard
+				at.Head = dialect.ULIDState{High: high, Low: low}.Given()
+			}
+			if at.Generation == changeRow {
+				a.changed[key.Feed] = true
+			} else {
+				a.At[key] = at
+			}
+			return struct{}{}, err
+		})
+	if err != nil || !q.Waiting {
+		return a, err
+	}
+	for feed, shards := range filled {
+		for _, shard := range shards {
+			key := Key{Feed: feed, OfShard: true, Shard: shard}
+			at, _ := Of(a.At, key)
+			a.At[key] = Standing{Generation: at.Generation, Head: at.Head, waiting: true}
+		}
+	}
+	a.At = addDigests(a.At, q.Shards)
+	return a, nil
+}
+
+// shardsOf answers the shards that readers wait for, by feed; nil means all shards of the feed.
+func shardsOf(waited []Key) map[string][]int {
+	shards := make(map[string][]int)
+	for _, key := range waited {
+		switch has, known := shards[key.Feed]; {
+		case key.Every:
+			shards[key.Feed] = nil
+		case !known || has != nil:
+			shards[key.Feed] = append(has, key.Shard)
+		}
+	}
+	return shards
+}
+
+// maxShardsNamed is the maximum number of shards that a poll names. If readers wait for more, it reads all.
+const maxShardsNamed = 300
+
+// inShards is the condition that a row h is one of the shards that readers wait for: a feed may have millions of
+// others.
+func inShards(b *dialect.Builder, waited []Key) string {
+	if len(waited) > maxShardsNamed {
+		return ""
+	}
+	shards := shardsOf(waited)
+	var of []string
+	for _, feed := range slices.Sorted(maps.Keys(shards)) {
+		one := "h.feed = " + b.Arg(feed)
+		if shards[feed] != nil {
+			list := make([]string, len(shards[feed]))
+			for i, shard := range shards[feed] {
+				list[i] = b.Arg(shard)
+			}
+			one += " AND h.shard IN (" + strings.Join(list, ", ") + ")"
+		}
+		of = append(of, one)
+	}
+	return " WHERE " + strings.Join(of, " OR ")
+}
