@@ -79,8 +79,8 @@ func (s *Store) Fail(object, doing string, err error) error {
 		e.Code, e.Next = feedtype.Locked, "other transactions hold the locks; `rowfeed status` names them; try again"
 	case dialect.ClassPermission:
 		e.Code = feedtype.Refused
-		e.Next = "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers and " +
-			"readers theirs); if the database is a file, let the process's user write the file and its directory"
+		e.Next = "grant the missing right to rowfeed's database user (`rowfeed feed grant` gives a feed's writers " +
+			"and readers theirs); if the database is a file, let the process's user write the file and its directory"
 	case dialect.ClassReadOnly:
 		e.Code = feedtype.ReadOnly
 		e.Next = "connect to the primary, or wait until this server is one; " +
