@@ -270,7 +270,7 @@ func TestRelayShardsOnce(t *testing.T) {
 		}
 		err := r.RunOnce(x.ctx)
 		x.wantCode(err, rowfeed.GenerationChanged)
-		if text := err.Error(); strings.Count(text, "refused its cursor") != 1 || !strings.Contains(text, "divided anew") || !strings.Contains(text, "--restart") {
+		if text := err.Error(); strings.Count(text, "refused its cursor") != 1 || !strings.Contains(text, "resharded") || !strings.Contains(text, "--restart") {
 			x.Errorf("of a feed that was resharded: %s", text)
 		}
 		r = &relays.Relay{Name: "test", Source: f, Sink: x.mirrorSink("kv"), ShardCount: 2}
