@@ -320,7 +320,7 @@ func TestRefusals(t *testing.T) {
 		{"republish", form("feed", "kv", "key", "99"), 400, "neither a row nor a delete"},
 		{"republish", form("feed", "nope", "key", "99"), 404, "there is no such feed"},
 		{"release", form("lease", "publish:kv", "epoch", "7", "confirmed", "yes"), 409, "its epoch is 1, not 7"},
-		{"release", form("lease", "publish:no", "epoch", "1", "confirmed", "yes"), 404, "nobody has ever acquired it"},
+		{"release", form("lease", "publish:no", "epoch", "1", "confirmed", "yes"), 404, "it was never acquired"},
 	} {
 		r, body := post(t, h, "/act/"+c.act, c.form)
 		if r.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "<b>") ||

@@ -13,8 +13,7 @@ func TestLease(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
-	if got := s.fails(exitFailed,
-		"lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": nobody has ever acquired it`) {
+	if got := s.fails(exitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
 		t.Errorf("release of none: %s", got)
 	}
 	a, errs := quietApp(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Feed is what is known of a feed: its record, and the table's columns. Nothing of it runs.
+// Feed is the handle of a feed that packages share: its record and the layout of its table. It runs nothing.
 type Feed struct {
 	Name  string
 	Store *store.Store
-	Gone  func() // called when the feed turns out to be gone
-	// Diagnose answers the error of a failed statement if the feed's table, or what rowfeed has made for it, is not as
-	// the statement needs it; nil if nothing is known to be wrong.
+	Gone  func() // called when the feed was found to be dropped
+	// Diagnose answers why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
+	// needs them. It answers nil if it finds nothing wrong.
 	Diagnose func(ctx context.Context, doing string, err error) error
 	Record   atomic.Pointer[Record]
 	layout   atomic.Pointer[Layout]
@@ -26,18 +26,22 @@ type Feed struct {
 // Generation is the feed's generation, as last read.
 func (f *Feed) Generation() int64 { return f.Record.Load().Generation }
 
-// Reload reads the feed's record again. When the feed is gone it is forgotten.
+// Reload reads the feed's record again. If the feed was dropped it calls Gone and answers the code UnknownFeed.
 func (f *Feed) Reload(ctx context.Context) error {
 	records, err := Load(ctx, f.Store, f.Store.On(), f.Name)
 	if err == nil && (len(records) == 0 || records[0].Gone()) {
 		f.Gone()
-		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(f.Name), Cause: "there is no such feed",
-			Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+		return &feedtype.Error{
+			Code:   feedtype.UnknownFeed,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "there is no such feed",
+			Next:   "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one",
+		}
 	}
 	if err != nil {
 		if f.Store.Dialect.Classify(err) == dialect.ClassUndefined {
 			if err := f.Store.RequireSchema(ctx, f.Store.On()); err != nil {
-				return err // rowfeed's own tables are gone
+				return err // rowfeed's own tables are missing
 			}
 		}
 		return f.Store.Fail(feedtype.FeedObject(f.Name), "read its record", err)
@@ -47,12 +51,13 @@ func (f *Feed) Reload(ctx context.Context) error {
 	return records[0].Unreadable
 }
 
+// DialectFeed is the feed as the dialects know it, without delivered columns.
 func (f *Feed) DialectFeed() *dialect.Feed { return f.Record.Load().Feed(f.Store.Names) }
 
-// Describe reads the source table's columns and remembers them.
+// Describe reads the columns of the feed's table, and keeps the layout for CurrentLayout.
 func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error) {
 	r := f.Record.Load()
-	if r.Unreadable != nil { // it may have been put right
+	if r.Unreadable != nil { // an operator may have repaired it
 		if err := f.Reload(ctx); err != nil {
 			return nil, err
 		}
@@ -66,7 +71,7 @@ func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error)
 	if slices.Contains(Unplaced, r.State) {
 		l.Unplaced = r.State
 	}
-	l.Feed.Source = table.Name // with its schema, where a printed script left it out
+	l.Feed.Source = table.Name // with its schema, which a printed script leaves out
 	for _, c := range r.Key {
 		l.Key = append(l.Key, c.ForReaders())
 	}
@@ -98,17 +103,24 @@ func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error)
 	return l, nil
 }
 
-func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
+// DescribeTable describes a table, and refuses a name without a table.
+func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name feedtype.TableName) (
+	*dialect.Table, error,
+) {
 	table, err := s.Dialect.Describe(ctx, q, name)
 	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", name.String()), Cause: "it does not exist",
-			Next: `check the name and the schema; write names with dots or quotes as "schema"."table"`}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("table %q", name.String()),
+			Cause:  "it does not exist",
+			Next:   `check the name and the schema; write names with dots or quotes as "schema"."table"`,
+		}
 	}
 	return table, s.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
 }
 
-// DescribeSource describes a feed's table, and refuses one that is gone or has lost a
-// column of the key: nothing can be published or read then, whatever is captured.
+// DescribeSource describes a feed's table. It refuses a table that is missing or has lost a key column, because such a
+// feed can neither be published nor read.
 func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *Record) (*dialect.Table, error) {
 	gone := func(what, next string) (*dialect.Table, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
@@ -125,20 +137,22 @@ func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *R
 				Cause: fmt.Sprintf("its table %s is table %s now", r.Source, now),
 				Next:  "run `rowfeed feed upgrade " + r.Name + "`, which follows the table"}
 		}
-		return gone(fmt.Sprintf("its table %s is gone", r.Source), "give the table its name back, or this login a right on it")
+		return gone(fmt.Sprintf("its table %s is gone", r.Source),
+			"give the table its name back, or this login a right on it")
 	}
 	if err != nil {
 		return nil, s.Fail(feedtype.FeedObject(r.Name), "describe its table "+r.Source.String(), err)
 	}
 	for _, c := range r.Key {
 		if table.Column(c.Name) == nil {
-			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name), "give the column its name back, or this login a right on it")
+			return gone(fmt.Sprintf("its table %s has no key column %q any more", r.Source, c.Name),
+				"give the column its name back, or this login a right on it")
 		}
 	}
 	return table, nil
 }
 
-// CurrentLayout is the remembered layout, or a fresh one.
+// CurrentLayout is the layout that was last described, or a new one after Reload.
 func (f *Feed) CurrentLayout(ctx context.Context) (*Layout, error) {
 	if l := f.layout.Load(); l != nil {
 		return l, nil

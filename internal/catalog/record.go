@@ -15,18 +15,18 @@ import (
 
 // The states of a feed.
 const (
-	StateCreating = "creating" // tables and triggers are being made
-	StateDropping = "dropping" // they are being removed
+	StateCreating = "creating" // tables and triggers are being created
+	StateDropping = "dropping" // tables and triggers are being removed
 	StateFilling  = "filling"  // the table's rows are being recorded as changes
-	StateSharding = "sharding" // keys are being given their data shards
+	StateSharding = "sharding" // keys are being assigned to data shards
 	StateActive   = dialect.StateActive
 	StateDropped  = "dropped" // only name and generation are kept
 )
 
-// Unplaced are the states in which keys may have shards of before: no part is served.
+// Unplaced are the states in which keys may have no shard, or a former one, so that no part is served.
 var Unplaced = []string{StateCreating, StateSharding}
 
-// Unfilled are those in which rows may come behind the head of a feed with an outbox.
+// Unfilled are the states in which back-fill may place rows behind the head of an outbox feed.
 var Unfilled = []string{StateCreating, StateFilling}
 
 // Record is a feed's row in the feeds table.
@@ -43,25 +43,25 @@ type Record struct {
 	TombstonesBelow   int64
 	AcceptUntriggered bool
 	AcceptTriggers    bool
-	Adopt             bool     // the table had positions of its own
-	AdoptSequence     string   // from where the sequence went on
-	AdoptCursors      string   // from where consumers went on
-	Added             []string // columns that the table got
-	Identity          string   // of the database in which positions were given; empty: not known
+	Adopt             bool     // the feed adopted positions that the table had
+	AdoptSequence     string   // the sequence whose value the feed continues
+	AdoptCursors      string   // the cursors that consumers continue
+	Added             []string // columns that rowfeed added to the table
+	Identity          string   // of the database in which positions were given; empty if not known
 	PrimaryKey        bool     // the key is the table's primary key
 	DataShards        int
-	ShardColumn       string               // of the key, with a sequence; empty: data shards are computed from the key
-	ULIDs             *dialect.ULIDColumns // where rows hold ULIDs; nil elsewhere
-	Grants            feedtype.Grants      // who may use it
-	Regrant           bool                 // they may lack rights on what was made anew
-	TimeColumn        string               // of the rows that are placed behind the head; empty: none
-	Runs              int64                // of back-fill, with an outbox, that were begun
-	FillAfter         []any                // the last key that back-fill recorded, or how far sharding is; nil: none yet
+	ShardColumn       string               // a key column; empty if data shards are computed from the whole key
+	ULIDs             *dialect.ULIDColumns // the columns of ULIDs, if rows have them
+	Grants            feedtype.Grants      // the logins that may use the feed
+	Regrant           bool                 // these logins may lack rights on objects that were created again
+	TimeColumn        string               // by which back-fill orders older rows; empty if there is none
+	Runs              int64                // the number of back-fills that were begun, in an outbox feed
+	FillAfter         []any                // the last key that back-fill or resharding did; nil before the first
 	Retain            feedtype.Retention
-	FillMark          *string // the same as it is stored
-	Unreadable        error   // why this version cannot read it; name, mode, state, generation and table are known all the same
+	FillMark          *string // FillAfter as it is stored
+	Unreadable        error   // why this version cannot read it; name, mode, state, generation and table are known
 
-	Partitions *Partitions // nil where none were ever seen
+	Partitions *Partitions // nil if the table never had partitions
 }
 
 type recordOptions struct {
@@ -74,10 +74,9 @@ type recordOptions struct {
 	AdoptCursors   string   `json:"adopt_cursors,omitempty"`
 	Added          []string `json:"added,omitempty"`
 
-	ULIDs  *dialect.ULIDColumns `json:"ulids,omitempty"`
-	Grants feedtype.Grants      `json:"grants,omitzero"`
-	// Regrant says that objects were made anew, and that the logins may lack their rights on them.
-	Regrant bool `json:"regrant,omitempty"`
+	ULIDs   *dialect.ULIDColumns `json:"ulids,omitempty"`
+	Grants  feedtype.Grants      `json:"grants,omitzero"`
+	Regrant bool                 `json:"regrant,omitempty"`
 
 	RetainSeconds int64  `json:"retain_seconds,omitempty"`
 	RetainCount   int64  `json:"retain_count,omitempty"`
@@ -87,13 +86,13 @@ type recordOptions struct {
 	Partitions *Partitions `json:"partitions,omitempty"`
 }
 
-// loadRecords reads one feed's record, or all of them when name is empty. One that cannot be
-// read says so by itself, see record.unread.
+// Load reads a feed's record, or all records if name is empty. Of a record that this version cannot read it sets
+// Unreadable.
 func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) ([]*Record, error) {
 	b := dialect.NewBuilder(s.Dialect)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
-  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column
-FROM ` + s.Table("feeds")
+  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, ` +
+		"data_shards, shard_column\nFROM " + s.Table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
 	}
@@ -115,10 +114,10 @@ FROM ` + s.Table("feeds")
 		}
 		r.Capture = feedtype.Capture(capture)
 		r.Tombstones = time.Duration(tombstoneSeconds) * time.Second
-		r.Source.Schema = s.Home // a printed script does not know it
+		r.Source.Schema = s.Home // a printed script does not know the schema
 		switch {
 		case schema == nil:
-		case *schema == "": // see save
+		case *schema == "": // see Save
 			r.Source.Schema = s.Names.Schema
 		default:
 			r.Source.Schema = *schema
@@ -150,10 +149,13 @@ FROM ` + s.Table("feeds")
 }
 
 func (r *Record) options() recordOptions {
-	return recordOptions{AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
-		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added, ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
-		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count, TimeColumn: r.TimeColumn, Runs: r.Runs,
-		Partitions: r.Partitions}
+	return recordOptions{
+		AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
+		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added,
+		ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
+		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count,
+		TimeColumn: r.TimeColumn, Runs: r.Runs, Partitions: r.Partitions,
+	}
 }
 
 // OptionsText are the options as they are stored.
@@ -164,49 +166,61 @@ func (r *Record) OptionsText() string {
 
 func (r *Record) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
-	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added, r.ULIDs = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added, o.ULIDs
-	r.Grants, r.Regrant = o.Grants, o.Regrant
+	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
+	r.ULIDs, r.Grants, r.Regrant = o.ULIDs, o.Grants, o.Regrant
 	r.Retain = feedtype.Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
 	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
 }
 
-// Gone tells whether the feed is no more, or about to be.
+// Gone reports whether the feed was dropped or is being dropped.
 func (r *Record) Gone() bool { return r.State == StateDropped || r.State == StateDropping }
 
-// Outbox tells whether records wait in a table of the feed's own.
+// Outbox reports whether the feed has an outbox.
 func (r *Record) Outbox() bool { return r.Unreadable == nil && r.Mode == feedtype.ModeOutbox }
 
-// Feed is the record as the dialects see it, without delivered columns.
+// Feed is the record as the dialects know it, without delivered columns.
 func (r *Record) Feed(n dialect.Names) *dialect.Feed {
-	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey, Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
+	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey,
+		Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
 	if f.Outbox {
 		f.RecordShard = r.ShardColumn
 	}
 	return f
 }
 
-// modesKnown are those that this version can read.
+// modesKnown are the modes that this version can read.
 var modesKnown = []string{feedtype.ModeSequence, feedtype.ModeBlocking, feedtype.ModeOutbox}
 
-// ErrUnreadable is part of every such refusal.
+// ErrUnreadable is wrapped by every Record.Unreadable.
 var ErrUnreadable = errors.New("this rowfeed cannot read its record")
 
 func unknownMode(name, mode string) error {
-	return &feedtype.Error{Code: feedtype.SchemaVersion, Object: feedtype.FeedObject(name), Cause: fmt.Sprintf("its mode is %q", mode), Err: ErrUnreadable, Next: "use a newer rowfeed"}
+	return &feedtype.Error{
+		Code:   feedtype.SchemaVersion,
+		Object: feedtype.FeedObject(name),
+		Cause:  fmt.Sprintf("its mode is %q", mode),
+		Err:    ErrUnreadable,
+		Next:   "use a newer rowfeed",
+	}
 }
 
 func damagedRecord(name, table string, err error) error {
-	return &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(name), Cause: "its row of " + table + " is damaged", Err: fmt.Errorf("%w: %w", ErrUnreadable, err),
-		Next: "put that row right; what rowfeed does not know how to read it does not touch"}
+	return &feedtype.Error{
+		Code:   feedtype.Failed,
+		Object: feedtype.FeedObject(name),
+		Cause:  "its row of " + table + " is damaged",
+		Err:    fmt.Errorf("%w: %w", ErrUnreadable, err),
+		Next:   "repair that row; until then rowfeed leaves the feed as it is",
+	}
 }
 
-// Partitions are those whose rows the feed has followed, in the feed's record.
+// Partitions are the partitions of the feed's table, in the feed's record.
 type Partitions struct {
 	Attached []string `json:"attached,omitempty"` // as [dialect.Partition] has it, sorted
-	// Taken have their triggers, and what was missed of them before is not recorded yet.
+	// Taken are partitions that have their triggers, and whose earlier rows are not recorded yet.
 	Taken []string `json:"taken,omitempty"`
-	// Head is a value that the sequence had when no other partition was there: the keys of rows that were in other
-	// partitions later have positions above it.
+	// Head is a value of the sequence from before other partitions were attached. The keys of their rows have positions
+	// above it.
 	Head int64 `json:"head,omitempty"`
 }
 
@@ -217,8 +231,8 @@ func (p *Partitions) Equal(other *Partitions) bool {
 	return p.Head == other.Head && slices.Equal(p.Attached, other.Attached) && slices.Equal(p.Taken, other.Taken)
 }
 
-// MayBeSoWide refuses tables with more columns than pages can have, or than there is room for those
-// that capture column adds.
+// MayBeSoWide refuses a table with more delivered columns than a page can have, or without room for the columns that
+// capture column adds.
 func (r *Record) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 	feed := r.Feed(dialect.Names{})
 	columns := len(r.Columns)
@@ -240,10 +254,11 @@ func (r *Record) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 	default:
 		return nil
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: cause, Next: next}
+	object := fmt.Sprintf("table %q", table.Name.String())
+	return &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: cause, Next: next}
 }
 
-// PositionColumn is the table's own column of ULIDs; empty where there is none.
+// PositionColumn is the table's own column of ULIDs; "" if it has none.
 func (r *Record) PositionColumn() string {
 	if r.ULIDs == nil || r.Capture != feedtype.CaptureNone {
 		return ""
@@ -251,7 +266,7 @@ func (r *Record) PositionColumn() string {
 	return r.ULIDs.Position.Name
 }
 
-// BecameUnfit says of a refusal that the feed was added before its table became such.
+// BecameUnfit is a refusal of a table that was acceptable when the feed was added.
 func (r *Record) BecameUnfit(err error) error {
 	var refused *feedtype.Error
 	if !errors.As(err, &refused) {
@@ -261,16 +276,21 @@ func (r *Record) BecameUnfit(err error) error {
 	if refused.Next != "" {
 		next = refused.Next + "; or " + next
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Next: next,
-		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s", r.Source, refused.Cause)}
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(r.Name),
+		Cause: fmt.Sprintf("its table %s has become one that `rowfeed feed add` would refuse: %s",
+			r.Source, refused.Cause),
+		Next: next,
+	}
 }
 
-// shardColumn is the place of the shard column in the key, -1 where there is none.
+// ShardIndex is the index of the shard column in the key, or -1.
 func (r *Record) ShardIndex() int {
 	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
 }
 
-// Sharder answers how the data shards of keys, as changes hold them, are found.
+// Sharder answers the function that computes the data shard of a key, given as changes hold it.
 func (r *Record) Sharder() func(key []any) (int, error) {
 	if r.DataShards <= 1 {
 		return func([]any) (int, error) { return 0, nil }

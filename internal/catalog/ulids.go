@@ -10,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// ulidProblem is why a table cannot hold ULIDs, and what to do.
+// Problem is why a table cannot hold ULIDs, and the next step.
 type Problem struct{ What, Next string }
 
-// UlidColumns finds the columns that hold a row's ULID and shard, and their index.
+// UlidColumns answers the columns that hold a row's ULID and shard, and their index, or why a table lacks them.
 func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []Problem) {
 	var problems []Problem
 	problem := func(next, format string, args ...any) {
@@ -24,11 +24,11 @@ func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	case p == nil:
 		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
 	case s == nil:
-		problem("--shard-column takes the integer column that says which shard a row is in", "it has no column %q", shard)
+		problem("--shard-column takes the integer column that holds a row's shard", "it has no column %q", shard)
 	case p.Nullable:
 		problem("declare it NOT NULL", "position column %q may be NULL", p.Name)
 	case p.Generated:
-		problem("let writers insert the ULIDs that they have taken", "position column %q is generated", p.Name)
+		problem("let writers insert the ULIDs that they got from rowfeed", "position column %q is generated", p.Name)
 	case s.Nullable:
 		problem("declare it NOT NULL", "shard column %q may be NULL", s.Name)
 	case !HoldsIntegers(s):
@@ -36,7 +36,8 @@ func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	case ShardProblem(d, s, false) != nil:
 		problems = append(problems, *ShardProblem(d, s, false))
 	case d.ULIDProblem(p) != "":
-		problem("see docs/GUARANTEES.md for the types that hold a ULID", "position column %q %s", p.Name, d.ULIDProblem(p))
+		problem("see docs/GUARANTEES.md for the types that hold a ULID",
+			"position column %q %s", p.Name, d.ULIDProblem(p))
 	}
 	if len(problems) > 0 {
 		return nil, problems
@@ -48,19 +49,22 @@ func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	}
 	i := slices.IndexFunc(table.Unique, func(ix dialect.Index) bool { return fits(ix) && !ix.Hidden })
 	if hidden := slices.IndexFunc(table.Unique, fits); i < 0 && hidden >= 0 {
-		problem("make it visible to statements again", "its unique index %q on (%s, %s) is invisible, or ignored: pages would read the whole table", table.Unique[hidden].Name, s.Name, p.Name)
+		problem("make the index visible again", "its unique index %q on (%s, %s) is invisible, or ignored: "+
+			"pages would read the whole table", table.Unique[hidden].Name, s.Name, p.Name)
 		return nil, problems
 	}
 	if i < 0 {
-		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(indexName(table.Name.Name)), dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
-			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a place, and pages would read the whole table", s.Name, p.Name)
+		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(indexName(table.Name.Name)),
+			dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
+			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a position, "+
+				"and pages would read the whole table", s.Name, p.Name)
 		return nil, problems
 	}
 	columns.Index, columns.IndexMade = table.Unique[i].Name, table.Unique[i].Made
 	return columns, nil
 }
 
-// indexName is a name for the index of a table, whose own may be as long as a name can be.
+// indexName is a name for the index of a table. The table's own name may have the maximum length.
 func indexName(table string) string {
 	for len(table) > 50 {
 		_, last := utf8.DecodeLastRuneInString(table)
@@ -69,13 +73,13 @@ func indexName(table string) string {
 	return table + "_feed"
 }
 
-// HoldsIntegers tells whether a column keeps integers as such. One that is declared as another type of
-// SQLite's turns them into texts or fractions.
+// HoldsIntegers reports whether a column stores integers as integers. Other declared types of SQLite may turn them into
+// texts or fractions.
 func HoldsIntegers(c *dialect.Column) bool {
 	return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic && strings.Contains(strings.ToUpper(c.Type), "INT")
 }
 
-// ShardProblem is what a database has against an integer column as that of the shards.
+// ShardProblem is why a database cannot use an integer column for shards; nil if it can.
 func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem {
 	problem, next := d.ShardProblem(c, triggered)
 	if problem == "" {
@@ -84,27 +88,33 @@ func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem
 	return &Problem{fmt.Sprintf("shard column %q %s", c.Name, problem), next}
 }
 
-// UlidsAgain finds the columns of a feed in its table as that is now.
+// UlidsAgain answers a feed's columns as its table has them now.
 func UlidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []Problem) {
 	for _, name := range []string{was.Position.Name, was.Shard.Name} {
 		if table.Kept(name) == nil {
-			return nil, []Problem{{fmt.Sprintf("it has no column %q any more", name), "give the column its name back, or drop the feed and add it again"}}
+			return nil, []Problem{{fmt.Sprintf("it has no column %q any more", name),
+				"give the column its name back, or drop the feed and add it again"}}
 		}
 	}
 	return UlidColumns(d, table, was.Position.Name, was.Shard.Name)
 }
 
-// describe finds the columns of a feed anew: their types, and the name of the index.
+// describeULIDs updates a feed's columns: their types, and the name of their index.
 func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
 	columns, problems := UlidsAgain(d, table, f.ULIDs)
 	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its table " + table.Name.String() + " is not as it was: " + problems[0].What, Next: problems[0].Next}
+		return &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "its table " + table.Name.String() + " has changed: " + problems[0].What,
+			Next:   problems[0].Next,
+		}
 	}
 	f.ULIDs = columns
 	return nil
 }
 
-// WithoutULID is a query, from its FROM on, for the rows (t) of a feed's table that hold no ULID, or no shard. It is empty
+// WithoutULID is a query, from its FROM on, for the rows (t) of a feed's table that have no ULID or no shard. It is ""
 // if the types of the columns allow no such row.
 func WithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
 	if where := d.NoULID(feed.ULIDs, "t"); where != "" && !feed.Outbox {
@@ -120,7 +130,7 @@ func FindWithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
 		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
 }
 
-// HoldsNoULID is the error of a page, or a lock, that has met such a row.
+// HoldsNoULID is the error of a page, or a lock, that has found such a row.
 func (f *Feed) HoldsNoULID(shard int, err error) error {
 	feed := f.DialectFeed()
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Err: err,

@@ -12,37 +12,35 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Group shares a number of jobs among all who run it, in any number of processes: each
-// job is done by one of them at a time, under a lease of its own, and the numbers of jobs
-// of any two differ by one at most within three terms of whatever happened to them. More
-// of them than jobs stand by.
+// Group shares a number of jobs among its members, in any number of processes. A member is a call of Run. Each job has
+// a lease of its own, and a single member does it at a time. Within three terms of any change the numbers of jobs of
+// two members differ by at most one. If there are more members than jobs, some stand by.
 //
-// What a lease guards it guards here; see Lease and Job.Term.
+// A job is guarded as any work under a lease is; see Lease and Job.Term.
 type Group struct {
 	store *store.Store
 	name  string
 	jobs  int
 	ttl   time.Duration
-	// Above, where it is set, is Lease.Above of a job.
+	// Above, if set, is Lease.Above of a job.
 	Above func(ctx context.Context, job int) (int64, error)
 }
 
 const (
 	// MaxGroupName leaves room for "/65536/seat/65535" in the name of a lease.
 	MaxGroupName = 83
-	// takenAtOnce is how many jobs are taken between two looks at what others do.
-	takenAtOnce = 4
+	// maxTakenAtOnce is the maximum number of jobs that a member acquires between two reads of the group.
+	maxTakenAtOnce = 4
 )
 
-// Group names a group; nothing is asked of the database yet. Its leases begin with name,
-// 1 to 83 printable ASCII characters without blanks, and the number of jobs: groups of
-// different numbers have nothing in common. ttl is a lease's: one who was killed is
-// replaced that much later, at most.
+// NewGroup makes a group without asking the database. The names of its leases begin with name, 1 to 83 printable ASCII
+// characters without blanks, and the number of jobs. So groups of different numbers share no lease. A killed member is
+// replaced at most ttl later.
 func NewGroup(st *store.Store, name string, jobs int, ttl time.Duration) *Group {
 	return &Group{store: st, name: name, jobs: jobs, ttl: ttl}
 }
 
-// Job is one of a group's while this member of it has it.
+// Job is a group's job that this member has.
 type Job struct {
 	number   int
 	term     *Term
@@ -50,14 +48,14 @@ type Job struct {
 	asked    time.Time // when it was asked to hand over; zero while it was not
 }
 
-// Number is from 0 to the number of jobs, exclusively.
+// Number is the number of the job, at least 0 and less than the number of jobs.
 func (j *Job) Number() int { return j.number }
 
-// Term is that of the job's lease.
+// Term is the term of the job's lease.
 func (j *Job) Term() *Term { return j.term }
 
-// HandOver is closed when somebody else is to have the job: whoever does it finishes what
-// is in hand and returns. The job stays its own until then.
+// HandOver is closed when another member is to have the job. The work then completes what it has begun and returns.
+// Until it returns the job stays with this member.
 func (j *Job) HandOver() <-chan struct{} { return j.handOver }
 
 func (j *Job) handsOver() bool { return !j.asked.IsZero() }
@@ -67,6 +65,7 @@ func JobLease(group string, jobs, job int) string {
 	return fmt.Sprintf("%s%d", GroupPrefix(group, jobs), job)
 }
 
+// GroupPrefix begins the names of a group's leases.
 func GroupPrefix(group string, jobs int) string { return fmt.Sprintf("%s/%d/", group, jobs) }
 
 func seatLease(group string, jobs, seat int) string {
@@ -78,7 +77,8 @@ func groupObject(name string) string { return fmt.Sprintf("group %q", name) }
 func (g *Group) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(g.name) || len(g.name) > MaxGroupName:
-		return feedtype.Invalid("group", "%q is no name of a group: 1 to %d printable ASCII characters without blanks",
+		return feedtype.Invalid("group",
+			"%q is not a valid name: it needs 1 to %d printable ASCII characters without blanks",
 			g.name, MaxGroupName)
 	case g.jobs < 1 || g.jobs > feedtype.MaxDataShards:
 		return feedtype.Invalid("jobs", "%d must be from 1 to %d", g.jobs, feedtype.MaxDataShards)
@@ -86,19 +86,18 @@ func (g *Group) validate() error {
 	return New(g.store, g.name, g.ttl).validate()
 }
 
-// Run does its share of the jobs, each in a goroutine of its own, until ctx ends, then
-// answers nil. do does a job until its context ends, which it does with ctx or when the
-// job's term is lost, or until Job.HandOver says that somebody else is to have it. One
-// that returns otherwise is done again, here or elsewhere. Its error ends Run with that
-// error, unless the term was lost. Run outlives databases that go away, without one its
-// terms run out, and it returns when every do has.
+// Run does this member's share of the jobs, each in a goroutine of its own, until ctx ends. It then answers nil. The
+// function do does a job until its context ends or Job.HandOver is closed. The context ends with ctx or with the job's
+// term. If do returns earlier the job is done again, by this member or another one. If do fails Run answers its error,
+// unless the term was lost. Run survives an outage of the database, during which its terms end. It returns when every
+// do has returned.
 func (g *Group) Run(ctx context.Context, do func(ctx context.Context, j *Job) error) error {
 	if err := g.validate(); err != nil {
 		return err
 	}
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
-	m := &member{g: g, ctx: inner, do: do, instance: newOwner(), jobs: map[int]*Job{}, ended: make(chan ending)}
+	m := &member{g: g, ctx: inner, do: do, instance: newOwner(), jobs: map[int]*Job{}, ended: make(chan endedJob)}
 	err := m.run()
 	stop()
 	m.leave()
@@ -108,25 +107,25 @@ func (g *Group) Run(ctx context.Context, do func(ctx context.Context, j *Job) er
 	return err
 }
 
-// member is one Run of a group.
+// member is a Run of a group.
 type member struct {
 	g        *Group
 	ctx      context.Context
 	do       func(context.Context, *Job) error
 	instance string // the beginning of the owners of all its terms
 
-	seat  *Term        // nil while it has none
-	jobs  map[int]*Job // that are done; also such whose term is over, while do does not return
-	ended chan ending
+	seat  *Term        // nil while the member stands by
+	jobs  map[int]*Job // the jobs whose do has not returned, also if their term is over
+	ended chan endedJob
 
-	failures int // of the database, in a row
-	hungry   int // beats in a row that left it with less than its share
-	known    bool
-	standsBy bool // without a seat, and has said so
+	failures   int  // failed beats in a row
+	shortBeats int  // beats in a row that left the member with less than its share
+	known      bool // rowfeed's tables are known to have this version
+	standsBy   bool // the Observer knows that the member has no seat
 }
 
-// ending is a job whose do has returned.
-type ending struct {
+// endedJob is a job whose do has returned.
+type endedJob struct {
 	job  *Job
 	err  error
 	lost bool
@@ -156,11 +155,10 @@ func (m *member) run() error {
 	}
 }
 
-// end forgets a job that is not done here any more.
-func (m *member) end(e ending) error {
+// end removes a job that this member no longer does.
+func (m *member) end(e endedJob) error {
 	delete(m.jobs, e.job.number)
-	event := feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: e.job.number, Owner: e.job.term.owner,
-		Epoch: e.job.term.epoch, Kind: feedtype.JobEnded}
+	event := m.event(e.job, feedtype.JobEnded)
 	switch {
 	case e.lost || errors.Is(e.err, feedtype.LeaseLost):
 		event.Kind = feedtype.JobLost
@@ -174,37 +172,42 @@ func (m *member) end(e ending) error {
 	return nil
 }
 
-// leave lets go of everything, so that nobody waits for the end of a term: of the seat
-// first, since others may have to wait for a job.
+// event is what the Observer is told of a job.
+func (m *member) event(j *Job, kind feedtype.JobEventKind) feedtype.JobEvent {
+	return feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: j.number, Owner: j.term.owner, Epoch: j.term.epoch,
+		Kind: kind}
+}
+
+// leave releases everything, so that other members need not wait for the end of a term. The seat comes first, since a
+// job may take its time to return.
 func (m *member) leave() {
 	if m.seat != nil {
-		_ = m.seat.letGo(m.ctx)
+		_ = m.seat.releaseLeftover(m.ctx)
 	}
 	for len(m.jobs) > 0 {
 		_ = m.end(<-m.ended)
 	}
 }
 
-// begin does a job in the background, and releases it when that is over.
-func (m *member) begin(number int, t *Term) {
+// start does a job in the background, and releases it when do has returned.
+func (m *member) start(number int, t *Term) {
 	j := &Job{number: number, term: t, handOver: make(chan struct{})}
 	m.jobs[number] = j
-	m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner,
-		Epoch: t.epoch, Kind: feedtype.JobBegun})
+	m.g.store.Observer.Job(m.event(j, feedtype.JobBegun))
 	work, stop := context.WithCancelCause(m.ctx)
 	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
 	go func() {
 		err := m.do(work, j)
 		detach()
 		stop(nil)
-		e := ending{job: j, err: err, lost: t.ctx.Err() != nil}
-		_ = t.letGo(m.ctx)
+		e := endedJob{job: j, err: err, lost: t.ctx.Err() != nil}
+		_ = t.releaseLeftover(m.ctx)
 		m.ended <- e
 	}()
 }
 
-// beat renews what the member has, looks at what all have, and mends the difference; it
-// answers how long until the next one. Between two of them nothing is sent.
+// beat renews the member's terms, reads the group's leases, and corrects the member's share. It answers the time until
+// the next beat. Between two beats the member sends no statement.
 func (m *member) beat() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.g.ttl)
 	defer cancel()
@@ -213,7 +216,7 @@ func (m *member) beat() (time.Duration, error) {
 		return 0, nil
 	}
 	if err != nil {
-		err = m.g.store.Fail(groupObject(m.g.name), "renew and look", err)
+		err = m.g.store.Fail(groupObject(m.g.name), "renew its leases and read the group", err)
 		for _, fatal := range []feedtype.Code{
 			feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest,
 		} {
@@ -226,20 +229,18 @@ func (m *member) beat() (time.Duration, error) {
 		return store.Jitter(min(store.Outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
-	// Somewhat before a third of the term, so that two beats may fail; see halfway for those
-	// that hang.
+	// Somewhat less than a third of the term, so that two beats may fail. For beats that hang see halfway.
 	wait := m.g.ttl/4 + store.Jitter(m.g.ttl/24)
 	if !short {
-		m.hungry = 0
+		m.shortBeats = 0
 		return wait, nil
 	}
-	// Others are on their way to hand over; or they are not, since what they have in hand
-	// takes its time: that is asked for ever less often.
-	m.hungry++
-	return min(wait, store.Jitter(m.g.ttl/24<<min(m.hungry-1, 8))), nil
+	// Other members are about to hand over jobs. Their work may take its time, so the member asks less and less often.
+	m.shortBeats++
+	return min(wait, store.Jitter(m.g.ttl/24<<min(m.shortBeats-1, 8))), nil
 }
 
-// balance is a beat's work; short says that the member has less than its share.
+// balance is a beat's work. Short means that the member has less than its share.
 func (m *member) balance(ctx context.Context) (short bool, err error) {
 	if !m.known {
 		if err := m.g.store.RequireSchema(ctx, m.g.store.On()); err != nil {
@@ -247,11 +248,11 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 		}
 		m.known = true
 	}
-	doubtful, err := m.renew(ctx)
+	unconfirmed, err := m.renew(ctx)
 	if err != nil {
 		return false, err
 	}
-	// Taking is for less long than it takes a term to be in danger.
+	// Acquiring jobs ends before a term comes near its end.
 	for until := time.Now().Add(m.g.ttl / 8); ; {
 		bounded, cancel := halfway(ctx, m.terms()...)
 		all, err := m.g.Look(bounded)
@@ -259,21 +260,21 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		all.judge(doubtful)
-		doubtful = nil
+		all.confirm(unconfirmed)
+		unconfirmed = nil
 		if m.seat == nil || m.seat.ctx.Err() != nil {
-			seated, err := m.sit(ctx, all)
+			seated, err := m.takeSeat(ctx, all)
 			if err != nil || !seated {
-				return false, err // who stands by is not short of anything
+				return false, err // a member that stands by has no share
 			}
 			continue
 		}
-		took, missing, err := m.settle(ctx, all)
+		took, missing, err := m.rebalance(ctx, all)
 		if err != nil {
 			return false, err
 		}
 		if took > 0 {
-			m.hungry = 0
+			m.shortBeats = 0
 		}
 		if missing <= 0 || took == 0 || time.Now().After(until) {
 			return missing > 0, nil
@@ -281,14 +282,13 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	}
 }
 
-// renew renews all terms by one statement. It answers those of which that may not be true:
-// when fewer rows are affected than there are terms some are lost, or were released just
-// now.
-func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
-	const most = 100 // of which each has four parameters
+// renew renews all terms, up to 100 in a statement. If a statement affects fewer rows than it has terms, some of these
+// are lost or were just released. It answers such terms as unconfirmed.
+func (m *member) renew(ctx context.Context) (unconfirmed []*Term, err error) {
+	const most = 100 // each has four parameters
 	for some := range slices.Chunk(m.terms(), most) {
 		bounded, cancel := halfway(ctx, some...)
-		asked, n, err := New(m.g.store, m.g.name, m.g.ttl).prolong(bounded, some...)
+		asked, n, err := New(m.g.store, m.g.name, m.g.ttl).renewTerms(bounded, some...)
 		cancel()
 		if err != nil {
 			return nil, err
@@ -298,13 +298,13 @@ func (m *member) renew(ctx context.Context) (doubtful []*Term, err error) {
 				_ = t.extend(asked)
 			}
 		} else {
-			doubtful = append(doubtful, some...)
+			unconfirmed = append(unconfirmed, some...)
 		}
 	}
-	return doubtful, nil
+	return unconfirmed, nil
 }
 
-// terms are those that hold, as far as the member knows.
+// terms are the terms that hold, as far as the member knows.
 func (m *member) terms() (terms []*Term) {
 	if m.seat != nil && m.seat.ctx.Err() == nil {
 		terms = append(terms, m.seat)

@@ -16,52 +16,47 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Lease is a named job that one holder at a time may do, in any number of processes.
-// Whoever gets it has a Term, which ends unless it is renewed in time; the next term
-// has a higher epoch. The row in the database decides, on the database's own clock.
+// Lease is a named job that a single holder may do at a time, among any number of processes. A holder has a Term, which
+// ends unless it is renewed in time. The next term has a higher epoch. The lease's row decides, on the database's
+// clock.
 //
-// A lease spreads work and guards effects outside the database, as well as an expiring
-// claim can: a holder that is paused may go on for a moment after another has taken
-// over. Effects in the same database are safe when their transaction calls Term.Assert;
-// send the epoch along with all others, so that the receiver can refuse a lower one.
+// A lease spreads work and guards effects outside the database, as well as an expiring claim can. A holder that was
+// paused may continue for a moment after another holder took over. Effects in the same database are safe if their
+// transaction calls Term.Assert. Send the epoch with all other effects, so that the receiver can refuse a lower epoch.
 type Lease struct {
-	// LookEvery is the longest pause between two looks at a lease that somebody else
-	// holds; the first ones are shorter. Default 5 s.
+	// LookEvery is the maximum pause between two reads of a lease that another holder has. The first pauses are
+	// shorter. Default 5 s.
 	LookEvery time.Duration
-	// Above, where it is set, answers an epoch that the next term's is greater than, for a
-	// lease that goes on where another one was: receivers that refuse lower epochs know no
-	// names of leases. It is asked when the lease is about to be taken, after any waiting.
+	// Above, if set, answers an epoch that the next term's epoch must exceed. A lease that replaces another one needs
+	// it, since receivers that refuse lower epochs do not know the names of leases. It is called right before the lease
+	// is acquired, after any waiting.
 	Above func(ctx context.Context) (int64, error)
-	// StandBy, where it is set, is told who has the lease, after every look of Acquire or
-	// Hold that found it taken. An error of it ends the waiting, with that error.
+	// StandBy, if set, is called with the present holder each time Acquire or Hold finds the lease taken. Its error
+	// ends the waiting, with that error.
 	StandBy func(ctx context.Context, holder *feedtype.LeaseStatus) error
 
 	store *store.Store
 	Name  string
 	TTL   time.Duration
-	// instance, where there is one, begins the owners of all terms of one member of a
-	// group: it shows whose a job is.
+	// instance, if set, begins the owners of all terms of a group's member, and so shows which member has a job.
 	instance string
 }
 
 const (
-	// defaultLook is the default of Lease.LookEvery.
-	defaultLook = 5 * time.Second
+	// defaultLookEvery is the default of Lease.LookEvery.
+	defaultLookEvery = 5 * time.Second
 	// MinTTL leaves time for a round trip.
 	MinTTL = 10 * time.Millisecond
 	MaxTTL = 365 * 24 * time.Hour
-	// PartingTimeout bounds the statements that let go of a lease after the caller's
-	// context has ended.
+	// PartingTimeout bounds the statements that release a lease after the caller's context has ended.
 	PartingTimeout = 2 * time.Second
 )
 
 var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
 
-// Lease names a lease; nothing is asked of the database yet. A name has 1 to 100
-// printable ASCII characters without blanks ("publish:…", "consumer:…" and "relay:…" are
-// rowfeed's own). A
-// term ends ttl after the database has last heard of it: a holder that was killed is
-// replaced that much later, at most; 10 s is a good choice.
+// New makes a lease without asking the database. A name has 1 to 100 printable ASCII characters without blanks. The
+// names "publish:…", "consumer:…" and "relay:…" are rowfeed's own. A term ends ttl after its last renewal, so a killed
+// holder is replaced at most that much later. 10 s is a good choice.
 func New(st *store.Store, name string, ttl time.Duration) *Lease {
 	return &Lease{store: st, Name: name, TTL: ttl}
 }
@@ -71,8 +66,8 @@ func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
 func (l *Lease) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(l.Name):
-		return feedtype.Invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks",
-			l.Name)
+		return feedtype.Invalid("lease",
+			"%q is not a valid name: it needs 1 to 100 printable ASCII characters without blanks", l.Name)
 	case l.TTL < MinTTL || l.TTL > MaxTTL:
 		return feedtype.Invalid("ttl", "%s must be from %s to %s", l.TTL, MinTTL, MaxTTL)
 	case l.LookEvery < 0:
@@ -81,28 +76,26 @@ func (l *Lease) validate() error {
 	return nil
 }
 
-// TryAcquire begins a term if nobody holds the lease. Else the error has the code
-// LeaseTaken and names the holder. The same process is no exception: who holds the
-// lease already is told so as well.
+// TryAcquire begins a term if the lease is free. Otherwise the error has the code LeaseTaken and names the holder, also
+// if that is the same process.
 func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 	t, taken, err := l.try(ctx)
 	if taken != nil {
 		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.Name),
 			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)",
 				taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
-			Next: "wait for its release or its end, or take another name"}
+			Next: "wait until it is released or expires, or use another name"}
 	}
 	return t, err
 }
 
-// Acquire begins a term, and waits while somebody else holds the lease: it looks after
-// a pause that grows, with jitter, to LookEvery, and no later than the holder's term
-// would end. It has no transaction open while it waits, and answers errors of the
-// database at once.
+// Acquire begins a term, and waits while another holder has the lease. It reads the lease after a pause that grows,
+// with jitter, to LookEvery, and no later than the holder's term would end. It has no transaction open while it waits.
+// Errors of the database end the waiting.
 func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 	longest := l.LookEvery
 	if longest == 0 {
-		longest = defaultLook
+		longest = defaultLookEvery
 	}
 	for wait := longest / 16; ; wait = min(2*wait, longest) {
 		t, taken, err := l.try(ctx)
@@ -121,7 +114,7 @@ func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 	}
 }
 
-// try answers a term, or who holds the lease, or an error.
+// try answers a term, or the present holder, or an error.
 func (l *Lease) try(ctx context.Context) (*Term, *feedtype.LeaseStatus, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
@@ -130,20 +123,20 @@ func (l *Lease) try(ctx context.Context) (*Term, *feedtype.LeaseStatus, error) {
 		seen, err := Look(ctx, l.store, l.store.On(), l.Name)
 		switch {
 		case err != nil:
-			return nil, nil, l.store.Fail(leaseObject(l.Name), "look who holds it", err)
-		case Held(seen) || attempt > store.MaxAttempts: // the latter: it was, each time, when we came to take it
+			return nil, nil, l.store.Fail(leaseObject(l.Name), "read its holder", err)
+		case Held(seen) || attempt > store.MaxAttempts: // the latter: another holder was faster each time
 			return nil, seen, nil
 		}
-		if t, err := l.take(ctx, seen); t != nil || err != nil {
+		if t, err := l.acquire(ctx, seen); t != nil || err != nil {
 			return t, nil, l.store.Fail(leaseObject(l.Name), "acquire it", err)
 		}
 	}
 }
 
-// take begins the term after the one seen, by one conditional statement; it answers
-// neither term nor error when somebody else was faster. Owners are never the same
-// twice: after a failover that lost commits an epoch may be.
-func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, error) {
+// acquire begins the term after the one seen, by one conditional statement. It answers neither term nor error if
+// another holder was faster. Each term has a new owner, because an epoch can come again after a failover that lost
+// commits.
+func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, error) {
 	above := int64(0)
 	if l.Above != nil {
 		var err error
@@ -155,12 +148,10 @@ func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, er
 	now, ttl := l.store.Dialect.Now(), l.TTL.Microseconds()
 	b := dialect.NewBuilder(l.store.Dialect)
 	var query string
-	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
+	if seen.Epoch == 0 { // there is no row yet, and of two inserts one fails
 		query = "INSERT INTO " + l.store.Table("leases") +
-			" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
-			b.Arg(
-				l.Name,
-			) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
+			" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" + b.Arg(l.Name) + ", " +
+			b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
 	} else {
 		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
 			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
@@ -181,19 +172,19 @@ func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, er
 	case errors.Is(err, store.ErrNothing) || l.store.Dialect.Classify(err) == dialect.ClassDuplicate:
 		return nil, nil
 	case ctx.Err() != nil:
-		_ = t.letGo(ctx)
+		_ = t.releaseLeftover(ctx)
 		return nil, err
 	default:
-		// The COMMIT may have taken effect all the same: only the row knows. The statement
-		// that asks waits for a commit that is still under way, and renews.
+		// The COMMIT may have taken effect. A renewal tells: it waits for a commit that is still under way, and affects
+		// the row only if this term has it.
 		var n int64
 		var unknown error
-		if asked, n, unknown = l.prolong(ctx, t); unknown != nil || n != 1 {
+		if asked, n, unknown = l.renewTerms(ctx, t); unknown != nil || n != 1 {
 			return nil, err
 		}
 	}
-	if err := t.begin(asked); err != nil {
-		_ = t.letGo(ctx)
+	if err := t.start(asked); err != nil {
+		_ = t.releaseLeftover(ctx)
 		return nil, err
 	}
 	begun := feedtype.TermEvent{Lease: l.Name, Epoch: t.epoch}
@@ -204,11 +195,10 @@ func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, er
 	return t, nil
 }
 
-// prolong sets the ends of terms anew that hold and have not expired, and answers the
-// number of rows, and a moment before the database looked at its clock. renewals + 1
-// makes the row another one in any case: MySQL counts the rows that have changed. More
-// than one term are those of a group's member.
-func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
+// renewTerms gives a full ttl to the terms that still hold, and answers how many. A group's member has several terms.
+// Asked is a moment before the database read its clock. The column renewals makes every renewal change its row, because
+// MySQL counts only rows that have changed.
+func (l *Lease) renewTerms(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
 	b := dialect.NewBuilder(l.store.Dialect)
 	now := l.store.Dialect.Now()
 	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.TTL.Microseconds()) +
@@ -222,10 +212,9 @@ func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n
 	return asked, n, err
 }
 
-// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the
-// background, and releases it when fn has returned. fn's context ends when the term
-// does; what fn does after that is not guarded any more. Hold answers fn's error, or one
-// with the code LeaseLost when the term ended before fn did.
+// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the background, and releases it when
+// fn has returned. The context of fn ends with the term. What fn does after that is not guarded. Hold answers fn's
+// error, or an error with the code LeaseLost if the term ended before fn did.
 func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
 	t, err := l.Acquire(ctx)
 	if err != nil {
@@ -234,25 +223,24 @@ func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) 
 	return t.Hold(ctx, fn)
 }
 
-var unfitForOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var notInOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // newOwner is the owner of a new term.
 func (l *Lease) newOwner() string {
 	if l.instance == "" {
 		return newOwner()
 	}
-	return l.instance + "/" + unlikeAnyOther()
+	return l.instance + "/" + randomText()
 }
 
-func unlikeAnyOther() string { return strings.ToLower(rand.Text()) }
+func randomText() string { return strings.ToLower(rand.Text()) }
 
-// newOwner is host/pid/random: the first two tell operators where to look, the last
-// is what makes it unlike any other.
+// newOwner is host/pid/random. Host and pid show operators where the holder runs, and the random text makes it unique.
 func newOwner() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	host = unfitForOwner.ReplaceAllString(host, "-")
-	return fmt.Sprintf("%s/%d/%s", host[:min(len(host), 60)], os.Getpid(), strings.ToLower(rand.Text()))
+	host = notInOwner.ReplaceAllString(host, "-")
+	return fmt.Sprintf("%s/%d/%s", host[:min(len(host), 60)], os.Getpid(), randomText())
 }

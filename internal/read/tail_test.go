@@ -87,21 +87,26 @@ func TestTailPart(t *testing.T) {
 			t.Fatalf("%+v of %+v (%+v): to %v, want %v; more %v, want %v; shared %v; rows %+v, want %+v",
 				ask, r.ask, r.rows, gotTo, wantTo, gotMore, wantMore, shared, got.Rows, want.Rows)
 		}
-		for _, row := range got.Rows { // as assemble does
-			row.Key[0], row.Values[1] = "made", "made"
-		}
-		again, shared := r.page(t.Context(), f, ask)
-		if !shared || len(again.Rows) != len(got.Rows) {
-			t.Fatalf("taken again: shared %v, %d rows", shared, len(again.Rows))
-		}
-		for _, row := range again.Rows {
-			if row.Key[0] != int(row.Position.Number()) || row.Values[1] != "raw" {
-				t.Fatalf("a reader sees what another reader wrote to a row: %+v", row)
-			}
-		}
+		takeAgain(t, f, r, ask, got)
 	}
 	if taken < 10_000 {
 		t.Errorf("only %d were taken", taken)
+	}
+}
+
+// takeAgain overwrites the values of a page, and checks that the next page of the reading does not show that.
+func takeAgain(t *testing.T, f *Reader, r *tailReading, ask tailAsk, got *dialect.PageRows) {
+	for _, row := range got.Rows { // as assemble does
+		row.Key[0], row.Values[1] = "made", "made"
+	}
+	again, shared := r.page(t.Context(), f, ask)
+	if !shared || len(again.Rows) != len(got.Rows) {
+		t.Fatalf("taken again: shared %v, %d rows", shared, len(again.Rows))
+	}
+	for _, row := range again.Rows {
+		if row.Key[0] != int(row.Position.Number()) || row.Values[1] != "raw" {
+			t.Fatalf("a reader sees what another reader wrote to a row: %+v", row)
+		}
 	}
 }
 

@@ -11,13 +11,16 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
+// Held reports whether a holder had the lease when it was read.
 func Held(s *feedtype.LeaseStatus) bool { return s.State == feedtype.LeaseHeld }
 
+// Columns is the statement that reads leases for Scan, without its condition.
 func Columns(st *store.Store) string {
-	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() + " FROM " +
-		st.Table("leases")
+	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() +
+		" FROM " + st.Table("leases")
 }
 
+// Scan reads a row of Columns.
 func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 	s := &feedtype.LeaseStatus{State: feedtype.LeaseFree}
 	var acquired, now int64
@@ -35,8 +38,7 @@ func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 	return s, nil
 }
 
-// Look reads a lease's row; one that nobody has acquired yet is free, with
-// epoch 0.
+// Look reads a lease. A lease that was never acquired is free, with epoch 0.
 func Look(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
 	b := dialect.NewBuilder(st.Dialect)
 	found, err := dialect.QueryAll(ctx, q, Columns(st)+" WHERE name = "+b.Arg(name), b.Args(), Scan)
@@ -49,7 +51,7 @@ func Look(ctx context.Context, st *store.Store, q dialect.Querier, name string) 
 	return found[0], nil
 }
 
-// Leases lists all leases that were ever acquired, by name. See CurrentLeases.
+// All lists all leases that were ever acquired, by name.
 func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) {
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
@@ -61,12 +63,11 @@ func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) 
 	return all, nil
 }
 
-// freeLease frees the lease of the condition; it keeps its epoch, which must never
-// come again.
-func freeLease(ctx context.Context, st *store.Store, which func(*dialect.Builder) string) (n int64, err error) {
+// releaseRow releases the lease of a condition. The row keeps its epoch, which must never come again.
+func releaseRow(ctx context.Context, st *store.Store, which func(*dialect.Builder) string) (n int64, err error) {
 	b := dialect.NewBuilder(st.Dialect)
-	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " +
-		which(b)
+	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1" +
+		" WHERE " + which(b)
 	err = st.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err
@@ -74,12 +75,10 @@ func freeLease(ctx context.Context, st *store.Store, which func(*dialect.Builder
 	return n, err
 }
 
-// ReleaseLease takes a lease from whoever holds it, for operators who know that the
-// holder is gone or stuck, and answers the term that it ended: its State is what it was
-// before. A holder that still lives learns of it when it next renews or asserts its term;
-// what it does outside of the database until then is not fenced. epoch 0 ends the term
-// that there is; another one that term only, and the code Conflict says that it is over.
-// A lease that is free stays so.
+// Release ends a lease's term, for operators who know that its holder is gone or stuck. It answers the term as it was
+// before. A holder that still runs learns of it when it next renews or asserts its term. Until then its effects outside
+// the database are not fenced. Epoch 0 ends the present term. Another epoch ends that term only: if it is over the
+// error has the code Conflict. A free lease stays free.
 func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*feedtype.LeaseStatus, error) {
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
@@ -87,28 +86,36 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 	seen, err := Look(ctx, st, st.On(), name)
 	switch {
 	case err != nil:
-		return nil, st.Fail(leaseObject(name), "look who holds it", err)
+		return nil, st.Fail(leaseObject(name), "read its holder", err)
 	case seen.Epoch == 0:
-		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name),
-			Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
+		return nil, &feedtype.Error{
+			Code:   feedtype.UnknownLease,
+			Object: leaseObject(name),
+			Cause:  "it was never acquired",
+			Next:   "`rowfeed lease list` shows the leases",
+		}
 	case epoch != 0 && epoch != seen.Epoch:
 		return nil, changedHands(name, fmt.Sprintf("its epoch is %d, not %d", seen.Epoch, epoch))
 	case seen.State == feedtype.LeaseFree:
 		return seen, nil
 	}
-	n, err := freeLease(ctx, st, func(b *dialect.Builder) string {
+	n, err := releaseRow(ctx, st, func(b *dialect.Builder) string {
 		return "name = " + b.Arg(name) + " AND owner = " + b.Arg(seen.Owner) + " AND epoch = " + b.Arg(seen.Epoch)
 	})
 	if err != nil {
 		return nil, st.Fail(leaseObject(name), "release it", err)
 	}
 	if n != 1 {
-		return nil, changedHands(name, "its term ended in this moment")
+		return nil, changedHands(name, "its term ended while it was being released")
 	}
 	return seen, nil
 }
 
 func changedHands(name, cause string) *feedtype.Error {
-	return &feedtype.Error{Code: feedtype.Conflict, Object: leaseObject(name), Cause: cause,
-		Next: "look again with `rowfeed lease list`"}
+	return &feedtype.Error{
+		Code:   feedtype.Conflict,
+		Object: leaseObject(name),
+		Cause:  cause,
+		Next:   "read its present state with `rowfeed lease list`",
+	}
 }

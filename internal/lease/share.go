@@ -13,26 +13,25 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// groupLook is how a group's leases stood at one moment: its own rows alone, whether
-// they are held or not.
-type groupLook struct {
-	asked       time.Time // a moment before that
+// groupState has the rows of a group's leases at one moment, held or not.
+type groupState struct {
+	asked       time.Time // a moment before they were read
 	seats, Jobs map[int]*feedtype.LeaseStatus
-	rows        map[string]*feedtype.LeaseStatus // all of them, by name
+	rows        map[string]*feedtype.LeaseStatus // seats and jobs by the names of their leases
 }
 
 // Look reads the group's leases by one statement.
-func (g *Group) Look(ctx context.Context) (*groupLook, error) {
+func (g *Group) Look(ctx context.Context) (*groupState, error) {
 	prefix := GroupPrefix(g.name, g.jobs)
 	b := dialect.NewBuilder(g.store.Dialect)
 	asked := time.Now()
-	// Names compare by their bytes in every database; '0' is the one behind '/'.
+	// Names compare by their bytes in every database, and '0' follows '/'.
 	rows, err := dialect.QueryAll(ctx, g.store.On(), Columns(g.store)+" WHERE name >= "+b.Arg(prefix)+
 		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), Scan)
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLook{asked: asked, seats: map[int]*feedtype.LeaseStatus{}, Jobs: map[int]*feedtype.LeaseStatus{},
+	l := &groupState{asked: asked, seats: map[int]*feedtype.LeaseStatus{}, Jobs: map[int]*feedtype.LeaseStatus{},
 		rows: map[string]*feedtype.LeaseStatus{}}
 	for _, s := range rows {
 		l.rows[s.Name] = s
@@ -47,12 +46,12 @@ func (g *Group) Look(ctx context.Context) (*groupLook, error) {
 	return l, nil
 }
 
-// judge tells of terms whether they still hold, and until when.
-func (l *groupLook) judge(terms []*Term) {
+// confirm ends the terms that no longer hold, and extends the others to the end that their rows say.
+func (l *groupState) confirm(terms []*Term) {
 	for _, t := range terms {
 		row := l.rows[t.lease.Name]
 		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !Held(row) {
-			t.lose("it has expired, or somebody else has acquired or released it")
+			t.lose(lostToOthers)
 			continue
 		}
 		left := time.Duration(row.ExpiresInSeconds * float64(time.Second))
@@ -60,7 +59,7 @@ func (l *groupLook) judge(terms []*Term) {
 	}
 }
 
-// free lists those of n leases that nobody holds.
+// free lists which of n leases no member holds.
 func free(rows map[int]*feedtype.LeaseStatus, n int) (numbers []int) {
 	for i := range n {
 		if s := rows[i]; s == nil || !Held(s) {
@@ -73,23 +72,22 @@ func free(rows map[int]*feedtype.LeaseStatus, n int) (numbers []int) {
 // instanceOf is the part of a lease's owner that all terms of a group's member share.
 func instanceOf(owner string) string { return owner[:max(0, strings.LastIndexByte(owner, '/'))] }
 
-// share is the number of jobs that a member is to have, and its place among all that have
-// a seat. Whoever has more jobs comes first, so that as few as possible change hands, and
-// the seat decides between equals: all who see the same come to the same result, and
-// where it is reached nothing moves.
-func (l *groupLook) share(jobs int, instance string) (share, place, members int) {
-	type standing struct {
+// share is the number of jobs that a member is to have, and its rank among the members with a seat. Members with more
+// jobs rank first, so that as few jobs as possible move, and then those with a lower seat. All members that read the
+// same rows compute the same shares.
+func (l *groupState) share(jobs int, instance string) (share, rank, members int) {
+	type seated struct {
 		instance  string
 		has, seat int
 	}
-	var all []standing
+	var all []seated
 	of := func(owner string) int {
-		return slices.IndexFunc(all, func(s standing) bool { return s.instance == instanceOf(owner) })
+		return slices.IndexFunc(all, func(s seated) bool { return s.instance == instanceOf(owner) })
 	}
 	for _, seat := range slices.Sorted(maps.Keys(l.seats)) {
-		// One that has lost a seat and taken another has two until the first runs out.
+		// A member that lost its seat and acquired another holds two until the first one expires.
 		if s := l.seats[seat]; Held(s) && of(s.Owner) < 0 {
-			all = append(all, standing{instance: instanceOf(s.Owner), seat: seat})
+			all = append(all, seated{instance: instanceOf(s.Owner), seat: seat})
 		}
 	}
 	for _, s := range l.Jobs {
@@ -97,26 +95,26 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 			all[i].has++
 		}
 	}
-	slices.SortFunc(all, func(a, b standing) int {
+	slices.SortFunc(all, func(a, b seated) int {
 		if a.has != b.has {
 			return b.has - a.has
 		}
 		return a.seat - b.seat
 	})
-	place = slices.IndexFunc(all, func(s standing) bool { return s.instance == instance })
-	if place < 0 {
+	rank = slices.IndexFunc(all, func(s seated) bool { return s.instance == instance })
+	if rank < 0 {
 		return 0, 0, len(all)
 	}
 	share = jobs / len(all)
-	if place < jobs%len(all) {
+	if rank < jobs%len(all) {
 		share++
 	}
-	return share, place, len(all)
+	return share, rank, len(all)
 }
 
-// take takes a lease that was seen to be free; nil when somebody else was faster.
-func (m *member) take(
-	ctx context.Context, name string, seen *feedtype.LeaseStatus, above func(context.Context) (int64, error),
+// acquire acquires a lease that was read as free. It answers nil if another member was faster.
+func (m *member) acquire(ctx context.Context, name string, seen *feedtype.LeaseStatus,
+	above func(context.Context) (int64, error),
 ) (*Term, error) {
 	if seen == nil {
 		seen = &feedtype.LeaseStatus{Name: name, State: feedtype.LeaseFree}
@@ -124,28 +122,26 @@ func (m *member) take(
 	l := &Lease{Above: above, store: m.g.store, Name: name, TTL: m.g.ttl, instance: m.instance}
 	bounded, cancel := halfway(ctx, m.terms()...)
 	defer cancel()
-	return l.take(bounded, seen)
+	return l.acquire(bounded, seen)
 }
 
-// takeJob takes a job.
-func (m *member) takeJob(ctx context.Context, number int, seen *feedtype.LeaseStatus) (*Term, error) {
+func (m *member) acquireJob(ctx context.Context, number int, seen *feedtype.LeaseStatus) (*Term, error) {
 	var above func(context.Context) (int64, error)
 	if m.g.Above != nil {
 		above = func(ctx context.Context) (int64, error) { return m.g.Above(ctx, number) }
 	}
-	return m.take(ctx, JobLease(m.g.name, m.g.jobs, number), seen, above)
+	return m.acquire(ctx, JobLease(m.g.name, m.g.jobs, number), seen, above)
 }
 
-// sit takes a seat if there is a free one: any of the first few, so that those who come
-// together do not all reach for the same. Without a seat a member has no share: jobs that
-// it has left, after its seat was lost, go to others.
-func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
+// takeSeat acquires one of the first few free seats at random, since members that start together compete for them. A
+// member without a seat has no share, so it hands over any jobs that it still has.
+func (m *member) takeSeat(ctx context.Context, l *groupState) (bool, error) {
 	m.seat = nil
 	const some = 8
 	for seats := free(l.seats, m.g.jobs); len(seats) > 0; {
 		i := rand.N(min(some, len(seats)))
 		name := seatLease(m.g.name, m.g.jobs, seats[i])
-		t, err := m.take(ctx, name, l.seats[seats[i]], nil)
+		t, err := m.acquire(ctx, name, l.seats[seats[i]], nil)
 		if err != nil {
 			return false, err
 		}
@@ -155,53 +151,54 @@ func (m *member) sit(ctx context.Context, l *groupLook) (bool, error) {
 		}
 		seats = slices.Delete(seats, i, i+1)
 	}
-	m.giveAway(len(m.jobs))
+	m.handOver(len(m.jobs))
 	if !m.standsBy {
 		m.standsBy = true
-		m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1, Kind: feedtype.JobStandsBy})
+		m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: -1,
+			Kind: feedtype.JobStandsBy})
 	}
 	return false, nil
 }
 
-// settle takes or gives away what the member has too little or too much. missing is what
-// it has too little when it is done.
-func (m *member) settle(ctx context.Context, l *groupLook) (took, missing int, err error) {
-	share, place, members := l.share(m.g.jobs, m.instance)
+// rebalance acquires jobs that the member lacks, or hands over those beyond its share. Missing is how many it still
+// lacks.
+func (m *member) rebalance(ctx context.Context, l *groupState) (took, missing int, err error) {
+	share, rank, members := l.share(m.g.jobs, m.instance)
 	has := 0
 	for _, j := range m.jobs {
-		// One that does not come to an end is not waited for: another goes in its place.
+		// If work does not return within a term after the request, another job is handed over instead.
 		if j.term.ctx.Err() == nil && (!j.handsOver() || time.Since(j.asked) > m.g.ttl) {
 			has++
 		}
 	}
-	m.giveAway(has - share)
+	m.handOver(has - share)
 	if missing = share - has; missing <= 0 || members == 0 {
 		return 0, missing, nil
 	}
 	jobs := free(l.Jobs, m.g.jobs)
-	// Each member begins at another place.
-	from := place * len(jobs) / members
+	// Each member begins at a different job.
+	from := rank * len(jobs) / members
 	for _, number := range slices.Concat(jobs[from:], jobs[:from]) {
-		if took == min(missing, takenAtOnce) {
+		if took == min(missing, maxTakenAtOnce) {
 			break
 		}
-		if m.jobs[number] != nil { // its term is lost, and its work has not come to an end
+		if m.jobs[number] != nil { // its term is lost, and its work has not returned
 			continue
 		}
-		t, err := m.takeJob(ctx, number, l.Jobs[number])
+		t, err := m.acquireJob(ctx, number, l.Jobs[number])
 		if err != nil {
 			return took, missing - took, err
 		}
 		if t != nil {
-			m.begin(number, t)
+			m.start(number, t)
 			took++
 		}
 	}
 	return took, missing - took, nil
 }
 
-// giveAway asks so many jobs to come to an end that were not asked yet.
-func (m *member) giveAway(n int) {
+// handOver asks for n more jobs to be handed over, the highest numbers first.
+func (m *member) handOver(n int) {
 	for number := m.g.jobs - 1; number >= 0 && n > 0; number-- {
 		if j := m.jobs[number]; j != nil && !j.handsOver() && j.term.ctx.Err() == nil {
 			j.asked = time.Now()
