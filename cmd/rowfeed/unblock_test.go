@@ -54,7 +54,7 @@ func TestUnblockOnServers(t *testing.T) {
 		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") || e == testdb.MariaDB && !strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got, "session 0 does not have it; it is session "+id) {
+		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got, "session 0 does not hold the shard; its holder is session "+id) {
 			t.Error(got)
 		}
 		var ended struct {
